@@ -29,6 +29,7 @@ EVENT_TYPES = {
     "booking.created": EventType("a booking is made", *_BOOKING),
     "booking.hold_expired": EventType("a booking was not paid in time", *_BOOKING),
     "booking.moved": EventType("a booking gets another time or another staff member", *_BOOKING),
+    "booking.paid": EventType("a booking is paid in advance", *_BOOKING),
     "booking.status_changed": EventType("a booking's status changes", *_BOOKING),
     "bot.limit_reached": EventType(
         "a bot refuses a request because of its spending limit, once a day, week or month",
@@ -108,6 +109,11 @@ MESSAGE_KINDS = {
 }
 """Kinds of messages to members by name. ``domains.notifications`` has the wording."""
 
+REFUNDED_EVENT = "booking.refunded"
+"""The event in the job of an e-mail about a payment that arrived too late or twice.
+
+No unit of work emits it, so webhooks and members never receive it.
+"""
 VISITOR_EVENTS = frozenset({"booking.created", "booking.moved", "booking.status_changed"})
 """Types of events that a booking's client is notified of by mail.
 

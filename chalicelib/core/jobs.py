@@ -110,6 +110,19 @@ The payload has ``dialogId`` and ``replyId``, and ``at`` in ISO 8601. The kind i
 because a domain below its handler stages the job.
 """
 
+PAYMENT_JOBS = {"booking": "booking-payment", "top_up": "top-up-payment"}
+"""The kinds of jobs that ask a provider for the state of a payment, by its purpose.
+
+The payload has ``paymentId``. The handler of a kind knows what follows from the payment.
+"""
+REFUND_JOBS = {"booking": "booking-refund"}
+"""The kinds of jobs that send a refund, by the purpose of its payment.
+
+The payload has ``paymentId`` and ``refundId``.
+"""
+CLOSE_RECEIPT = "close-receipt"
+"""The kind of job that sends the closing receipt of a booking that took place."""
+
 
 class Queue(StrEnum):
     """A queue of jobs, with its own runner.

@@ -34,6 +34,7 @@ from chalicelib.transports.shared_routes import SharedRoutes
 
 MCP_PATH = "/api/mcp"
 TELEGRAM_PATH = "/api/telegram/webhook"
+PAYMENT_HOOK_PATH = "/api/public/payments/hooks/{merchant}"
 WIDGET_PATH = "/widget.js"
 BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
@@ -71,6 +72,10 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/booking/confirm/{token}": (
         Lazy("chalicelib.transports.web.managed_booking:show_link"),
         Lazy("chalicelib.transports.web.managed_booking:book_by_link"),
+    ),
+    "/pay/{token}": (
+        Lazy("chalicelib.transports.web.pay_page:show"),
+        Lazy("chalicelib.transports.web.pay_page:pay"),
     ),
     "/unsubscribe/{token}": (
         Lazy("chalicelib.transports.unsubscribe:show"),
@@ -114,6 +119,7 @@ _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
 _BOOK_SCRIPT: LazyHandler = Lazy("chalicelib.transports.widget:booking_script")
 _TELEGRAM: LazyHandler = Lazy("chalicelib.transports.telegram:serve")
+_PAYMENT_HOOK: LazyHandler = Lazy("chalicelib.transports.payment_hooks:serve")
 _FILE: LazyHandler = Lazy("chalicelib.transports.files:serve")
 _OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
 _PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
@@ -278,6 +284,7 @@ def mount(app: App) -> None:
     _route(app, "health", "GET", "/api/health", _HEALTH)
     _route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
     _route(app, "telegram_webhook", "POST", TELEGRAM_PATH, _TELEGRAM)
+    _route(app, "payment_webhook", "POST", PAYMENT_HOOK_PATH, _PAYMENT_HOOK)
     for path, (view_page, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, view_page, cors.PUBLIC, submit)

@@ -14,6 +14,7 @@ from chalicelib.core.jobs import PEOPLE_EVENTS, WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
 from chalicelib.core.scopes import Scope
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
@@ -24,6 +25,7 @@ from tests.factories.booking_links import requested
 from tests.factories.console import invite, reset_link
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
+from tests.factories.payments import MERCHANT
 from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, caller_of
 from tests.support.restoring import Snapshots
 
@@ -46,6 +48,10 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("allow_mail", "resume_mail"),
     ),
     "money is told of when it runs out, by chats": ("adjust", "credit", "set_bot_limits"),
+    "payments are not records of keys; a booking that is paid emits an event": (
+        *("pay_booking", "receive_payment_hook", "refund_payment", "retry_refund"),
+        *("set_merchant", "set_payment_terms", "set_platform_merchant", "start_top_up"),
+    ),
     "how people and systems are told, which they have just chosen": (
         *("create_webhook", "delete_webhook", "link_telegram", "resend_webhook_delivery"),
         *("rotate_webhook_secret", "send_test_event", "set_notifications", "unlink_telegram"),
@@ -104,6 +110,15 @@ def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
     return {"token": token, "startAt": slots[-1]["startAt"]}
 
 
+def unpaid_booking(w: WorkspaceIds) -> dict[str, Any]:
+    """Hold a booking until it is paid, without an event. Return the token of the link that pays."""
+    booking = BOOKINGS.require(w.workspace_id, w.things.booking)
+    booking.status, booking.due = "pending_payment", 100
+    booking.save()
+    link = call_console(w.workspace_id, "get_payment_link", bookingId=booking.id)["paymentUrl"]
+    return {"token": link.rpartition("/")[2]}
+
+
 def visitors_call(operation: str, /, **arguments: Any) -> Any:
     """Call an operation as a visitor, and return the data of the response."""
     visiting = VisitorPrincipal(visitor="v")
@@ -131,6 +146,14 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
         "token": requested(w.workspace_id, {**booking_page_request(w), "client": ADA})
     },
     "move_public_booking": to_another_time,
+    "pay_booking": unpaid_booking,
+    "receive_payment_hook": lambda w: {
+        "merchantId": call_console(w.workspace_id, "get_merchant")["merchant"][
+            "hookUrl"
+        ].rpartition("/")[2],
+        "body": '{"payment": "unknown"}',
+    },
+    "set_platform_merchant": lambda _: MERCHANT,
     "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
     "create_invited_account": lambda w: {
         "token": invite(w.workspace_id, "invited@example.com"),

@@ -19,6 +19,7 @@ from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit, top_up
 from tests.factories.oauth import connect
+from tests.factories.payments import pay_booking
 from tests.factories.proposals import ASKED, call
 from tests.factories.salon import Salon
 from tests.fakes.receiver import Receiver, status
@@ -103,6 +104,11 @@ def _let_hold_expire(world: World) -> None:
     assert run_jobs()["lapse-of-hold"] == 1
 
 
+def _pay(world: World) -> None:
+    booking = Salon.opened(world.api, requirePayment=True).book("2027-01-18T10:00")
+    pay_booking(world.workspace_id, booking["id"])
+
+
 def _update_lead(world: World) -> None:
     world.api.post("/api/forms/collection-update", {"id": world.things.lead, "notes": "Call back."})
 
@@ -174,6 +180,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "booking.created": _book,
     "booking.hold_expired": _let_hold_expire,
     "booking.moved": _move_booking,
+    "booking.paid": _pay,
     "booking.status_changed": _cancel_booking,
     "bot.limit_half": _spend_half,
     "bot.limit_reached": _reach_limit,

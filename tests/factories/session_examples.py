@@ -13,6 +13,7 @@ from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, call_console, call_operator
 from tests.factories.examples import Things, example
 from tests.factories.oauth import GRANT, connect, forged
+from tests.factories.payments import MERCHANT, record_payments
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class WorkspaceIds:
     open_invitation: str
     invitation_token: str
     proof_token: str
+    payment: str
+    refund: str
+    top_up: str
 
     @classmethod
     def collect(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -73,6 +77,7 @@ class WorkspaceIds:
             open_invitation=call_operator("invite_member", **guest)["id"],
             invitation_token=to_other["url"].rpartition("/")[2],
             proof_token=emails.proof_page_url(owner).rpartition("/")[2],
+            **record_payments(workspace_id, owner.id, things.booking)._asdict(),
         )
 
     @classmethod
@@ -95,6 +100,9 @@ class WorkspaceIds:
             open_invitation=new_id(),
             invitation_token=new_id(),
             proof_token=new_id(),
+            payment=new_id(),
+            refund=new_id(),
+            top_up=new_id(),
         )
 
     @property
@@ -107,6 +115,7 @@ class WorkspaceIds:
 SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "accept_invitation": lambda h: {"token": h.invitation_token},
     "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
+    "check_merchant": lambda _: {},
     "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
     "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
     "create_webhook": lambda _: {"url": "https://receiver.example/", "types": ["lead.created"]},
@@ -123,13 +132,17 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_dialog_details": lambda h: {"id": h.things.dialog},
     "get_lead_details": lambda h: {"id": h.things.lead},
     "get_invitation": lambda h: {"token": h.invitation_token},
+    "get_merchant": lambda _: {},
     "get_notifications": lambda _: {},
     "get_first_steps": lambda _: {},
     "get_overview": lambda _: {},
     "get_staff_calendar": lambda _: {"view": "week", "date": "2027-01-18"},
+    "get_payment_link": lambda h: {"bookingId": h.things.booking},
+    "get_payment_terms": lambda h: {"serviceId": h.things.service},
     "get_spending": lambda _: {},
     "get_statement": lambda _: {"limit": 5},
     "get_telegram": lambda _: {},
+    "get_top_up": lambda h: {"id": h.top_up},
     "get_workspace": lambda _: {},
     "grant_access": lambda _: GRANT,
     "invite_member": lambda _: {"email": "new@example.com", "role": "manager"},
@@ -147,13 +160,16 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "list_ledger": lambda h: {"account": h.email, "limit": 5},
     "list_members": lambda _: {},
     "list_my_workspaces": lambda _: {},
+    "list_payments": lambda _: {"day": "2027-01-15"},
     "list_sessions": lambda _: {},
     "list_unbookable_services": lambda _: {"ids": []},
     "list_webhook_deliveries": lambda h: {"webhookId": h.webhook},
     "list_webhooks": lambda _: {},
+    "refund_payment": lambda h: {"id": h.payment, "amount": 100},
     "reply_to_visitor": lambda h: {"id": h.things.dialog, "text": "Hello"},
     "remove_member": lambda h: {"email": h.member},
     "resend_webhook_delivery": lambda h: {"webhookId": h.webhook, "eventId": h.event},
+    "retry_refund": lambda h: {"id": h.payment, "refundId": h.refund},
     "revoke_invitation": lambda h: {"id": h.open_invitation},
     "revoke_key": lambda h: {"id": h.key},
     "rotate_webhook_secret": lambda h: {"webhookId": h.webhook},
@@ -161,9 +177,16 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "set_booking_page": lambda h: {"isOn": True, "offer": [h.things.service]},
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
     "set_member_role": lambda h: {"email": h.member, "role": "manager"},
+    "set_merchant": lambda _: MERCHANT,
     "set_notifications": lambda _: {"language": "ru"},
+    "set_payment_terms": lambda h: {
+        "serviceId": h.things.service,
+        "depositPercent": 30,
+        "refundUntilMin": 60,
+    },
     "set_workspace": lambda _: {"name": "Renamed"},
     "sign_out_everywhere": lambda _: {},
+    "start_top_up": lambda _: {"amount": 10_000},
     "unlink_telegram": lambda _: {},
     "prove_email": lambda h: {"token": h.proof_token},
     "request_proof": lambda _: {},

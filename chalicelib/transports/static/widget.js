@@ -27,7 +27,7 @@
       unable: "This is not possible right now.", sold: "This time is no longer free.",
       free: (when) => `Is ${when} free?`, changed: "The details have changed. Ask for a new card.",
       ended: "This card is no longer valid. Ask for a new one.", older: "A newer card has replaced this one.",
-      expired: "The time to confirm is over. Ask for a new card.", calendar: "Add to calendar", next: "Continue",
+      expired: "The time to confirm is over. Ask for a new card.", calendar: "Add to calendar", pay: "Pay", next: "Continue",
       undo: "Cancel booking", sure: "Press again to cancel the booking", undone: "The booking is cancelled.",
       times: "Which times are free?", ask: "Leave your contact details, and we will reply.", questions: "First questions",
     },
@@ -53,7 +53,7 @@
       check: "Проверьте это поле.", unable: "Сейчас это не получается.", sold: "Это время уже занято.",
       free: (when) => `Свободно ли время: ${when}?`, changed: "Условия изменились. Попросите новую карточку.",
       ended: "Эта карточка больше не действует. Попросите новую.", older: "Её заменила новая карточка.",
-      expired: "Время на подтверждение вышло. Попросите новую карточку.", calendar: "Добавить в календарь",
+      expired: "Время на подтверждение вышло. Попросите новую карточку.", calendar: "Добавить в календарь", pay: "Оплатить",
       next: "Продолжить", undo: "Отменить запись", sure: "Нажмите ещё раз, чтобы отменить запись", undone: "Запись отменена.",
       times: "Когда есть свободное время?", ask: "Оставьте контакты, и мы ответим.", questions: "Первые вопросы",
     },
@@ -961,7 +961,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const retry = (act) => el("button", { class: "link", type: "button", click: act }, say.retry);
 
       /** Show the links and buttons of a card that has ended. */
-      const showMade = ({ ics, token, next, times = [] }) => {
+      const showMade = ({ ics, token, pay, next, times = [] }) => {
         const cancel = el("button", { class: "link", type: "button", click: async (event) => {
           if (busy || event.detail > 1) return;
           if (cancel.textContent !== say.sure) return announce((cancel.textContent = say.sure));
@@ -985,7 +985,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           };
           return el("button", { class: "chip", type: "button", click: ask }, when);
         };
-        const parts = [ics && link(ics, [say.calendar]), next && link(next, [say.next]), token && cancel, ...times.map(chip)].filter(Boolean);
+        const parts = [pay && link(pay, [say.pay]), ics && link(ics, [say.calendar]), next && link(next, [say.next]), token && cancel, ...times.map(chip)].filter(Boolean);
         if (parts.length) node.append(el("div", { class: "row" }, ...parts));
       };
       const end = (text, made) => {
@@ -1023,7 +1023,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         kept.sent = !code || code >= 500;
         save();
         if (code === 200 || code === 202) {
-          end(data.message, { ics: data.icsUrl, token: data.cancelToken, next: data.redirectUrl });
+          end(data.message, { ics: data.icsUrl, token: data.cancelToken, pay: data.paymentUrl, next: data.redirectUrl });
         } else if (code === 400) {
           tell("");
           const errors = data.errors || [];

@@ -360,6 +360,8 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         return booking_tokens.token(*ids, purpose, booking_tokens.new_secret())
 
     base, zone = settings().public_url, visit.zone(ANYONE)
+    is_held = visit.service["due"] is not None
+    payment_url = base + booking_links.PAY_PAGE.format(token=token(Purpose.PAY))
     booking = {
         "serviceName": visit.service["name"],
         "resourceName": visit.page["resources"][0]["name"] if visit.page["resources"] else "",
@@ -367,12 +369,13 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         "endAt": clock.iso(begin + timedelta(minutes=visit.service["durationMin"])),
         "timezone": zone,
         "price": visit.service["price"],
-        "status": "confirmed",
+        "status": "pending_payment" if is_held else "confirmed",
     }
     return {
         "booking": booking,
         "icsUrl": base + booking_links.CALENDAR_FILE.format(token=token(Purpose.CALENDAR)),
         "manageUrl": base + booking_links.PAGE.format(token=token(Purpose.MANAGE)),
+        "paymentUrl": payment_url if is_held else None,
     }
 
 

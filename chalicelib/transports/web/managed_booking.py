@@ -37,6 +37,7 @@ from chalicelib.transports.web.booking_view import (
     call,
     length_text,
     moment_of,
+    price_text,
     query_value,
 )
 
@@ -161,6 +162,7 @@ class _Visit:
             booking=booking,
             facts=booking_facts(language, booking),
             length=partial(length_text, language),
+            price=partial(price_text, language),
             mark=ICONS.get(booking["status"], "calendar-check"),
             **values,
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 from chalicelib.application import invoke, refolding
 from chalicelib.core.jobs import (
+    CLOSE_RECEIPT,
     DELIVER_WEBHOOK,
     KNOWLEDGE_STALE,
     MAIL_BOOKING_LINK,
@@ -23,7 +24,9 @@ from chalicelib.core.jobs import (
     MEMBERSHIP_ENDED,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
+    PAYMENT_JOBS,
     PEOPLE_EVENTS,
+    REFUND_JOBS,
     REMIND_CLIENT,
     VISITOR_EVENTS,
     WEBHOOK_EVENTS,
@@ -71,6 +74,7 @@ from chalicelib.domains.notifications.store import (
     windows,
 )
 from chalicelib.domains.oauth.store import assertions
+from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import page_versions, pages, site_visits
@@ -200,6 +204,10 @@ EXCLUDED: Mapping[type[Row], str] = {
     ledger.LedgerEntryRow: "as the wallet",
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
+    merchants.MerchantRow: "a secret of one stage; set up payments again",
+    payments.PaymentRow: "money belongs to an account at a provider of one stage",
+    payments.RefundRow: "as its payment",
+    payments.ProviderIdRow: "as its payment",
     budgets.VisitorSpendingRow: "a hash with the stage's salt of the day",
     budgets.LimitNoticeRow: "what the owner has been told here",
     page_versions.VersionRow: "pages are exported as they are",
@@ -253,6 +261,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     booking.LAPSE: "made again from the booking",
     dialogs.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "held money is not exported",
+    **dict.fromkeys((*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are not exported"),
+    CLOSE_RECEIPT: "as above",
     invoke.ANSWER_EXPIRED: "stored answers are not exported",
     uploads.LAPSED: "announced uploads are not exported",
     rehosting.ORPHAN: "objects that no record names are not exported",

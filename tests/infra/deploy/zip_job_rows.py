@@ -32,6 +32,7 @@ from chalicelib.engine import file_uses, idempotency, indexing, jobs
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.listing import declaration
 from chalicelib.engine.unit import run_unit
+from chalicelib.gateways.payments import local_merchant
 from tests.conftest import call_console, call_operator
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
 from tests.domains.notifications.clients import ADA, book
@@ -43,6 +44,7 @@ from tests.factories.booking_links import requested
 from tests.factories.chat import ask, new_bot, transcript
 from tests.factories.event_triggers import MEMBER
 from tests.factories.examples import submit
+from tests.factories.payments import open_payment
 from tests.factories.people import accept_as_new, request_reset
 from tests.factories.salon import Salon
 from tests.fakes import lambda_runtime_api, openai_api
@@ -173,6 +175,58 @@ def lapse_of_hold(stage: Stage) -> Steps:
     yield
     booking_read = stage.api.get(f"/api/bookings/{booking['id']}")["booking"]
     assert booking_read["status"] == "cancelled"
+
+
+def held_and_paid(stage: Stage) -> tuple[str, str]:
+    """Book what is paid in advance, and pay it. Return the booking and the id at the provider."""
+    stage.use_test_merchant()
+    booking = Salon.opened(stage.api, requirePayment=True).book("2027-01-18T10:00")["id"]
+    provider_id = open_payment(stage.workspace_id, booking)
+    local_merchant.settle_payment(provider_id, "succeeded")
+    return booking, provider_id
+
+
+def booking_status(stage: Stage, booking: str) -> str:
+    return str(stage.api.get(f"/api/bookings/{booking}")["booking"]["status"])
+
+
+def booking_payment(stage: Stage) -> Steps:
+    booking, _ = held_and_paid(stage)
+    assert booking_status(stage, booking) == "pending_payment"
+    yield
+    assert booking_status(stage, booking) == "confirmed"
+
+
+def booking_refund(stage: Stage) -> Steps:
+    _, provider_id = held_and_paid(stage)
+    run_jobs_here("booking-payment")
+    (payment,) = call_console(stage.workspace_id, "list_payments")["payments"]
+    call_console(stage.workspace_id, "refund_payment", id=payment["id"])
+    yield
+    paid = local_merchant.read_payment(provider_id)
+    assert paid
+    assert sum(paid["refunds"].values()) == payment["amount"]
+
+
+def close_receipt(stage: Stage) -> Steps:
+    booking, provider_id = held_and_paid(stage)
+    run_jobs_here("booking-payment")
+    stage.api.post("/api/bookings/set-status", {"id": booking, "status": "completed"})
+    yield
+    paid = local_merchant.read_payment(provider_id)
+    assert paid
+    assert paid["receipts"][-1] == "full_payment"
+
+
+def top_up_payment(stage: Stage) -> Steps:
+    stage.use_test_merchant()
+    account = stage.owner.workspace.owner_id
+    url = call_console(stage.workspace_id, "start_top_up", account_id=account, amount=10_000)["url"]
+    former = call_operator("get_balance", account=accounts.get(account).email)["available"]
+    local_merchant.settle_payment(url.rpartition("/")[2], "succeeded")
+    yield
+    balance = call_operator("get_balance", account=accounts.get(account).email)["available"]
+    assert balance == former + 10_000
 
 
 def resource_cascade(stage: Stage) -> Steps:
@@ -540,6 +594,10 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "file-orphan": file_orphan,
     "blog-cover-unused": blog_cover_unused,
     "lapse-of-hold": lapse_of_hold,
+    "booking-payment": booking_payment,
+    "booking-refund": booking_refund,
+    "close-receipt": close_receipt,
+    "top-up-payment": top_up_payment,
     "resource-cascade": resource_cascade,
     "category-cascade": category_cascade,
     "dialog-expired": dialog_expired,

@@ -20,13 +20,14 @@ from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import OBJECTS, Api, Owner, call_operator
+from tests.conftest import OBJECTS, Api, Owner, call_console, call_operator
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
 from tests.domains.notifications.clients import book
 from tests.domains.notifications.inbox import Inbox
 from tests.domains.sites.test_site_domains import Records
 from tests.factories.event_triggers import World
 from tests.factories.examples import Things
+from tests.factories.payments import MERCHANT
 from tests.factories.salon import Salon
 from tests.fakes import JsonServer, ReceivedRequest
 from tests.fakes.lambda_process import Lambda
@@ -119,21 +120,33 @@ class Stage:
             outcome = process.run(handler, event, self.world.time.now)
         return {kind: count for kind, count in outcome.items() if count}
 
+    def use_local_stack(self) -> None:
+        """Give the process the variables of a developer's machine, but the modules of the zip."""
+        for name in FUNCTION:
+            del self.variables[name]
+        self.variables["OBJECT_STORE"] = f"file://{OBJECTS}"
+        self.variables["AWS_ENDPOINT_URL_DYNAMODB"] = self.endpoint
+
+    def use_test_merchant(self) -> None:
+        """Let the workspace take payments at the test merchant, whose payments are local files."""
+        self.use_local_stack()
+        # The secret of the account is encrypted with the master key of this process.
+        del self.variables["MASTER_KEY"]
+        call_operator("set_platform_merchant", **MERCHANT)
+        call_console(self.workspace_id, "set_merchant", **MERCHANT, vatCode="1")
+
     def webhook(self, server: WebhookReceiver, *types: str) -> str:
         """Create a webhook on loopback, and return its id.
 
         The service sends there only on a developer's machine, so the process gets the variables of
         one. Its modules still come from the zip.
         """
-        local = {
-            "OBJECT_STORE": f"file://{OBJECTS}",
-            "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
-            "WEBHOOKS_TO_LOOPBACK": "1",
+        self.use_local_stack()
+        self.variables["WEBHOOKS_TO_LOOPBACK"] = "1"
+        os.environ |= {
+            name: self.variables[name]
+            for name in ("OBJECT_STORE", "AWS_ENDPOINT_URL_DYNAMODB", "WEBHOOKS_TO_LOOPBACK")
         }
-        for name in FUNCTION:
-            del self.variables[name]
-        self.variables |= local
-        os.environ |= local
         self.reload_settings()
         url = f"{server.url}/events"
         webhook = call_operator(

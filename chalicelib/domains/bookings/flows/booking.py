@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import CLOSE_RECEIPT
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
@@ -33,10 +33,11 @@ from chalicelib.domains.contacts.flows.contacts import Contact, Match
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.contacts.store.clients import ClientRow
 from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.payments.rules.schedule import deposit
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import Rows
-from chalicelib.engine.unit import UnitOfWork, run_job_unit
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
 from chalicelib.lib.localized import Language
 
@@ -77,7 +78,10 @@ class BookingRequest(NamedTuple):
 
 
 class BookingChange(NamedTuple):
-    """Requested status, start and resource of a booking, with the reason for the change."""
+    """Requested status, start and resource of a booking, with the reason for the change.
+
+    ``is_lapse`` says that the hold of an unpaid booking has expired.
+    """
 
     actor: str
     status: BookingStatus | None = None
@@ -85,6 +89,7 @@ class BookingChange(NamedTuple):
     resource_id: str | None = None
     ignores_schedule: bool = False
     reason: str | None = None
+    is_lapse: bool = False
 
 
 def contact_of(name: str, phone: str | None, email: str | None, country: str) -> Contact:
@@ -129,6 +134,7 @@ def book(
     status, expires = request.status, None
     if status is None and service.require_payment:
         status, expires = "pending_payment", clock.now() + HOLD
+    terms = service.terms if status == "pending_payment" else None
     if match is not None:
         match.count(unit, clock.now(), bookings=1)
     booking = BOOKINGS.new(
@@ -158,6 +164,8 @@ def book(
         ),
         source=request.source,
         hold_expires_at=expires,
+        due=terms and deposit(int(service.price), terms.deposit_percent),
+        refund_until_min=terms and terms.refund_until_min,
         token_secret=request.token_secret,
         is_proved=request.is_proved,
         language=request.language,
@@ -192,7 +200,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         SlotUnavailableError: the time cannot be booked, as in ``book``.
     """
     status: str = requested.status or booking.status
-    former_entry, blocked = booking.busy, booking.blocks
+    former_entry, blocked, former_status = booking.busy, booking.blocks, booking.status
     is_move = _may_move(booking, requested)
     placement = (
         Placement.create_for_move(
@@ -226,6 +234,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         # Both statuses occupy the time, so nothing has to be checked or written in the calendar.
         to_check = {status, booking.status} - _SAME_TIME_STATUSES
         booking.status = status
+        booking.has_lapsed = requested.is_lapse or None
     else:
         to_check = set()
     if is_move and placement is not None:
@@ -240,6 +249,9 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         days.stage(unit)
     booking.sequence += 1
     unit.save(booking)
+    if booking.status == "completed" and booking.paid_by and status != former_status:
+        payload = {"bookingId": booking.id, "at": iso(clock.now())}
+        unit.create(jobs.row(CLOSE_RECEIPT, unit.workspace_id, payload))
     move = {"from": former, "to": _time_and_resource(booking)} if is_move else None
     return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
 
@@ -274,24 +286,10 @@ def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
     due = booking.hold_expires_at
     if due is None:
         return None
-    return jobs.row(LAPSE, workspace_id, _expiry(booking), due, job_id=booking.id)
+    return jobs.row(LAPSE, workspace_id, expiry(booking), due, job_id=booking.id)
 
 
-@job_handler(LAPSE)
-def lapse(job: Job) -> None:
-    """Cancel an unpaid booking, unless its hold has ended or was replaced."""
-
-    def stage(unit: UnitOfWork) -> None:
-        booking = BOOKINGS.find(job.workspace_id, job.payload["booking"])
-        # The payload names the moment of expiry: a booking that was held again has another job.
-        if booking is not None and _expiry(booking) == job.payload:
-            reason = "The booking was not paid in time."
-            change(unit, booking, BookingChange("job", "cancelled", reason=reason))
-
-    run_job_unit(job, stage)
-
-
-def _expiry(booking: BookingRow) -> dict[str, Any]:
+def expiry(booking: BookingRow) -> dict[str, Any]:
     """Return the payload of the hold's job, with the booking and the moment of expiry."""
     expires = booking.hold_expires_at
     return {"booking": booking.id, "expires": expires and epoch_ms(expires)}

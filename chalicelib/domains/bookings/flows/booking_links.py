@@ -14,6 +14,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.gateways.master_key import master_key
 
 PAGE = "/booking/{token}"
+PAY_PAGE = "/pay/{token}"
 BOOK_PAGE = "/booking/confirm/{token}"
 CALENDAR_FILE = "/api/public/bookings/{token}.ics"
 FILE_SUFFIX = ".ics"
@@ -28,6 +29,14 @@ def page_url(workspace_id: str, booking: BookingRow) -> str | None:
         return None
     text = token(workspace_id, booking, Purpose.MANAGE)
     return settings().public_url + PAGE.format(token=text)
+
+
+def pay_url(workspace_id: str, booking: BookingRow) -> str | None:
+    """Return the URL of the page that pays a booking, or None if it cannot be paid in advance."""
+    if booking.token_secret is None or not booking.due:
+        return None
+    text = token(workspace_id, booking, Purpose.PAY)
+    return settings().public_url + PAY_PAGE.format(token=text)
 
 
 def book_token(workspace_id: str, request_id: str) -> str:

@@ -15,6 +15,7 @@ from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
+from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.reading import Rows
@@ -28,13 +29,19 @@ class OpenPage(NamedTuple):
 
     ``services`` are the offered services, in their order. ``hours`` are the weekly hours in which
     any of the staff works, as minutes of the day, with the first and last weekday that have them.
-    They are read for a page with all services.
+    They are read for a page with all services. ``takes_payments`` says whether the workspace has an
+    account at a payment provider. It is read if a service requires payment.
     """
 
     workspace: WorkspaceRow
     settings: BookingPageRow
     services: list[ServiceRow]
     hours: list[tuple[int, int, tuple[Span, ...]]]
+    takes_payments: bool
+
+    def is_by_phone(self, service: ServiceRow) -> bool:
+        """Return whether visitors must call to book a service, because it cannot be paid online."""
+        return service.require_payment and not (self.takes_payments and service.price > 0)
 
     def require_service(self, service_id: str) -> ServiceRow:
         """Return a service that the page offers.
@@ -79,7 +86,11 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
     ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
     services = _bookable(workspace_id, ids, rows, with_hours=service_id is None)
     hours = _weekly_hours(workspace_id, services, rows) if service_id is None else []
-    page = OpenPage(workspaces.get(workspace_id, rows), settings, services, hours)
+    takes_payments = any(service.require_payment for service in services) and (
+        merchants.find_current(workspace_id, rows) is not None
+    )
+    workspace = workspaces.get(workspace_id, rows)
+    page = OpenPage(workspace, settings, services, hours, takes_payments)
     if service_id is not None:
         page.require_service(service_id)
     return page
@@ -96,7 +107,9 @@ def _bookable(
     keys = [key for site_id in site_ids for key in binding.site_keys(workspace_id, site_id)]
     # Opening hours are read in the request that reads the sites.
     ids = _staff_ids(active_services) if with_hours else []
-    rows.read([*keys, *resources.keys_with_schedules(workspace_id, ids)])
+    paid_services = [row for row in active_services if row.require_payment]
+    merchant_keys = [merchants.key(workspace_id)] if paid_services else []
+    rows.read([*keys, *merchant_keys, *resources.keys_with_schedules(workspace_id, ids)])
     sites = rows.fetch(keys)
     suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
     listed_services = [row for row in active_services if row.site_id not in suspended]

@@ -44,7 +44,7 @@ class BookingPageService(Wire):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     status: str = Field(description="active or inactive. An inactive service is not shown.")
-    require_payment: bool = Field(description="Whether visitors see the phone instead of times.")
+    require_payment: bool = Field(description="Whether it is paid in advance.")
     is_offered: bool = Field(description="Whether the page offers it.")
 
     @classmethod

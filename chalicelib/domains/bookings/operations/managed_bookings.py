@@ -20,6 +20,7 @@ from chalicelib.domains.bookings.flows import (
     binding,
     booking,
     booking_links,
+    booking_payments,
     calendars,
     slot_months,
 )
@@ -74,12 +75,17 @@ class ManagedBooking(Wire):
     has_other_resources: bool = Field(description="Whether the service has other staff, too.")
     moves_left: int = Field(description="How often the client may still move it.")
     hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
+    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
+    paid: int | None = Field(description="Kopecks paid in advance, or null.")
+    refund: int = Field(description="Kopecks refunded if the client cancels now.")
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow) -> Self:
         """Return the wire form of a booking for its client."""
         service = _service(workspace_id, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
+        payment = booking_payments.payment_of(workspace_id, row)
+        pay_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
         return cls(
             booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
@@ -91,6 +97,9 @@ class ManagedBooking(Wire):
             has_other_resources=bool(service and set(service.resource_ids) - {row.resource_id}),
             moves_left=_moves_left(row),
             hold_expires_at=row.hold_expires_at,
+            payment_url=pay_url,
+            paid=None if row.paid is None else int(row.paid),
+            refund=booking_payments.refund_for_client(row, payment) if is_open else 0,
         )
 
 

@@ -39,6 +39,7 @@ from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.domains.files.store.files import ImageMap
+from chalicelib.domains.payments.rules.schedule import deposit
 from chalicelib.lib.localized import Language
 from chalicelib.lib.spans import Span
 
@@ -59,7 +60,7 @@ Slug = Annotated[str, StringConstraints(max_length=100)]
 
 
 class ByPhoneOnlyError(ConflictError):
-    """The service requires payment, which the page cannot take. Contact the business instead."""
+    """The service requires payment, but the business takes no payments online."""
 
     code = "by_phone_only"
 
@@ -80,17 +81,21 @@ class PageService(Wire):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     by_phone: bool = Field(description="Whether it is booked by phone only.")
+    due: int | None = Field(description="Kopecks to pay in advance, or null.")
     photo_url: str | None = Field(description="URL of the main image, or null.")
 
     @classmethod
-    def from_record(cls, service: ServiceRow) -> Self:
+    def from_record(cls, service: ServiceRow, *, is_by_phone: bool) -> Self:
         """Return the wire form of a service for visitors."""
         text = service.description or ""
         cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
         return cls.from_row(
             service.values,
             description=cut or None,
-            by_phone=service.require_payment,
+            by_phone=is_by_phone,
+            due=deposit(int(service.price), service.terms.deposit_percent)
+            if service.require_payment and not is_by_phone
+            else None,
             photo_url=_photo_url(service.images),
         )
 
@@ -155,6 +160,7 @@ class PageBookingMade(Wire):
     booking: PublicBookingOut = Field(description="The booking.")
     ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
     manage_url: str = Field(description="URL of the page that moves and cancels it. A secret.")
+    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
 
 
 def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str:
@@ -186,7 +192,10 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         ],
         timezone=page.workspace.timezone,
         is_indexed=page.settings.is_indexed,
-        services=list(map(PageService.from_record, page.services)),
+        services=[
+            PageService.from_record(service, is_by_phone=page.is_by_phone(service))
+            for service in page.services
+        ],
         resources=staff,
     )
 
@@ -219,7 +228,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
     """Book a free time of a service that the page offers, or mail a link that books it."""
     page = booking_pages.open_page(ctx.workspace_id, args.service_id)
     service = page.require_service(args.service_id)
-    if service.require_payment:
+    if page.is_by_phone(service):
         raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
     _require_future(ctx, service, args)
     new_booking = visitor_bookings.book(ctx, args, language=args.language)
@@ -229,6 +238,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
         booking=PublicBookingOut.from_record(new_booking.row),
         ics_url=booking_links.calendar_url(ctx.workspace_id, new_booking.row),
         manage_url=booking_links.page_url(ctx.workspace_id, new_booking.row) or "",
+        payment_url=booking_links.pay_url(ctx.workspace_id, new_booking.row),
     )
 
 

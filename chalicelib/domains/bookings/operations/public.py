@@ -15,7 +15,13 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, ServedAs, operation
 from chalicelib.core.wire.schema import Id, Wire
-from chalicelib.domains.bookings.flows import binding, booking, booking_links, visitor_bookings
+from chalicelib.domains.bookings.flows import (
+    binding,
+    booking,
+    booking_links,
+    booking_payments,
+    visitor_bookings,
+)
 from chalicelib.domains.bookings.flows.booking import BookingChange
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
@@ -150,6 +156,7 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
             msg = "This booking has already begun and can no longer be cancelled."
             raise BookingStartedError(msg)
         if not args.dry_run:
+            booking_payments.stage_refund_for_client(ctx.unit, row, ctx.principal.audit_actor)
             booking.change(ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled"))
     return PublicBookingResult(booking=PublicBookingOut.from_record(row))
 

@@ -33,6 +33,8 @@ class Purpose(StrEnum):
     MANAGE = "manage"
     """Show the booking, move it and cancel it. Only e-mails to its client, with their calendar
     file, and the page that confirms the booking contain this token."""
+    PAY = "pay"
+    """Show what the booking costs, and pay it. It permits nothing else."""
 
 
 class BookingToken(NamedTuple):

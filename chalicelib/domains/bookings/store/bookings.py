@@ -68,6 +68,11 @@ class BookingRow(Record):
     is set if the link in an e-mail to the client's address has booked. ``language`` is the language
     of the page on which the client has booked. When the client is erased,
     all contacts are removed.
+
+    ``due`` is what has to be paid in advance, in kopecks. The client's cancellation is refunded
+    until ``refund_until_min`` minutes before the start. ``payment_ids`` are its payments, the
+    latest last. ``paid_by`` is the payment that has paid the booking, and ``paid`` its amount.
+    ``has_lapsed`` is set while the booking is cancelled because its hold has expired.
     """
 
     status = UnicodeAttribute()
@@ -97,6 +102,24 @@ class BookingRow(Record):
     token_secret = UnicodeAttribute(null=True)
     is_proved = BooleanAttribute(null=True)
     language = UnicodeAttribute(null=True)
+    due = NumberAttribute(null=True)
+    refund_until_min = NumberAttribute(null=True)
+    payment_ids: ListAttribute[str] = ListAttribute(null=True)
+    paid_by = UnicodeAttribute(null=True)
+    paid = NumberAttribute(null=True)
+    has_lapsed = BooleanAttribute(null=True)
+
+    @property
+    def latest_payment_id(self) -> str | None:
+        """Id of the latest payment, or None."""
+        return self.payment_ids[-1] if self.payment_ids else None
+
+    @property
+    def is_payable(self) -> bool:
+        """Whether the client can pay the booking now, if the workspace takes payments."""
+        expires = self.hold_expires_at
+        is_held = self.status == "pending_payment" and (expires is None or expires > clock.now())
+        return is_held and bool(self.due) and self.paid_by is None
 
     @property
     def is_unproved(self) -> bool:
@@ -166,6 +189,7 @@ BOOKINGS = register_listing(
         ),
         events={
             "booking.created": is_new,
+            "booking.paid": changes("paid_by"),
             "booking.moved": changes("starts_at", "resource_id"),
             "booking.status_changed": changes("status"),
             "booking.hold_expired": _hold_expired,

@@ -1,7 +1,7 @@
 """Rows of services, their listing, and their bindings to resources."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -22,8 +22,18 @@ from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record
 
 IN_ORDER = SortIndex("sortOrder")
+DEPOSIT_PERCENT, REFUND_UNTIL_MIN = 100, 1440
+"""Default part of the price that is paid in advance, and default minutes before the start until
+which a client's cancellation is refunded."""
 REMINDERS = (1440, 120)
 """Minutes before the start at which clients are reminded by default."""
+
+
+class PaymentTerms(NamedTuple):
+    """Part of the price that is paid in advance, and minutes until which it is refunded."""
+
+    deposit_percent: int
+    refund_until_min: int
 
 
 class ServiceRow(Record):
@@ -33,7 +43,9 @@ class ServiceRow(Record):
     bindings. The id of a deleted resource is kept until a job unbinds it. ``slot_step_min`` is the
     interval between starts of slots; None means the duration. ``unverified_per_hour`` is the
     maximum of visitors' bookings per clock hour. ``reminders`` are minutes before the start, the
-    largest first.
+    largest first. ``deposit_percent`` is the part of the price that is paid in advance, and
+    ``refund_until_min`` the minutes before the start until which a client's cancellation is
+    refunded. Without these two, the defaults apply.
     """
 
     name = UnicodeAttribute()
@@ -57,6 +69,17 @@ class ServiceRow(Record):
     visitor_mails = BooleanAttribute(default=True)
     reminders: ListAttribute[Any] = ListAttribute(of=NumberAttribute, default=lambda: [*REMINDERS])
     sort_order = NumberAttribute()
+    deposit_percent = NumberAttribute(null=True)
+    refund_until_min = NumberAttribute(null=True)
+
+    @property
+    def terms(self) -> PaymentTerms:
+        """What a client pays in advance, and until when it is refunded."""
+        percent, minutes = self.deposit_percent, self.refund_until_min
+        return PaymentTerms(
+            DEPOSIT_PERCENT if percent is None else int(percent),
+            REFUND_UNTIL_MIN if minutes is None else int(minutes),
+        )
 
     @property
     def rules(self) -> ServiceRules:

@@ -25,7 +25,7 @@ from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bookings.flows import calendars, visitor_bookings
+from chalicelib.domains.bookings.flows import booking_payments, calendars, visitor_bookings
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
@@ -312,7 +312,8 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
     service = SERVICES.find(workspace_id, offered_slot.service_id)
     if service is None or service.status != "active":
         raise ToolError("This service cannot be booked any more.")
-    if service.require_payment:
+    due = booking_payments.due(workspace_id, service)
+    if service.require_payment and due is None:
         raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
     search = Search.create(workspace_id, service, offered_slot.resource_id)
     free = search.slots(Query(offered_slot.start, offered_slot.start, now)).slots
@@ -329,6 +330,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         staff=resource.name,
         minutes=int(service.duration_min),
         price=int(service.price),
+        due=due,
         person=person,
         privacy_url=context.agent.privacy_url,
     )
@@ -338,6 +340,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         "start": offered_slot.start,
         "price": int(service.price),
         "minutes": int(service.duration_min),
+        **({} if due is None else {"due": due}),
         **_known(person),
     }
     last = start - timedelta(minutes=int(service.min_notice_min))

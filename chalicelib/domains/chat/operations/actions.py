@@ -18,7 +18,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.bookings.flows import visitor_bookings
+from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.visitor_bookings import (
     BookingAwaitsMail,
@@ -80,6 +80,9 @@ class ActionResult(Wire):
         default=None, description="Token to cancel the booking, or null. Keep it secret."
     )
     ics_url: str | None = Field(default=None, description="URL of its calendar file, or null.")
+    payment_url: str | None = Field(
+        default=None, description="URL of the page that pays the booking, or null."
+    )
     order_id: Id | None = Field(default=None, description="Id of the order, or null.")
     redirect_url: str | None = Field(
         default=None, description="URL to redirect the browser to after an order, or null."
@@ -247,8 +250,9 @@ def _book(
     booking = new_booking.row
     if (booking.price, booking.duration_min) != (arguments["price"], arguments["minutes"]):
         raise ChangedError("The price or the duration has changed. Ask the bot again.")
-    if booking.hold_expires_at is not None:
-        raise ChangedError("This booking now requires payment in advance. Contact the business.")
+    held_amount = None if booking.hold_expires_at is None else booking.due
+    if held_amount != arguments.get("due"):
+        raise ChangedError("What has to be paid in advance has changed. Ask the bot again.")
     _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
     if isinstance(new_booking, MadeBooking):
         return _booked(ctx.workspace_id, row, new_booking)
@@ -268,12 +272,15 @@ def _sentence(row: ProposalRow, key: str, booking: BookingRow) -> str:
 
 def _booked(workspace_id: str, row: ProposalRow, new_booking: MadeBooking) -> ActionResult:
     booking_out = new_booking.out(workspace_id)
+    is_held = new_booking.row.status == "pending_payment"
+    payment_url = booking_links.pay_url(workspace_id, new_booking.row) if is_held else None
     return ActionResult(
         state="done",
-        message=_sentence(row, "booked", new_booking.row),
+        message=_sentence(row, "held" if payment_url else "booked", new_booking.row),
         booking=booking_out.booking,
         cancel_token=booking_out.cancel_token,
         ics_url=booking_out.ics_url,
+        payment_url=payment_url,
     )
 
 

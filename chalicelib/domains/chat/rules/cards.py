@@ -82,16 +82,19 @@ def booking(  # noqa: PLR0913  the fields of a booking
     price: int,
     person: Person,
     privacy_url: str | None,
+    due: int | None = None,
 ) -> dict[str, Any]:
     """Return the card of a booking.
 
-    ``local`` is the start in ``zone``. The price is in kopecks.
+    ``local`` is the start in ``zone``. The price is in kopecks, as is ``due``, which is paid in
+    advance.
     """
     details = [
         ("when", f"{localized.weekday_and_time(language, local)} ({zone})"),
         ("staff", staff),
         ("duration", text(language, "minutes", minutes=minutes)),
         ("price", _price(language, price)),
+        *([] if due is None else [("due", _price(language, due))]),
     ]
     return _card(
         language,

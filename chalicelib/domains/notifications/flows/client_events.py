@@ -34,6 +34,7 @@ from chalicelib.domains.notifications.flows.mail_gate import Verdict
 from chalicelib.domains.notifications.rules import client_mails as texts
 from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Business, Kind
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
+from chalicelib.domains.payments.store import merchants
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
@@ -169,8 +170,16 @@ def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
         timezone=booking.timezone,
         price=int(booking.price),
         page_url=booking_links.page_url(workspace.id, booking),
+        pay_url=_pay_url(workspace.id, booking),
         business=_business(workspace),
     )
+
+
+def _pay_url(workspace_id: str, booking: BookingRow) -> str | None:
+    """Return the page that pays a booking, if the workspace takes payments."""
+    if not booking.is_payable or merchants.find_current(workspace_id) is None:
+        return None
+    return booking_links.pay_url(workspace_id, booking)
 
 
 @job_handler(VISITOR_EVENTS)

@@ -9,13 +9,14 @@ from datetime import datetime
 from functools import cache
 from typing import Literal, NamedTuple
 
+from chalicelib.core.events import REFUNDED_EVENT
 from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
 from chalicelib.lib import accents, localized, po_files
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
 
-Kind = Literal["confirmed", "pending", "moved", "cancelled", "reminder", "link"]
+Kind = Literal["confirmed", "pending", "moved", "cancelled", "refunded", "reminder", "link"]
 """Kinds of e-mails. ``link`` has the link that books what a visitor has requested."""
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
 
@@ -32,7 +33,8 @@ class Business(NamedTuple):
 class BookingFacts(NamedTuple):
     """Facts of a booking that an e-mail shows. ``starts_at`` is in the zone of the staff member.
 
-    ``price`` is in kopecks. ``page_url`` is the client's own link.
+    ``price`` is in kopecks. ``page_url`` is the client's own link. ``pay_url`` is the page that
+    pays the booking, if it can be paid online.
     """
 
     workspace: str
@@ -42,6 +44,7 @@ class BookingFacts(NamedTuple):
     timezone: str
     price: int
     page_url: str | None
+    pay_url: str | None = None
     business: Business = Business()
 
 
@@ -51,6 +54,8 @@ def kind_of(events: Collection[str], previous_status: str | None, status: str) -
     ``events`` are the types of the booking's events, ``previous_status`` is the former status, if
     the events changed it, and ``status`` the current one, which may be newer.
     """
+    if REFUNDED_EVENT in events:
+        return "refunded"
     was_told = "booking.created" not in events
     if status == "cancelled":
         is_cancellation = was_told and previous_status not in {None, "cancelled"}
@@ -67,6 +72,11 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
     texts = _catalogue(language).texts
     service, workspace = mailed_name(facts.service), mailed_name(facts.workspace)
     title = str(texts[f"client_{kind}"])
+    action, url = "client_action", facts.page_url
+    if kind == "link":
+        action = "client_link_action"
+    elif kind == "pending" and facts.pay_url is not None:
+        action, url = "client_pay_action", facts.pay_url
     return mails.render(
         TEMPLATES,
         "client",
@@ -76,13 +86,13 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
         about=str(texts[f"client_{kind}_about"]).format(workspace=workspace),
         facts=fact_pairs(language, facts),
         workspace=workspace,
-        page_url=facts.page_url,
+        page_url=url,
         reach=[
             mailed_name(text) for text in (facts.business.address, facts.business.phone) if text
         ],
         logo_url=facts.business.logo_url,
         accent=accents.colours(facts.business.accent),
-        action=str(texts["client_link_action" if kind == "link" else "client_action"]),
+        action=str(texts[action]),
     )
 
 

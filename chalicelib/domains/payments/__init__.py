@@ -1,0 +1,1 @@
+"""Take payments of clients and of accounts at payment providers, and refund payments."""

@@ -1,0 +1,101 @@
+"""Open a payment at the provider, once.
+
+The payment is stored first, and its id is the idempotency key of the request. So a request whose
+result is unknown is repeated, and returns the same page of the provider.
+"""
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, UpstreamFailedError
+from chalicelib.core.jobs import PAYMENT_JOBS
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store.payments import CREATED, FAILED, PaymentRow
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.payments import (
+    IDEMPOTENCY_HOURS,
+    Created,
+    PaymentProvider,
+    PaymentRequest,
+    ProviderError,
+    Receipt,
+    UnknownOutcomeError,
+)
+
+
+class PaymentRefusedError(ConflictError):
+    """The payment provider does not accept the payment, so contact the business."""
+
+    code = "payment_refused"
+
+
+class PaymentEndedError(ConflictError):
+    """The payment ended before the provider had created it, so open the page again."""
+
+    code = "payment_ended"
+
+
+def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | None) -> str:
+    """Return the URL of the provider's page for a payment, which is created if necessary.
+
+    Raises:
+        PaymentRefusedError: the provider does not accept the payment.
+        PaymentEndedError: the payment ended before the provider had it.
+        UpstreamFailedError: the provider failed. The call can be repeated.
+        UnavailableError: the database is unavailable. The call can be repeated.
+    """
+    if payment.url is not None:
+        return payment.url
+    try:
+        provider = accounts.provider_of_payment(workspace_id, payment)
+        new_page = _create(provider, payment, receipt)
+    except ProviderError as error:
+        _fail(workspace_id, payment, error.reason)
+        msg = "The payment provider did not accept the payment. Contact the business."
+        raise PaymentRefusedError(msg) from error
+    except UnknownOutcomeError as error:
+        msg = "The payment provider did not respond. Try again in a minute."
+        raise UpstreamFailedError(msg) from error
+
+    def stage(unit: UnitOfWork) -> PaymentRow:
+        row = payments.require(workspace_id, payment.id)
+        if row.status == CREATED:
+            payments.stage_created(unit, row, new_page.provider_id, new_page.url)
+        return row
+
+    # The row is as it was read, so a status other than ``created`` is final or another request's.
+    row = run_unit(workspace_id, _event(payment), stage)
+    if row.status != CREATED and row.url is None:
+        raise PaymentEndedError("This payment has ended. Open the page again.")
+    return row.url or new_page.url
+
+
+def _create(provider: PaymentProvider, payment: PaymentRow, receipt: Receipt | None) -> Created:
+    if not payments.is_repeatable(payment.created_at, IDEMPOTENCY_HOURS):
+        # The provider has forgotten the key, and would create a second payment.
+        msg = "The payment was not opened in time."
+        raise ProviderError(msg)
+    return provider.create(
+        PaymentRequest(
+            amount=int(payment.amount),
+            currency=payment.currency,
+            purpose=payment.description,
+            return_url=payment.return_url,
+            idempotency_key=payment.id,
+            receipt=receipt,
+            expires_at=payment.expires_at if payment.expires_at > clock.now() else None,
+        )
+    )
+
+
+def _event(payment: PaymentRow) -> AuditEvent:
+    return AuditEvent.by_job(PAYMENT_JOBS[payment.purpose])
+
+
+def _fail(workspace_id: str, payment: PaymentRow, reason: str) -> None:
+    def stage(unit: UnitOfWork) -> None:
+        row = payments.require(workspace_id, payment.id)
+        if row.status == CREATED:
+            payments.stage_change(unit, row, status=FAILED, reason=reason)
+
+    run_unit(workspace_id, _event(payment), stage)

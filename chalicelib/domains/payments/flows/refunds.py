@@ -1,0 +1,183 @@
+"""Refund payments at the provider, each refund once.
+
+The service stores a refund before the request. While the result is unknown, the request is repeated
+with the same idempotency key. Once the provider has forgotten the key, its list of refunds is read
+first.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.jobs import Job, Postponed
+from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store.payments import DONE, FAILED, SENT, PaymentRow, RefundRow
+from chalicelib.engine.unit import UnitOfWork, run_job_unit
+from chalicelib.gateways.payments import (
+    IDEMPOTENCY_HOURS,
+    PaymentProvider,
+    ProviderError,
+    Receipt,
+    RefundState,
+    UnknownOutcomeError,
+)
+
+ReceiptOf = Callable[[PaymentRow, int], Receipt | None]
+"""Returns the receipt of a refund of an amount, or None."""
+
+log = logging.getLogger(__name__)
+
+
+class RefundTooLargeError(ConflictError):
+    """The refund exceeds ``refundable``, which is what is left of the payment."""
+
+    code = "refund_too_large"
+
+
+def stage(unit: UnitOfWork, payment: PaymentRow, amount: int, by: str) -> RefundRow:
+    """Stage a refund of a payment, and return the refund.
+
+    Raises:
+        RefundTooLargeError: less is left of the payment.
+    """
+    if not 0 < amount <= payment.refundable:
+        msg = (
+            f"amount: expected at most {payment.refundable} kopecks, received {amount}. Refund "
+            "what is left of the payment."
+        )
+        raise RefundTooLargeError(msg, details={"refundable": payment.refundable})
+    refund = payments.stage_refund(unit, payment, amount, by)
+    total = int(payment.refund_total) + amount
+    payments.stage_change(unit, payment, refund_total=total)
+    payment.refund_total = total
+    return refund
+
+
+def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
+    """Stage another attempt of a refund that failed.
+
+    Raises:
+        ConflictError: the refund has not failed.
+    """
+    if refund.status != FAILED:
+        msg = "Only a refund that failed can be sent again. Read the payment for its refunds."
+        raise ConflictError(msg)
+    payments.stage_refund_retry(unit, payment, refund)
+
+
+def send(job: Job, receipt_of: ReceiptOf) -> None:
+    """Send a refund, or read its state at the provider.
+
+    Raises:
+        Postponed: the result is unknown, or the provider has not carried out the refund yet.
+        UnavailableError: the database is unavailable.
+    """
+    workspace_id, payload = job.workspace_id, job.payload
+    payment = payments.find(workspace_id, payload["paymentId"])
+    refund = payments.find_refund(workspace_id, payload["paymentId"], payload["refundId"])
+    if payment is None or refund is None or refund.status in {DONE, FAILED}:
+        return
+    refund = _mark_sent(job, refund)
+    try:
+        provider, state = accounts.provider_of_payment(workspace_id, payment), None
+        if refund.provider_id is None and not _is_repeatable(refund):
+            state = _find_at_provider(workspace_id, provider, payment, refund)
+            if state is None:
+                refund = _mark_sent(job, refund, is_new_attempt=True)
+        state = state or _request(provider, payment, refund, receipt_of)
+    except UnknownOutcomeError:
+        log.warning("a refund's state is unknown", extra={"refund": refund.id})
+        raise _later(refund) from None
+    except ProviderError as error:
+        _record(job, refund, status=FAILED, failure=error.reason)
+        return
+    if state.status == "pending":
+        _record(job, refund, provider_id=state.provider_id)
+        raise _later(refund)
+    status = DONE if state.status == "done" else FAILED
+    failure = {} if status == DONE else {"failure": "The provider did not carry out the refund."}
+    _record(job, refund, status=status, provider_id=state.provider_id, **failure)
+
+
+def _later(refund: RefundRow) -> Postponed:
+    now = clock.now()
+    return Postponed(schedule.next_refund_check(refund.first_sent_at or now, now))
+
+
+def _is_repeatable(refund: RefundRow) -> bool:
+    """Return whether the provider still knows the idempotency key of a refund."""
+    return payments.is_repeatable(refund.first_sent_at, IDEMPOTENCY_HOURS)
+
+
+def _request(
+    provider: PaymentProvider, payment: PaymentRow, refund: RefundRow, receipt_of: ReceiptOf
+) -> RefundState:
+    """Send a refund, or read the state of a refund that the provider has."""
+    if refund.provider_id is not None:
+        return provider.refund_state(refund.provider_id)
+    amount = int(refund.amount)
+    return provider.refund(
+        payment.provider_id or "",
+        payment_ref=payment.payment_ref,
+        amount=amount,
+        currency=payment.currency,
+        idempotency_key=refund.idempotency_key,
+        receipt=receipt_of(payment, amount),
+    )
+
+
+def _find_at_provider(
+    workspace_id: str, provider: PaymentProvider, payment: PaymentRow, refund: RefundRow
+) -> RefundState | None:
+    """Return the refund that an earlier request has made at the provider, or None."""
+    known_ids = {row.provider_id for row in payments.refunds_of(workspace_id, [payment.id])}
+    for state in provider.list_refunds(payment.provider_id or "", payment.payment_ref):
+        is_ours = state.amount == int(refund.amount) and state.provider_id not in known_ids
+        if is_ours and state.status != "failed":
+            return state
+    return None
+
+
+def _mark_sent(job: Job, refund: RefundRow, *, is_new_attempt: bool = False) -> RefundRow:
+    """Store that a refund is being sent, and return it.
+
+    The time is stored before the request, so it is never later than the provider's.
+    """
+    if refund.status == SENT and not is_new_attempt:
+        return refund
+    attempt = int(refund.attempt) + is_new_attempt
+
+    def stage(unit: UnitOfWork) -> None:
+        row = _read(job, refund)
+        if (row.status, row.attempt) == (refund.status, refund.attempt):
+            payments.stage_refund_change(
+                unit, row, status=SENT, first_sent_at=clock.now(), attempt=attempt
+            )
+
+    run_job_unit(job, stage)
+    return _read(job, refund)
+
+
+def _record(
+    job: Job,
+    refund: RefundRow,
+    **values: Any,  # noqa: ANN401  the row's attributes
+) -> None:
+    def stage(unit: UnitOfWork) -> None:
+        row = _read(job, refund)
+        if row.status != SENT or row.attempt != refund.attempt:
+            return  # Another run was first.
+        if "status" in values:
+            values["ended_at"] = clock.now()
+        payments.stage_refund_change(unit, row, **values)
+
+    run_job_unit(job, stage)
+
+
+def _read(job: Job, refund: RefundRow) -> RefundRow:
+    row = payments.find_refund(job.workspace_id, refund.payment_id, refund.id)
+    return row if row is not None else refund

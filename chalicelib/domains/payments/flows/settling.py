@@ -1,0 +1,122 @@
+"""Ask the provider for the state of a payment, and apply the state once.
+
+A webhook is only a hint to ask. The status of the payment changes in the transaction of the
+consequences, such as a confirmed booking. Of several runs that read the same state, one commits.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.jobs import PAYMENT_JOBS, Job, Postponed
+from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store.merchants import MerchantRow
+from chalicelib.domains.payments.store.payments import EXPIRED, SUCCEEDED, PaymentRow
+from chalicelib.engine.unit import UnitOfWork, run_job_unit, run_unit
+from chalicelib.gateways.payments import PaymentState, ProviderError, UnknownOutcomeError
+
+StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
+"""Stages what follows from a payment, and returns the kopecks to refund immediately."""
+Settle = Callable[[str, str], PaymentRow]
+"""Asks for the state of a workspace's payment and applies the state, as ``settle`` does."""
+
+log = logging.getLogger(__name__)
+
+
+def settle(
+    workspace_id: str, payment_id: str, stage_success: StageSuccess, *, ends: bool = False
+) -> PaymentRow:
+    """Ask the provider for a payment's state, apply it, and return the payment.
+
+    With ``ends``, the provider ends a pending payment if it can. Raises the errors of
+    ``stage_success``, too.
+
+    Raises:
+        NotFoundError: the workspace has no payment with this id.
+        ProviderError: the provider refused the request.
+        UnknownOutcomeError: the provider failed or did not respond.
+        UnavailableError: the database is unavailable.
+    """
+    payment = payments.require(workspace_id, payment_id)
+    if payment.provider_id is None:
+        return payment
+    merchant = accounts.merchant_of(workspace_id, payment)
+    provider = accounts.provider_of_payment(workspace_id, payment)
+    may_end = ends and payment.is_open
+    state = (provider.expire if may_end else provider.state)(payment.provider_id)
+
+    def stage(unit: UnitOfWork) -> None:
+        row = payments.require(workspace_id, payment_id)
+        if problem := _problem(row, merchant, state):
+            log.error("a payment provider reports another payment", extra={"problem": problem})
+            payments.stage_change(unit, row, problem=problem)
+        elif schedule.may_follow(row.status, state.status):
+            _stage_status(unit, row, state, stage_success)
+        elif row.status == SUCCEEDED and state.refunded != row.refunded_at_provider:
+            payments.stage_change(unit, row, refunded_at_provider=state.refunded)
+
+    run_unit(workspace_id, AuditEvent.by_job(PAYMENT_JOBS[payment.purpose]), stage)
+    return payments.require(workspace_id, payment_id)
+
+
+def follow(job: Job, settle_payment: Settle) -> None:
+    """Ask for the state of a payment until it is final or the payment's time has ended.
+
+    Raises:
+        Postponed: the state is not final.
+        UnavailableError: the database is unavailable.
+    """
+    workspace_id, payment_id = job.workspace_id, job.payload["paymentId"]
+    try:
+        payment = settle_payment(workspace_id, payment_id)
+    except (ProviderError, UnknownOutcomeError) as error:
+        log.warning("a payment's state is unknown", extra={"cause": repr(error)})
+        payment = payments.require(workspace_id, payment_id)
+    except NotFoundError:
+        return
+    if not payment.is_open:
+        return
+    due = schedule.next_check(payment.created_at, clock.now())
+    if due is not None:
+        raise Postponed(due)
+
+    def stage(unit: UnitOfWork) -> None:
+        row = payments.require(workspace_id, payment_id)
+        if row.is_open:
+            payments.stage_change(unit, row, status=EXPIRED)
+
+    run_job_unit(job, stage)
+
+
+def _stage_status(
+    unit: UnitOfWork, row: PaymentRow, state: PaymentState, stage_success: StageSuccess
+) -> None:
+    values: dict[str, Any] = {"status": state.status}
+    if state.payment_ref is not None:
+        # Notifications about refunds name the payment by this id.
+        values["payment_ref"] = state.payment_ref
+        payments.stage_provider_id(unit, row, state.payment_ref)
+    if state.status == SUCCEEDED:
+        values |= {"paid_at": clock.now(), "refunded_at_provider": state.refunded}
+        excess = stage_success(unit, row)
+        if excess > 0:
+            payments.stage_refund(unit, row, excess, "job")
+            values["refund_total"] = int(row.refund_total) + excess
+    payments.stage_change(unit, row, **values)
+
+
+def _problem(row: PaymentRow, merchant: MerchantRow, state: PaymentState) -> str | None:
+    """Return why a state does not belong to a payment, or None.
+
+    The provider's id may be forged, or the credentials of the account were replaced.
+    """
+    if (state.amount, state.currency) != (int(row.amount), row.currency):
+        return "another amount"
+    if state.account is not None and merchant.shop_id and state.account != merchant.shop_id:
+        return "another account"
+    return None

@@ -1,0 +1,77 @@
+"""Credit the balance of an account with a payment to the platform."""
+
+from typing import Final
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.jobs import PAYMENT_JOBS, Job, job_handler
+from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.identity.store import accounts as identity_accounts
+from chalicelib.domains.payments.flows import accounts, settling
+from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.payments.store.payments import PaymentRow
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways.payments import Receipt
+
+TOP_UP: Final = "top_up"
+DESCRIPTION = "Balance top-up"
+
+
+def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> PaymentRow:
+    """Stage a payment that tops up an account's balance.
+
+    The provider leads back to ``page_url``, with the id of the payment.
+
+    Raises:
+        NotConfiguredError: the operator has not set up an account at a payment provider.
+    """
+    merchant = merchants.find_current(PLATFORM)
+    if merchant is None:
+        msg = "Online payment is not set up. Contact the operator of the service."
+        raise NotConfiguredError(msg)
+    payment = payments.new(
+        unit.workspace_id,
+        TOP_UP,
+        subject_id=account_id,
+        merchant_id=merchant.merchant_id,
+        amount=amount,
+        description=DESCRIPTION,
+        mode="advance",
+        return_url=page_url,
+        expires_at=clock.now() + schedule.TOP_UP_OPEN_FOR,
+        has_receipt=merchant.vat_code is not None,
+    )
+    payment.return_url = f"{page_url}?payment={payment.id}"
+    payments.stage_new(unit, payment)
+    return payment
+
+
+def receipt(workspace_id: str, payment: PaymentRow) -> Receipt | None:
+    """Return the receipt of a top-up, which names the address of the account."""
+    merchant = accounts.merchant_of(workspace_id, payment)
+    email = identity_accounts.get(payment.subject_id).email
+    amount = int(payment.amount)
+    return accounts.receipt_of(merchant, email, None, payment.description, amount, "advance")
+
+
+def settle(workspace_id: str, payment_id: str) -> PaymentRow:
+    """Ask for the state of a top-up, and credit the balance.
+
+    Raises as ``settling.settle``.
+    """
+    return settling.settle(workspace_id, payment_id, _stage_credit)
+
+
+@job_handler(PAYMENT_JOBS[TOP_UP])
+def follow_top_up(job: Job) -> None:
+    """Ask for the state of a top-up until it is final."""
+    settling.follow(job, settle)
+
+
+def _stage_credit(unit: UnitOfWork, payment: PaymentRow) -> int:
+    wallet, amount = ledger.wallet(payment.subject_id), int(payment.amount)
+    ledger.post(unit, wallet, ledger.TOPUP, amount=amount, request_id=payment.id)
+    unit.mention(f"account:{payment.subject_id}")
+    return 0

@@ -1,0 +1,1 @@
+"""Declare the operations of payments, one module per record type or verb."""

@@ -1,0 +1,99 @@
+"""Top up the balance of the session's account."""
+
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import NotFoundError, UpstreamFailedError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.settings import settings
+from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.payments.flows import opening, top_ups
+from chalicelib.domains.payments.flows.opening import PaymentEndedError, PaymentRefusedError
+from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store.payments import PaymentRow
+from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
+
+MIN_TOP_UP, MAX_TOP_UP = 10_000, 10_000_000
+"""Smallest and largest top-up, in kopecks."""
+BALANCE_PATH = "/console/w/{workspace}/balance"
+"""The page of the console that waits for the payment."""
+
+Amount = Annotated[int, Field(ge=MIN_TOP_UP, le=MAX_TOP_UP)]
+
+
+class TopUp(Wire):
+    """An amount to add to the balance."""
+
+    amount: Amount = Field(description="Amount in kopecks.")
+
+
+class TopUpOpened(Wire):
+    """A payment that the provider waits for."""
+
+    id: Id = Field(description="Payment id.")
+    url: str = Field(description="URL of the provider's page.")
+
+
+class TopUpRef(Wire):
+    """Id of a top-up."""
+
+    id: Id = Field(description="Payment id.")
+
+
+class TopUpOut(TopUpRef):
+    """A payment that tops up a balance."""
+
+    status: str = Field(description="created, pending, succeeded, expired or failed.")
+    amount: int = Field(description="Amount in kopecks.")
+    created_at: Timestamp = Field(description="When it was opened.")
+    paid_at: Timestamp | None = Field(description="When the money was credited, or null.")
+
+    @classmethod
+    def from_record(cls, payment: PaymentRow) -> Self:
+        """Return the wire form of a stored top-up."""
+        return cls.from_row(payment.attribute_values, id=payment.id)
+
+
+class TopUpResult(Wire):
+    """One top-up."""
+
+    top_up: TopUpOut = Field(description="The top-up.")
+
+
+@operation(
+    title="Top up the balance",
+    role=Role.OWNER,
+    open_world=True,
+    errors=(PaymentEndedError, PaymentRefusedError),
+)
+def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
+    """Open a payment to the platform that is credited to the session's account."""
+    page_url = settings().public_url + BALANCE_PATH.format(workspace=ctx.workspace_id)
+    batch = ctx.unit.commit_batch(
+        "payment",
+        lambda unit: top_ups.stage(
+            unit, ctx.principal.account_id, args.amount, page_url
+        ).id.encode(),
+    )
+    payment = payments.require(ctx.workspace_id, batch.decode())
+    receipt = top_ups.receipt(ctx.workspace_id, payment)
+    url = opening.open_at_provider(ctx.workspace_id, payment, receipt)
+    return TopUpOpened(id=payment.id, url=url)
+
+
+@operation(title="Read a top-up", role=Role.OWNER, reads=True)
+def get_top_up(ctx: Context, args: TopUpRef) -> TopUpResult:
+    """Return a top-up of the session's account, after a question to the provider if it is open."""
+    payment = payments.require(ctx.workspace_id, args.id)
+    if (payment.purpose, payment.subject_id) != (top_ups.TOP_UP, ctx.principal.account_id):
+        raise NotFoundError("Your account has no top-up with this id.")
+    if payment.is_open:
+        try:
+            payment = top_ups.settle(ctx.workspace_id, payment.id)
+        except (ProviderError, UnknownOutcomeError) as error:
+            msg = "The payment provider did not respond. Try again in a minute."
+            raise UpstreamFailedError(msg) from error
+    return TopUpResult(top_up=TopUpOut.from_record(payment))

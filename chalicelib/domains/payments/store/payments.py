@@ -1,0 +1,309 @@
+"""Store payments and refunds, and find a payment by the provider's id.
+
+Every change of a status is an update on the condition that the stored status is unchanged. The
+transaction of the update also has the consequences of the change (ADR 84). Neither row has contacts
+of a client.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import PAYMENT_JOBS, REFUND_JOBS
+from chalicelib.domains.payments.rules import schedule
+from chalicelib.engine import jobs
+from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.reading import fetch_of
+from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.unit import UnitOfWork
+
+Purpose = Literal["booking", "top_up"]
+CREATED, PENDING, SUCCEEDED, EXPIRED, FAILED = (
+    *("created", "pending", "succeeded", "expired", "failed"),
+)
+REQUESTED, SENT, DONE = "requested", "sent", "done"
+OPEN = (CREATED, PENDING)
+"""Statuses of a payment that the client can still make."""
+CURRENCY = "RUB"
+
+
+class PaymentRow(ContentRow):
+    """A payment. Amounts are in kopecks.
+
+    ``subject_id`` is the booking, or the account whose balance is topped up. ``merchant_id`` is the
+    account at the provider. ``description`` and ``mode`` are stored because a repeated request must
+    be equal to the first one. ``provider_id`` and ``url`` are set once the provider has the
+    payment.
+    ``refund_total`` is the sum of its refunds that were requested, ``refunded_at_provider`` what
+    the provider reports. ``problem`` is why a response of the provider was refused.
+    ``receipt_closed_at`` is when the closing receipt was sent.
+    """
+
+    status = UnicodeAttribute()
+    purpose = UnicodeAttribute()
+    subject_id = UnicodeAttribute()
+    merchant_id = UnicodeAttribute()
+    amount = NumberAttribute()
+    currency = UnicodeAttribute()
+    description = UnicodeAttribute()
+    mode = UnicodeAttribute()
+    return_url = UnicodeAttribute()
+    created_at = UTCDateTimeAttribute()
+    expires_at = UTCDateTimeAttribute()
+    has_receipt = BooleanAttribute()
+    provider_id = UnicodeAttribute(null=True)
+    payment_ref = UnicodeAttribute(null=True)
+    url = UnicodeAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
+    problem = UnicodeAttribute(null=True)
+    paid_at = UTCDateTimeAttribute(null=True)
+    refund_total = NumberAttribute(default=0)
+    refunded_at_provider = NumberAttribute(default=0)
+    receipt_closed_at = UTCDateTimeAttribute(null=True)
+
+    @property
+    def id(self) -> str:
+        """Id of the payment, which is also its idempotency key at the provider."""
+        return self.sk
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client can still make the payment."""
+        return self.status in OPEN
+
+    @property
+    def refundable(self) -> int:
+        """Kopecks that can still be refunded."""
+        if self.status != SUCCEEDED:
+            return 0
+        return int(self.amount - max(self.refund_total, self.refunded_at_provider))
+
+
+class RefundRow(ContentRow):
+    """A refund of a payment.
+
+    ``attempt`` is a part of the idempotency key, and ``first_sent_at`` when the provider was first
+    asked with this key. ``by`` is the actor in the audit log. ``failure`` is the provider's reason.
+    """
+
+    status = UnicodeAttribute()
+    amount = NumberAttribute()
+    by = UnicodeAttribute()
+    created_at = UTCDateTimeAttribute()
+    attempt = NumberAttribute(default=1)
+    first_sent_at = UTCDateTimeAttribute(null=True)
+    provider_id = UnicodeAttribute(null=True)
+    failure = UnicodeAttribute(null=True)
+    ended_at = UTCDateTimeAttribute(null=True)
+
+    @property
+    def payment_id(self) -> str:
+        """Id of the payment."""
+        return self.sk.partition("#")[0]
+
+    @property
+    def id(self) -> str:
+        """Id of the refund."""
+        return self.sk.partition("#")[2]
+
+    @property
+    def idempotency_key(self) -> str:
+        """Key of the request at the provider."""
+        return f"{self.id}-{int(self.attempt)}"
+
+
+class ProviderIdRow(ContentRow):
+    """The payment that a provider's id stands for."""
+
+    workspace_id = UnicodeAttribute()
+    payment_id = UnicodeAttribute()
+
+
+def new(workspace_id: str, purpose: Purpose, **attributes: Any) -> PaymentRow:  # noqa: ANN401  the row's
+    """Return a new payment, for the caller to stage with ``stage_new``."""
+    return PaymentRow(
+        _payments(workspace_id),
+        new_id(),
+        status=CREATED,
+        purpose=purpose,
+        currency=CURRENCY,
+        created_at=clock.now(),
+        **attributes,
+    )
+
+
+def stage_new(unit: UnitOfWork, payment: PaymentRow) -> None:
+    """Stage a new payment with the job that asks the provider for its state."""
+    unit.create(payment)
+    due = schedule.next_check(payment.created_at, payment.created_at)
+    unit.create(payment_job(unit.workspace_id, payment, due))
+
+
+def payment_job(workspace_id: str, payment: PaymentRow, due: datetime | None = None) -> JobRow:
+    """Return the job that asks the provider for the state of a payment."""
+    kind, payload = PAYMENT_JOBS[payment.purpose], {"paymentId": payment.id}
+    return jobs.row(kind, workspace_id, payload, due, job_id=payment.id)
+
+
+def find(workspace_id: str, payment_id: str) -> PaymentRow | None:
+    """Return a payment, or None."""
+    return PaymentRow.find(_payments(workspace_id), payment_id)
+
+
+def fetch(workspace_id: str, payment_ids: list[str]) -> list[PaymentRow]:
+    """Return the payments with these ids, newest first."""
+    keys = ((_payments(workspace_id), payment_id) for payment_id in dict.fromkeys(payment_ids))
+    return sorted(fetch_of(PaymentRow, keys), key=lambda row: row.id, reverse=True)
+
+
+def require(workspace_id: str, payment_id: str) -> PaymentRow:
+    """Return a payment.
+
+    Raises:
+        NotFoundError: the workspace has no payment with this id.
+    """
+    payment = find(workspace_id, payment_id)
+    if payment is None:
+        raise NotFoundError("No payment has this id in the workspace. List the payments.")
+    return payment
+
+
+def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None:  # noqa: ANN401  the row's attributes
+    """Stage new values of a payment.
+
+    The commit requires that its status is unchanged, and that no refund was requested since. So the
+    sum of refunds never exceeds the payment.
+    """
+    unchanged = (PaymentRow.status == payment.status) & (
+        PaymentRow.refund_total == int(payment.refund_total)
+    )
+    unit.update(payment, _actions(PaymentRow, values), unchanged)
+
+
+def stage_created(unit: UnitOfWork, payment: PaymentRow, provider_id: str, url: str) -> None:
+    """Stage that the provider has a payment, which is found by the provider's id."""
+    stage_change(unit, payment, status=PENDING, provider_id=provider_id, url=url)
+    stage_provider_id(unit, payment, provider_id)
+
+
+def stage_refund(unit: UnitOfWork, payment: PaymentRow, amount: int, by: str) -> RefundRow:
+    """Stage a refund with its job, and return the refund.
+
+    The caller adds the amount to ``refund_total`` with ``stage_change``.
+    """
+    refund = RefundRow(
+        _refunds(unit.workspace_id),
+        f"{payment.id}#{new_id()}",
+        status=REQUESTED,
+        amount=amount,
+        by=by,
+        created_at=clock.now(),
+    )
+    unit.create(refund)
+    unit.create(refund_job(unit.workspace_id, payment, refund))
+    return refund
+
+
+def refund_job(workspace_id: str, payment: PaymentRow, refund: RefundRow) -> JobRow:
+    """Return the job that sends a refund."""
+    payload = {"paymentId": payment.id, "refundId": refund.id}
+    kind, job_id = REFUND_JOBS[payment.purpose], refund.idempotency_key
+    return jobs.row(kind, workspace_id, payload, job_id=job_id)
+
+
+def find_refund(workspace_id: str, payment_id: str, refund_id: str) -> RefundRow | None:
+    """Return a refund, or None."""
+    return RefundRow.find(_refunds(workspace_id), f"{payment_id}#{refund_id}")
+
+
+def refunds_of(workspace_id: str, payment_ids: list[str]) -> list[RefundRow]:
+    """Return the refunds of payments, oldest first.
+
+    Other payments between the first and the last one are read, too.
+    """
+    if not payment_ids:
+        return []
+    first, last = min(payment_ids), f"{max(payment_ids)}#~"
+    rows = RefundRow.partition(
+        _refunds(workspace_id), range_key_condition=RefundRow.sk.between(first, last)
+    )
+    return [row for row in rows if row.payment_id in payment_ids]
+
+
+def stage_refund_change(unit: UnitOfWork, refund: RefundRow, **values: Any) -> None:  # noqa: ANN401  as above
+    """Stage new values of a refund, whose status and attempt must be unchanged at commit."""
+    unchanged = (RefundRow.status == refund.status) & (RefundRow.attempt == int(refund.attempt))
+    unit.update(refund, _actions(RefundRow, values), unchanged)
+
+
+def stage_refund_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
+    """Stage another attempt of a failed refund, with its job."""
+    attempt = int(refund.attempt) + 1
+    stage_refund_change(
+        unit, refund, status=REQUESTED, attempt=attempt, provider_id=None, failure=None
+    )
+    refund.attempt = attempt
+    unit.create(refund_job(unit.workspace_id, payment, refund))
+
+
+def stage_provider_id(unit: UnitOfWork, payment: PaymentRow, provider_id: str) -> None:
+    """Stage that a payment is found by an id of the provider."""
+    place = (_provider_ids(payment.merchant_id), provider_id)
+    unit.save(ProviderIdRow(*place, workspace_id=unit.workspace_id, payment_id=payment.id))
+
+
+def find_by_provider_id(merchant_id: str, provider_id: str) -> ProviderIdRow | None:
+    """Return what a provider's id stands for within an account, or None."""
+    return ProviderIdRow.find(_provider_ids(merchant_id), provider_id)
+
+
+def latest(
+    workspace_id: str, limit: int, *, first_id: str | None = None, last_id: str | None = None
+) -> list[PaymentRow]:
+    """Return payments, newest first.
+
+    ``first_id`` is the lowest id, and ``last_id`` an id above the highest one.
+    """
+    bounds = PaymentRow.sk.between(first_id or "0", last_id or "~")
+    rows = PaymentRow.partition(
+        _payments(workspace_id),
+        range_key_condition=bounds,
+        limit=limit + 1,
+        scan_index_forward=False,
+    )
+    return [row for row in rows if row.id != last_id][:limit]
+
+
+def is_repeatable(first_sent_at: Any, hours: int) -> bool:  # noqa: ANN401  a moment, or None
+    """Return whether the provider still knows the idempotency key of a request."""
+    return first_sent_at is not None and clock.now() - first_sent_at < timedelta(hours=hours)
+
+
+def _actions(row: type[ContentRow], values: dict[str, Any]) -> list[Action]:
+    paths = {name: getattr(row, name) for name in values}
+    return [
+        path.remove() if values[name] is None else path.set(values[name])
+        for name, path in paths.items()
+    ]
+
+
+def _payments(workspace_id: str) -> str:
+    return f"W#{workspace_id}#PAYMENT"
+
+
+def _refunds(workspace_id: str) -> str:
+    return f"W#{workspace_id}#PAYMENT#REFUND"
+
+
+def _provider_ids(merchant_id: str) -> str:
+    return f"W#platform#PAYMENT#PROVIDER#{merchant_id}"

@@ -1,0 +1,71 @@
+"""The page behind the link that pays a booking.
+
+Programs that check links send GET, which therefore opens no payment. The page needs no script and
+no session, because its address is the secret.
+"""
+
+from typing import Any
+
+from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.transports import form_data
+from chalicelib.transports.http import (
+    MAX_PUBLIC_BODY_BYTES,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+    redirect,
+)
+from chalicelib.transports.web import render, texts
+from chalicelib.transports.web.booking_view import booking_facts, call, price_text, query_value
+
+ICONS = {
+    "payable": "wallet",
+    "pending": "clock",
+    "paid": "circle-check",
+    "refunded": "triangle-alert",
+    "ended": "ban",
+}
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """Show a booking with the button that leads to the payment provider, or with its state."""
+    return render.private(_show)(request)
+
+
+def pay(request: HttpRequest) -> HttpResponse:
+    """Open a payment, and lead to the page of the provider.
+
+    A second click leads to the same payment.
+    """
+    return render.private(_pay)(request)
+
+
+def _show(request: HttpRequest) -> HttpResponse:
+    token = request.path["token"]
+    # A malformed link costs no request to the database.
+    booking_links.parse(token)
+    is_back = bool(query_value(request, "back"))
+    payable: dict[str, Any] = call(
+        request, "get_payable_booking", {"token": token, "isBack": is_back}
+    )
+    language, state = render.preferred_language(request), payable["state"]
+    facts = [(name, text) for _, name, text in booking_facts(language, payable["booking"])]
+    if state in {"payable", "pending"}:
+        facts.append((texts.translate(language, "pay_due"), price_text(language, payable["due"])))
+    response = render.notice(
+        request,
+        200,
+        icon=ICONS[state],
+        title=f"pay_{state}",
+        about=f"pay_{state}_about",
+        button="pay_submit" if state in {"payable", "pending"} else None,
+        facts=facts,
+        workspace=payable["workspaceName"],
+    )
+    return response._replace(headers=render.allow_form_redirects(response.headers))
+
+
+def _pay(request: HttpRequest) -> HttpResponse:
+    check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
+    booking_links.parse(request.path["token"])
+    return redirect(call(request, "pay_booking", {"token": request.path["token"]})["url"])

@@ -1,0 +1,180 @@
+"""Refunds of payments, each made once whatever the provider does."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import AppError
+from tests.domains.payments.checkout import PRICE, Checkout
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.fixture
+def paid(checkout: Checkout) -> Checkout:
+    """A checkout with a booking that is paid."""
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.hook()
+    return checkout
+
+
+def refund(checkout: Checkout, **fields: Any) -> Any:
+    return checkout.console("refund_payment", id=checkout.payments[0].id, **fields)["payment"]
+
+
+def states(checkout: Checkout) -> list[tuple[int, str]]:
+    return [(int(row.amount), row.status) for row in checkout.refunds]
+
+
+def test_business_refunds_a_payment_in_whole(paid: Checkout) -> None:
+    payment = refund(paid)
+    assert (payment["refunded"], payment["refundable"]) == (PRICE, 0)
+    assert [row["status"] for row in payment["refunds"]] == ["requested"]
+    paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "done")]
+    assert paid.shop.refunded("pay-1") == PRICE
+    receipt = next(iter(paid.shop.receipts.values()))
+    assert (receipt.email, receipt.amount) == ("grace@example.com", PRICE)
+
+
+def test_parts_are_refunded_up_to_the_payment(paid: Checkout) -> None:
+    refund(paid, amount=100_000)
+    with pytest.raises(AppError) as refusal:
+        refund(paid, amount=50_001)
+    assert refusal.value.code == "refund_too_large"
+    assert refusal.value.details == {"refundable": 50_000}
+    refund(paid)
+    paid.run_after(minutes=1)
+    assert states(paid) == [(100_000, "done"), (50_000, "done")]
+    with pytest.raises(AppError):
+        refund(paid)
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_refund_whose_result_is_unknown_is_made_once(paid: Checkout, fault: str) -> None:
+    refund(paid)
+    paid.shop.faults["refund"] = [fault, fault]
+    for _ in range(3):
+        paid.run_after(minutes=6)
+    assert states(paid) == [(PRICE, "done")]
+    assert len(paid.shop.refunds) == 1
+    assert paid.shop.calls.count("refund") == 3
+
+
+def test_refund_is_looked_up_once_the_provider_has_forgotten_the_key(paid: Checkout) -> None:
+    refund(paid)
+    paid.shop.faults["refund"] = ["after"]
+    paid.run_after(minutes=1)
+    paid.shop.keys.clear()
+    paid.run_after(hours=24)
+    assert states(paid) == [(PRICE, "done")]
+    assert len(paid.shop.refunds) == 1
+    assert paid.shop.calls.count("refund") == 1
+
+
+def test_refund_that_never_reached_the_provider_is_sent_a_day_later(paid: Checkout) -> None:
+    refund(paid)
+    paid.shop.faults["refund"] = ["before"]
+    paid.run_after(minutes=1)
+    paid.run_after(hours=24)
+    assert states(paid) == [(PRICE, "done")]
+    assert [row.idempotency_key[-2:] for row in paid.refunds] == ["-2"]
+
+
+def test_refund_that_the_provider_carries_out_later_is_followed(paid: Checkout) -> None:
+    paid.shop.refund_status = "pending"
+    refund(paid)
+    paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "sent")]
+    ((refund_id, (payment_id, state)),) = paid.shop.refunds.items()
+    paid.shop.refunds[refund_id] = (payment_id, state._replace(status="done"))
+    assert paid.hook().status == 200
+    assert states(paid) == [(PRICE, "done")]
+
+
+def test_failed_refund_is_shown_and_can_be_repeated(paid: Checkout) -> None:
+    paid.shop.faults["refund"] = ["Not enough money on the account."]
+    refund(paid)
+    paid.run_after(minutes=1)
+    (payment,) = paid.console("list_payments")["payments"]
+    (row,) = payment["refunds"]
+    assert (row["status"], row["failure"]) == ("failed", "Not enough money on the account.")
+    arguments = {"id": payment["id"], "refundId": row["id"]}
+    paid.console("retry_refund", **arguments)
+    with pytest.raises(AppError):
+        paid.console("retry_refund", **arguments)
+    paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "done")]
+    assert paid.shop.refunded("pay-1") == PRICE
+
+
+def test_refund_made_at_the_provider_is_recorded(paid: Checkout) -> None:
+    paid.shop.payments["pay-1"].elsewhere = 40_000
+    paid.hook()
+    (payment,) = paid.console("list_payments")["payments"]
+    assert (payment["refunded"], payment["refundable"]) == (40_000, PRICE - 40_000)
+    assert paid.booking.status == "confirmed"
+
+
+def cancel_page(checkout: Checkout) -> str:
+    return str(checkout.page_of_booking("?step=cancel"))
+
+
+def test_client_gets_the_money_back_until_the_limit(paid: Checkout) -> None:
+    assert "You get back 1,500" in cancel_page(paid).replace("\u00a0", " ")
+    paid.cancel_by_link()
+    assert paid.booking.status == "cancelled"
+    paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "done")]
+
+
+def test_client_gets_nothing_back_after_the_limit(paid: Checkout) -> None:
+    paid.time.pass_by(hours=48)
+    assert "too late for a refund" in cancel_page(paid)
+    paid.cancel_by_link()
+    assert paid.booking.status == "cancelled"
+    paid.run_after(minutes=1)
+    assert states(paid) == []
+
+
+def test_key_that_cancels_a_paid_booking_refunds_nothing(paid: Checkout) -> None:
+    paid.salon.set_status(paid.booking.id, "cancelled")
+    paid.run_after(minutes=1)
+    assert states(paid) == []
+    (payment,) = paid.console("list_payments", bookingIds=[paid.booking.id])["payments"]
+    assert payment["refundDue"] is True
+
+
+def test_payments_of_a_day_have_totals(paid: Checkout) -> None:
+    refund(paid, amount=50_000)
+    today = paid.console("list_payments", day="2027-01-15")
+    assert today["totals"] == {"paid": PRICE, "refunded": 50_000, "count": 1}
+    assert paid.console("list_payments", day="2027-01-14")["payments"] == []
+    assert paid.console("list_payments", day="2027-01-16")["payments"] == []
+
+
+def test_deposit_is_a_part_of_the_price(checkout: Checkout) -> None:
+    terms = {"serviceId": checkout.salon.service, "depositPercent": 30, "refundUntilMin": 60}
+    assert checkout.console("set_payment_terms", **terms)["takesPayments"] is True
+    checkout.click(checkout.hold())
+    request = checkout.shop.payments["pay-1"].request
+    assert request.amount == 45_000
+    assert request.receipt is not None
+    assert request.receipt.payment_mode == "prepayment"
+    checkout.shop.pay()
+    checkout.hook()
+    (payment,) = checkout.console("list_payments")["payments"]
+    assert (payment["isDeposit"], payment["price"]) == (True, PRICE)
+
+
+def test_closing_receipt_follows_a_completed_booking_once(paid: Checkout) -> None:
+    paid.console("set_booking_status", id=paid.booking.id, status="completed")
+    paid.shop.faults["closing_receipt"] = ["after"]
+    paid.run_after(minutes=1)
+    paid.run_after(minutes=6)
+    paid.run_after(hours=1)
+    (receipt,) = paid.shop.receipts.values()
+    assert (receipt.payment_mode, receipt.amount) == ("full_payment", PRICE)
+    assert paid.shop.calls.count("closing_receipt") == 2
+    assert paid.payments[0].receipt_closed_at is not None

@@ -1,0 +1,76 @@
+"""Accounts at the test merchant, and payments that are stored without a provider."""
+
+import json
+from typing import NamedTuple
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.domains.bookings.flows import booking_payments
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.payments.store.payments import FAILED, SUCCEEDED, PaymentRow, RefundRow
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways.payments import local_merchant
+from tests.conftest import call_console, call_operator
+
+MERCHANT = {"provider": "test", "shopId": "shop", "secret": "test_secret_1234"}
+AMOUNT = 150_000
+
+
+class PaymentIds(NamedTuple):
+    """Ids of a payment that succeeded, of its refund that failed, and of an open top-up."""
+
+    payment: str
+    refund: str
+    top_up: str
+
+
+def record_payments(workspace_id: str, account_id: str, booking_id: str) -> PaymentIds:
+    """Set up payments of a workspace and of the platform, and store one payment of each."""
+    call_console(workspace_id, "set_merchant", **MERCHANT)
+    call_operator("set_platform_merchant", **MERCHANT)
+    top_up = call_console(workspace_id, "start_top_up", account_id=account_id, amount=10_000)
+    merchant = merchants.find_current(workspace_id)
+    assert merchant
+
+    def stage(unit: UnitOfWork) -> tuple[PaymentRow, RefundRow]:
+        payment = payments.new(
+            workspace_id,
+            "booking",
+            subject_id=booking_id,
+            merchant_id=merchant.merchant_id,
+            amount=AMOUNT,
+            description="Haircut",
+            mode="full_prepayment",
+            return_url="https://example.com/",
+            expires_at=clock.now(),
+            has_receipt=False,
+        )
+        payment.status, payment.paid_at, payment.refund_total = SUCCEEDED, clock.now(), 50_000
+        payments.stage_new(unit, payment)
+        return payment, payments.stage_refund(unit, payment, 50_000, "job")
+
+    payment, refund = run_unit(workspace_id, None, stage)
+    run_unit(
+        workspace_id, None, lambda unit: payments.stage_refund_change(unit, refund, status=FAILED)
+    )
+    return PaymentIds(payment.id, refund.id, top_up["id"])
+
+
+def pay_booking(workspace_id: str, booking_id: str) -> None:
+    """Pay a held booking at the test merchant, by its link, and let the service ask for it."""
+    call_console(workspace_id, "set_merchant", **MERCHANT)
+    local_merchant.settle_payment(open_payment(workspace_id, booking_id), "succeeded")
+    booking = BOOKINGS.require(workspace_id, booking_id)
+    booking_payments.settle(workspace_id, booking.latest_payment_id or "")
+
+
+def open_payment(workspace_id: str, booking_id: str) -> str:
+    """Open the payment of a held booking by its link, and return its id at the test merchant."""
+    link = call_console(workspace_id, "get_payment_link", bookingId=booking_id)["paymentUrl"]
+    arguments = {"token": link.rpartition("/")[2]}
+    visitor = VisitorPrincipal(visitor="v")
+    reply = invoke(REGISTRY["pay_booking"], visitor, lambda: arguments, request_id="r")
+    return str(json.loads(reply.body)["data"]["url"].rpartition("/")[2])

@@ -1,0 +1,183 @@
+"""A payment provider in memory, with the faults that a provider may have."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from chalicelib.gateways import payments as gateway
+from chalicelib.gateways.payments import (
+    Created,
+    Merchant,
+    PaymentRequest,
+    PaymentState,
+    PaymentStatus,
+    ProviderError,
+    Receipt,
+    RefundState,
+    RefundStatus,
+    UnknownOutcomeError,
+)
+
+SECRET = "secret-of-the-shop-1234"
+
+
+@dataclass
+class FakePayment:
+    """A payment as the provider has it."""
+
+    request: PaymentRequest
+    status: PaymentStatus = "pending"
+    amount: int = 0
+    account: str | None = None
+    elsewhere: int = 0
+
+
+@dataclass
+class FakeShop:
+    """An account at a provider.
+
+    ``faults`` are the next failures, by method: ``before`` or ``after`` the request was carried
+    out, or the reason of a refusal.
+    """
+
+    payments: dict[str, FakePayment] = field(default_factory=dict)
+    refunds: dict[str, tuple[str, RefundState]] = field(default_factory=dict)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    can_expire: bool = False
+    refund_status: RefundStatus = "done"
+    secret: str = SECRET
+
+    @property
+    def last_id(self) -> str:
+        """Id of the latest payment."""
+        return list(self.payments)[-1]
+
+    def pay(self, provider_id: str | None = None, status: PaymentStatus = "succeeded") -> None:
+        """Set the status of a payment, of the latest one by default."""
+        self.payments[provider_id or self.last_id].status = status
+
+    def refunded(self, provider_id: str) -> int:
+        """Return the kopecks of a payment that were refunded."""
+        ours = sum(
+            state.amount
+            for payment, state in self.refunds.values()
+            if payment == provider_id and state.status == "done"
+        )
+        return ours + self.payments[provider_id].elsewhere
+
+
+class FakeProvider:
+    """The account of a merchant at the fake provider."""
+
+    def __init__(self, shop: FakeShop, merchant: Merchant) -> None:
+        self.shop, self.merchant = shop, merchant
+
+    def _call(self, name: str, effect: Any) -> Any:
+        self.shop.calls.append(name)
+        fault = next(iter(self.shop.faults.get(name, ())), None)
+        if fault is not None:
+            self.shop.faults[name].pop(0)
+        if fault == "before":
+            raise UnknownOutcomeError
+        if fault not in {None, "after"}:
+            raise ProviderError(fault or "")
+        result = effect()
+        if fault == "after":
+            raise UnknownOutcomeError
+        return result
+
+    def create(self, request: PaymentRequest) -> Created:
+        def effect() -> Created:
+            new_key = f"pay-{len(self.shop.payments) + 1}"
+            provider_id = self.shop.keys.setdefault(request.idempotency_key, new_key)
+            if provider_id not in self.shop.payments:
+                self.shop.payments[provider_id] = FakePayment(request, amount=request.amount)
+            assert self.shop.payments[provider_id].request == request
+            return Created(provider_id, f"https://pay.example/{provider_id}")
+
+        return self._call("create", effect)  # type: ignore[no-any-return]
+
+    def state(self, provider_id: str) -> PaymentState:
+        return self._call("state", lambda: self._state(provider_id))  # type: ignore[no-any-return]
+
+    def _state(self, provider_id: str) -> PaymentState:
+        payment = self.shop.payments[provider_id]
+        account = payment.account or self.merchant.shop_id or None
+        return PaymentState(
+            payment.status,
+            payment.amount,
+            payment.request.currency,
+            account,
+            self.shop.refunded(provider_id),
+            f"intent-{provider_id}",
+        )
+
+    def expire(self, provider_id: str) -> PaymentState:
+        def effect() -> PaymentState:
+            payment = self.shop.payments[provider_id]
+            if self.shop.can_expire and payment.status == "pending":
+                payment.status = "expired"
+            return self._state(provider_id)
+
+        return self._call("expire", effect)  # type: ignore[no-any-return]
+
+    def refund(
+        self,
+        provider_id: str,
+        *,
+        payment_ref: str | None,
+        amount: int,
+        currency: str,
+        idempotency_key: str,
+        receipt: Receipt | None,
+    ) -> RefundState:
+        def effect() -> RefundState:
+            refund_id = self.shop.keys.setdefault(
+                idempotency_key, f"refund-{len(self.shop.refunds) + 1}"
+            )
+            if refund_id not in self.shop.refunds:
+                paid = self.shop.payments[provider_id].amount
+                assert self.shop.refunded(provider_id) + amount <= paid
+                state = RefundState(refund_id, self.shop.refund_status, amount)
+                self.shop.refunds[refund_id] = (provider_id, state)
+                if receipt is not None:
+                    self.shop.receipts[idempotency_key] = receipt
+            return self.shop.refunds[refund_id][1]
+
+        return self._call("refund", effect)  # type: ignore[no-any-return]
+
+    def refund_state(self, refund_id: str) -> RefundState:
+        return self._call("refund_state", lambda: self.shop.refunds[refund_id][1])  # type: ignore[no-any-return]
+
+    def list_refunds(self, provider_id: str, payment_ref: str | None) -> Sequence[RefundState]:
+        def effect() -> list[RefundState]:
+            return [s for payment, s in self.shop.refunds.values() if payment == provider_id]
+
+        return self._call("list_refunds", effect)  # type: ignore[no-any-return]
+
+    def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
+        def effect() -> None:
+            self.shop.receipts.setdefault(idempotency_key, receipt)
+
+        self._call("closing_receipt", effect)
+
+    def check(self) -> str | None:
+        works = self.merchant.secret == self.shop.secret
+        return self._call("check", lambda: None if works else "The secret is wrong.")  # type: ignore[no-any-return]
+
+    @staticmethod
+    def object_id_of_hook(body: bytes) -> str | None:
+        return body.decode() or None
+
+
+@pytest.fixture
+def shop(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeShop]:
+    """The account at the provider of all merchants of a test."""
+    fake = FakeShop()
+    monkeypatch.setattr(gateway, "provider_for", lambda merchant: FakeProvider(fake, merchant))
+    return fake
