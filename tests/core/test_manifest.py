@@ -169,7 +169,8 @@ send("OPTIONS", "/api/public/forms/{id}/submit")
 send("GET", "/api/projects/list")
 send("POST", "/api/projects/create", {"titel": 1}, everything)
 print(sorted((path, method, entry.view_name, entry.view_args)
-             for path, entries in (app.app.routes | app.app.page_routes).items() for method, entry in entries.items()))
+             for path, entries in (app.app.routes | app.app.page_routes).items()
+             for method, entry in entries.items()))
 print(list(JOB_HANDLERS), sorted(NOUNS), app.app.api.binary_types)
 """
 
