@@ -13,7 +13,7 @@ from chalicelib.domains.clients.operations.erasure import ErasureUnfinishedError
 from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
-from tests.factories.chat import Bot, new_bot, propose_booking
+from tests.factories.chat import Bot, ask, new_bot, propose_booking
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 from tests.transports.public.booking_page.helpers import BookingPage, text
@@ -77,6 +77,18 @@ class TestRequests:
         assert request_booking(salon, DAYS[2]).status == 202
         assert follow(link(inbox)).status == 303
         assert clients_of(salon).count(EVE) == 1
+
+    @pytest.mark.parametrize("contact", [{"email": EVE}, {"phone": "+79161234567"}])
+    def test_a_proved_address_names_its_client_and_no_other(
+        self, contact: dict[str, str], owner: Owner, salon: Salon, inbox: Inbox
+    ) -> None:
+        ask(new_bot(owner), f"I am at {contact.get('email') or contact['phone']}")
+        body = {"name": "Eve Kurz", "email": EVE, "phone": "+79161234567"}
+        assert request_booking(salon, client=body).status == 202
+        assert follow(link(inbox)).status == 303
+        clients = salon.api.get("/api/clients/list?size=100")["clients"]
+        (client,) = [client for client in clients if contact.items() <= client.items()]
+        assert client["name"] == ("Eve Kurz" if "email" in contact else None)
 
     def test_exhausted_service_requires_a_proof_of_every_visitor(
         self, salon: Salon, inbox: Inbox, time: Time

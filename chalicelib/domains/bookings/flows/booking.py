@@ -60,6 +60,7 @@ class BookingRequest(NamedTuple):
     the contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
     visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
+    ``own_client_id`` is the client that the visitor's dialog has created.
     ``language`` is the language of the client's e-mails, if known.
     """
 
@@ -74,6 +75,7 @@ class BookingRequest(NamedTuple):
     status: BookingStatus | None = None
     token_secret: str | None = None
     is_proved: bool | None = None
+    own_client_id: str | None = None
     language: Language | None = None
 
 
@@ -305,8 +307,15 @@ def _end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
 def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Match | None:
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
-    # A visitor's contact is not proved, so it must not change the record of another client.
-    fills = request.contact if request.fills_client else contacts.NOTHING
+    fills = request.contact
+    if not request.fills_client:
+        fills = contacts.name_for_own_client(
+            unit.workspace_id,
+            request.contact,
+            rows,
+            own_client_id=request.own_client_id,
+            is_proved=bool(request.is_proved),
+        )
     return contacts.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
 
 

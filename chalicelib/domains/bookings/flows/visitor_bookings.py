@@ -264,6 +264,7 @@ def book(  # noqa: PLR0913  what a booking may come with
     source: str = PUBLIC,
     *,
     is_proved: bool = False,
+    own_client_id: str | None = None,
     proposal: str | None = None,
     language: Language | None = None,
 ) -> MadeBooking | AwaitedBooking:
@@ -271,6 +272,7 @@ def book(  # noqa: PLR0913  what a booking may come with
 
     The e-mail is sent if the visitor or the service has had its bookings without a proof, unless a
     link of an e-mail books now (``is_proved``). A ``proposal`` of a bot is kept with the request.
+    ``own_client_id`` is the client that the visitor's dialog has created.
 
     Raises:
         NotFoundError: the service or the resource does not exist, or the service's site is
@@ -327,6 +329,7 @@ def book(  # noqa: PLR0913  what a booking may come with
             notes=args.notes,
             token_secret=secret,
             is_proved=is_proved or None,
+            own_client_id=own_client_id,
             language=language,
         ),
         reads,

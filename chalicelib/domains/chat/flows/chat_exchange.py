@@ -129,6 +129,7 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
     unit.create(lead)
     crm_metrics.count_created(unit, [(lead, match is not None and match.is_new)])
     dialog.lead_id = lead.id
+    dialog.client_id = match.client.id if match and match.is_new else None
     return True
 
 

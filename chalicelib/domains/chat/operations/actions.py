@@ -42,7 +42,7 @@ from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submissions
-from chalicelib.domains.leads.flows.submissions import FormSubmission
+from chalicelib.domains.leads.flows.submissions import FormSubmission, Origin
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
@@ -239,7 +239,13 @@ def _book(
                 "client": _client(arguments, values),
             },
         )
-        new_booking = visitor_bookings.book(ctx, request, CHAT, proposal=str(row.id))
+        new_booking = visitor_bookings.book(
+            ctx,
+            request,
+            CHAT,
+            own_client_id=proposal.dialog.client_id,
+            proposal=str(row.id),
+        )
     except ValidationError as error:
         raise _rename_fields(error) from None
     except SlotUnavailableError:
@@ -338,7 +344,8 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
         values={**filled, **arguments["values"], "items": items},
         page=dialog.page_url,
     )
-    order = submissions.submit(ctx, submission, dialog.id, str(proposal.row.id))
+    origin = Origin(dialog.id, dialog.client_id, str(proposal.row.id))
+    order = submissions.submit(ctx, submission, origin)
     entered_contacts = contacts.contacts_in(filled.values(), proposal.workspace.country)
     _note_contacts(ctx, dialog, entered_contacts)
     return ActionResult(

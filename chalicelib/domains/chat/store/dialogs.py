@@ -36,13 +36,15 @@ class DialogRow(Record):
     addresses and phone numbers that they contain. ``last_number`` is the number of the last
     message, from 1. ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is
     the widget visit of the dialog. ``handover_at`` is when the bot last asked for an employee, and
-    ``handover_reason`` why. ``replies`` are the latest replies of members, oldest first, each with
-    ``id``, ``text``, ``author`` and ``at``. After an erasure only counts remain.
+    ``handover_reason`` why. ``client_id`` is the client that the dialog's lead created, if any.
+    ``replies`` are the latest replies of members, oldest first, each with ``id``, ``text``,
+    ``author`` and ``at``. After an erasure only counts remain.
     """
 
     agent_id = UnicodeAttribute()
     channel = UnicodeAttribute()
     lead_id = UnicodeAttribute(null=True)
+    client_id = UnicodeAttribute(null=True)
     words = UnicodeAttribute(null=True)
     named_contacts: ListAttribute[str] = ListAttribute(null=True)
     page_url = UnicodeAttribute(null=True)
@@ -60,7 +62,7 @@ class DialogRow(Record):
     def wipe(self) -> None:
         """Remove personal data, and the values by which the dialog can be found."""
         self.words = self.page_url = self.visit_id = self.named_contacts = None
-        self.handover_reason = self.session_hash = self.replies = None
+        self.handover_reason = self.session_hash = self.replies = self.client_id = None
 
     def record_message(self, text: str, at: datetime) -> int:
         """Record a message of the visitor, and return its number."""

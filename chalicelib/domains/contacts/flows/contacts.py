@@ -112,6 +112,26 @@ def holder_keys(workspace_id: str, contact: Contact) -> Iterable[Key]:
     return clients.holder_keys(workspace_id, contact.identity)
 
 
+def name_for_own_client(
+    workspace_id: str,
+    contact: Contact,
+    rows: Rows,
+    *,
+    own_client_id: str | None = None,
+    is_proved: bool = False,
+) -> Contact:
+    """Return what a visitor's contact may add to an existing client: the name, or nothing.
+
+    The name is added if the visitor's dialog has created the client (``own_client_id``), or if the
+    client has the e-mail address and the visitor has proved it. Anybody can type a phone number.
+    """
+    holders = clients.holders(workspace_id, contact.identity, rows)
+    holder_id = holders.get(EMAIL) or holders.get(PHONE)
+    proved_id = holders.get(EMAIL) if is_proved else None
+    is_own = holder_id is not None and holder_id in {own_client_id, proved_id}
+    return Contact(contact.name, None, None) if is_own else NOTHING
+
+
 def match(
     workspace_id: str,
     contact: Contact,

@@ -153,6 +153,21 @@ class SubmissionResult(Wire):
     redirect_url: str | None = Field(description="URL to redirect the browser to, or null.")
 
 
+class Origin(NamedTuple):
+    """The dialog with a bot in which a visitor ordered.
+
+    ``client_id`` is the client that the dialog created, and ``proposal_id`` is what the visitor
+    confirmed.
+    """
+
+    dialog_id: str | None = None
+    client_id: str | None = None
+    proposal_id: str | None = None
+
+
+NO_DIALOG = Origin()
+
+
 class PublicForm(NamedTuple):
     """Attributes of a form that a transport needs to render its pages."""
 
@@ -215,14 +230,12 @@ def _message(form: FormRow) -> str:
 def submit(
     ctx: Context,
     args: FormSubmission,
-    dialog_id: str | None = None,
-    proposal_id: str | None = None,
+    origin: Origin = NO_DIALOG,
 ) -> SubmissionResult:
     """Stage the lead of a visitor's submission.
 
     If a visitor submits the same values again within ten minutes, the first lead is returned.
-    ``dialog_id`` is the dialog with a bot in which the visitor ordered, and ``proposal_id`` is what
-    the visitor confirmed there. Equal values of another proposal are another order.
+    Equal values of another proposal are another order.
 
     Raises:
         NotFoundError: the form does not exist, or its site is suspended.
@@ -233,7 +246,7 @@ def submit(
     rows.read([key, workspaces.key(ctx.workspace_id)])
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
     workspace = workspaces.get(ctx.workspace_id, rows)
-    submitted = _read_submission(ctx, form, workspace, args.values, rows, proposal_id)
+    submitted = _read_submission(ctx, form, workspace, args.values, rows, origin.proposal_id)
     # A closed site is the first reason to refuse, so nothing else is revealed about it.
     site = _open_site(ctx.workspace_id, form, rows)
     if submitted.errors:
@@ -250,7 +263,7 @@ def submit(
     if lead_quota.exceeds_share(workspace, used) and not submitted.over_quota():
         ctx.unit.undo()  # It has been counted, but it takes nothing from others.
         submitted = submitted._replace(over_quota=lambda: True)
-    lead = _new_lead(ctx, form, site, workspace, submitted, args, dialog_id)
+    lead = _new_lead(ctx, form, site, workspace, submitted, args, origin)
     earlier.lead_id, earlier.expires = lead.id, clock.now() + DEDUPLICATION_PERIOD
     # Of two equal submissions, one commits, and the other runs again and finds this row.
     ctx.unit.save(earlier)
@@ -337,13 +350,15 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     workspace: WorkspaceRow,
     submitted: _Submitted,
     args: FormSubmission,
-    dialog_id: str | None,
+    origin: Origin,
 ) -> LeadRow:
     """Stage the lead of a submission with its client, and count it in the statistics."""
     now, data, contact = clock.now(), submitted.data, submitted.contact
-    # A visitor who confirms a card in a dialog confirms the name on it.
-    name_only = contacts.Contact(contact.name if dialog_id else None, None, None)
-    match = contacts.match(ctx.workspace_id, contact, fills=name_only, rows=submitted.rows)
+    rows, workspace_id = submitted.rows, ctx.workspace_id
+    fills = contacts.name_for_own_client(
+        workspace_id, contact, rows, own_client_id=origin.client_id
+    )
+    match = contacts.match(workspace_id, contact, fills=fills, rows=rows)
     if match is not None:
         match.count(ctx.unit, now, leads=1)
     source = sources.source_of(
@@ -353,7 +368,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         ctx.workspace_id,
         status="new",
         form_id=form.id,
-        dialog_id=dialog_id,
+        dialog_id=origin.dialog_id,
         project_id=form.project_id,
         page_id=_page_id(ctx, site, args.page) if site else None,
         client_id=match.client.id if match else None,

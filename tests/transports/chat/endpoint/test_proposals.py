@@ -68,13 +68,22 @@ class TestBookings:
         assert (booking["source"], booking["client"]["name"]) == ("chat", "Ada Lovelace")
         assert booking["client"]["phone"] == "+74951234567"
         assert [action["state"] for action in actions(api, bot)] == ["done"]
-        # The number is not proved, so the name on the card must not change the client's record.
+        # The number in the message has made a client without a name.
         (client,) = api.get("/api/clients/list")["clients"]
-        assert (client["name"], client["phone"]) == (None, "+74951234567")
+        assert (client["name"], client["phone"]) == ("Ada Lovelace", "+74951234567")
         stats = api.get(f"/api/agents/stats?agentId={bot.id}")["actions"]
         assert stats == {"toolCalls": 2, "confirmed": 1, "handovers": 0}
         calls = transcript(api, bot)[-1]["toolCalls"]
         assert [call["name"] for call in calls] == ["find_free_times", "propose_booking"]
+
+    def test_a_card_does_not_name_the_client_of_another_dialog(
+        self, bot: Bot, api: Api, haircut: str, script: Script
+    ) -> None:
+        ask(bot, "Call me at +7 495 123-45-67")
+        reply = proposed(script, bot, FIND, book(**ADA))
+        assert decide(api, reply)["state"] == "done"
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert (client["name"], client["phone"]) == (None, "+74951234567")
 
     def test_a_client_without_the_feature_gets_neither_cards_nor_tools_for_them(
         self, bot: Bot, haircut: str, script: Script

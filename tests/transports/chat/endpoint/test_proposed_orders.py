@@ -75,6 +75,18 @@ class TestOrders:
         assert "note" not in lead["data"]
         assert decide(api, reply) == decision
 
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_an_order_names_only_a_client_that_its_dialog_created(
+        self, is_known: bool, bot: Bot, api: Api, order_form: str, script: Script
+    ) -> None:
+        api.post("/api/products/create", {"name": "Rye", "price": 12_000})
+        if is_known:
+            ask(bot, "Call me at +7 495 123-45-67")
+        reply = proposed(script, bot, call("propose_order", items=[{"product": "rye"}], **ADA))
+        decide(api, reply, values={"address": "Nevsky 1"})
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert client["name"] == (None if is_known else "Ada Lovelace")
+
     def test_a_changed_price_is_not_ordered(
         self, bot: Bot, api: Api, order_form: str, script: Script
     ) -> None:
