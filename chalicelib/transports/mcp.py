@@ -3,7 +3,8 @@
 It supports both eras of MCP: clients that begin with a handshake (``initialize``), and modern
 clients, whose requests are self-contained. ``respond`` dispatches by era and method, and uses no
 HTTP framework. ``serve`` first makes the checks whose failures are returned in the failure
-envelope.
+envelope. Which tools there are, and how one is called, is a ``ToolServer``: this one serves keys,
+and ``transports.assistants`` serves the assistants of visitors.
 """
 
 import base64
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic_core import to_json
 
@@ -30,7 +31,7 @@ from chalicelib.core.errors import (
     log_fields,
 )
 from chalicelib.core.operations import REGISTRY, Entry
-from chalicelib.core.principals import ApiKeyPrincipal
+from chalicelib.core.principals import ApiKeyPrincipal, Principal
 from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.text_arguments import read_texts
@@ -147,7 +148,6 @@ TTL_MS = 300_000
 """Cache time of the list in milliseconds. A key's tools change only with its plan or role."""
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 _SERVER_INFO = {"name": "workspace-automation", "title": SERVICE, "version": VERSION}
-_CAPABILITIES: dict[str, Any] = {"prompts": {}, "tools": {}}
 _WITH_ICONS = {"2025-11-25", *MODERN_VERSIONS}
 """Protocol versions whose server info may have icons."""
 _NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
@@ -161,6 +161,26 @@ class Raw(NamedTuple):
     body: bytes
 
 
+class ToolServer(NamedTuple):
+    """The tools that an endpoint offers.
+
+    ``instructions`` and ``tools`` depend on the call: what a model reads first, and the
+    list as JSON bytes. ``entries`` returns the declarations by the tool's name. ``run`` returns the
+    result of a call, and raises the errors of the operation.
+    """
+
+    instructions: "Callable[[Call], str]"
+    tools: "Callable[[Call], bytes]"
+    entries: Callable[[], Mapping[str, Entry]]
+    run: "Callable[[Call, Entry], dict[str, Any]]"
+    has_prompts: bool = False
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """The capabilities of the server (MCP, lifecycle)."""
+        return {"prompts": {}, "tools": {}} if self.has_prompts else {"tools": {}}
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A JSON-RPC request with a valid envelope."""
@@ -170,8 +190,9 @@ class Call:
     params: Mapping[str, Any]
     headers: Mapping[str, str]
     query: Mapping[str, Sequence[str]]
-    principal: ApiKeyPrincipal
+    principal: Principal
     request_id: str
+    server: ToolServer
     log: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -198,9 +219,14 @@ def serve(request: HttpRequest) -> HttpResponse:
     # The protocol requires this check, against DNS rebinding (MCP, transports).
     TOOL_SERVER.check_origin(request)
     require_plan(principal.plan)
-    status, body, more = respond(request, principal)
+    return to_response(respond(request, principal), principal.log_fields)
+
+
+def to_response(answer: Answer, log_fields: Mapping[str, Any]) -> HttpResponse:
+    """Return an HTTP response, with further fields of the log line."""
+    status, body, more = answer
     headers = {"Content-Type": JSON_TYPE} if body else {}
-    return HttpResponse(status, body, headers, {**principal.log_fields, **more})
+    return HttpResponse(status, body, headers, {**log_fields, **more})
 
 
 def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
@@ -218,24 +244,25 @@ def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
         raise
 
 
-def respond(request: HttpRequest, principal: ApiKeyPrincipal) -> Answer:
-    """Dispatch an authenticated caller's request."""
+def respond(request: HttpRequest, principal: Principal, server: ToolServer | None = None) -> Answer:
+    """Dispatch a caller's request to a server, which is the one for keys if omitted."""
+    read = partial(_read, request, principal, server or FOR_KEYS)
     try:
         message = parse_json(request.body)
     except ValueError as error:
         return 400, error_body(None, RpcError(PARSE_ERROR, f"Parse error: the body {error}.")), {}
     if not isinstance(message, list):
-        return _respond_to(request, principal, message)
+        return _respond_to(read, message)
     if request.headers.get("mcp-protocol-version") not in _WITH_BATCHES:
         msg = "Expected one JSON-RPC object, because this protocol version has no batches."
         return 400, error_body(None, RpcError(INVALID_REQUEST, msg)), {}
-    return respond_to_batch(message, partial(_respond_to, request, principal), MAX_ANSWER_BYTES)
+    return respond_to_batch(message, partial(_respond_to, read), MAX_ANSWER_BYTES)
 
 
-def _respond_to(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> Answer:
+def _respond_to(read: "Callable[[object], Call | None]", message: object) -> Answer:
     """Dispatch one message."""
     try:
-        call = _read(request, principal, message)
+        call = read(message)
     except RpcError as error:
         return 400, error_body(None, error), {}
     if call is None:
@@ -246,7 +273,7 @@ def _respond_to(request: HttpRequest, principal: ApiKeyPrincipal, message: objec
         if modern:
             _check_modern(call)
         handler = _METHODS[era].get(call.method)
-        if handler is None:
+        if handler is None or (call.method in _PROMPTS and not call.server.has_prompts):
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {call.method[:80]}")  # noqa: TRY301
         result = handler(call)
     except RpcError as error:
@@ -254,7 +281,9 @@ def _respond_to(request: HttpRequest, principal: ApiKeyPrincipal, message: objec
     return 200, _result(call, result), call.log
 
 
-def _read(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> Call | None:
+def _read(
+    request: HttpRequest, principal: Principal, server: ToolServer, message: object
+) -> Call | None:
     """Read the JSON-RPC envelope, or return None for notifications and responses.
 
     The server does not respond to these.
@@ -286,6 +315,7 @@ def _read(request: HttpRequest, principal: ApiKeyPrincipal, message: object) -> 
         request.query,
         principal,
         request.request_id,
+        server,
     )
 
 
@@ -343,32 +373,37 @@ def _initialize(call: Call) -> dict[str, Any]:
     version = requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     return {
         "protocolVersion": version,
-        "capabilities": _CAPABILITIES,
+        "capabilities": call.server.capabilities,
         "serverInfo": _server_info(version),
-        "instructions": _instructions(call),
+        "instructions": call.server.instructions(call),
     }
 
 
 def _discover(call: Call) -> dict[str, Any]:
     return {
         "supportedVersions": MODERN_VERSIONS,
-        "capabilities": _CAPABILITIES,
-        "instructions": _instructions(call),
+        "capabilities": call.server.capabilities,
+        "instructions": call.server.instructions(call),
         **_CACHE,
         "_meta": {SERVER_INFO_KEY: _server_info(call.meta[VERSION_KEY])},
     }
 
 
 def _instructions(call: Call) -> str:
-    return tools.instructions(call.principal, tools.Selection.read(call.headers, call.query))
+    return tools.instructions(_key(call), tools.Selection.read(call.headers, call.query))
 
 
 def _tool_names(call: Call) -> tuple[str, ...]:
-    return tools.names_for(call.principal, tools.Selection.read(call.headers, call.query))
+    return tools.names_for(_key(call), tools.Selection.read(call.headers, call.query))
+
+
+def _key(call: Call) -> ApiKeyPrincipal:
+    """Return the caller of the server for keys, which ``serve`` has authenticated."""
+    return cast("ApiKeyPrincipal", call.principal)
 
 
 def _list(call: Call) -> dict[str, Any]:
-    tool_list = Raw("tools", tools.list_bytes(_tool_names(call)))
+    tool_list = Raw("tools", call.server.tools(call))
     return {"tools": tool_list, **(_CACHE if call.modern else {})}
 
 
@@ -378,7 +413,7 @@ def _list_prompts(call: Call) -> dict[str, Any]:
 
 
 def _get_prompt(call: Call) -> dict[str, Any]:
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     if arguments is None:
         raise RpcError(INVALID_PARAMS, "params.arguments must be an object, such as {}.")
     try:
@@ -387,7 +422,7 @@ def _get_prompt(call: Call) -> dict[str, Any]:
         raise RpcError(INVALID_PARAMS, str(error)) from None
 
 
-def _arguments(call: Call) -> dict[str, Any] | None:
+def arguments_of(call: Call) -> dict[str, Any] | None:
     """Return the arguments, which some clients send as a string, or None for other types."""
     arguments = call.params.get("arguments")
     if isinstance(arguments, str):
@@ -400,14 +435,15 @@ def _arguments(call: Call) -> dict[str, Any] | None:
 
 def _call(call: Call) -> dict[str, Any]:
     name = _name(call)
-    entry = tools.entries_by_tool().get(name)
+    entries = call.server.entries()
+    entry = entries.get(name)
     if entry is None:
-        suggestion = nearest(name, tools.entries_by_tool())
+        suggestion = nearest(name, entries)
         hint = f'did you mean "{suggestion}"?' if suggestion else "tools/list returns all tools."
         raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; {hint}')
     call.log["operation"] = entry.name
     try:
-        return _text(_run(call, entry), is_error=False)
+        return call.server.run(call, entry)
     except AppError as error:
         return _failed(call, error)
     except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection
@@ -415,7 +451,7 @@ def _call(call: Call) -> dict[str, Any]:
         return _failed(call, InternalError())
 
 
-def _run(call: Call, entry: Entry) -> str:
+def _run(call: Call, entry: Entry) -> dict[str, Any]:
     operation = REGISTRY[entry.name]
     selection = tools.Selection.read(call.headers, call.query)
     authorize(operation, call.principal)
@@ -425,7 +461,7 @@ def _run(call: Call, entry: Entry) -> str:
             "them to use this tool."
         )
         raise ForbiddenError(msg)
-    arguments = _arguments(call)
+    arguments = arguments_of(call)
     if arguments is None:
         raise ValidationError.of("arguments", "expected an object, such as {}")
     values, key = idempotency_keys.split(operation, arguments)
@@ -437,19 +473,29 @@ def _run(call: Call, entry: Entry) -> str:
         idempotency_key=key,
         naming=insert_tool_names,
     )
-    return reply.body.decode()
+    return text_result(reply.body.decode())
 
 
 def _failed(call: Call, error: AppError) -> dict[str, Any]:
     call.log.update(log_fields(error), httpStatus=error.status)
     data = failure_fields(error, call.request_id)
-    return _text(to_json({"data": data, "httpStatus": error.status}).decode(), is_error=True)
+    return text_result(to_json({"data": data, "httpStatus": error.status}).decode(), is_error=True)
 
 
-def _text(text: str, *, is_error: bool) -> dict[str, Any]:
+def text_result(text: str, *, is_error: bool = False) -> dict[str, Any]:
+    """Return the result of a tool call with one text."""
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
+FOR_KEYS = ToolServer(
+    _instructions,
+    lambda call: tools.list_bytes(_tool_names(call)),
+    tools.entries_by_tool,
+    _run,
+    has_prompts=True,
+)
+"""The server for callers with a key, which offers the operations of a workspace."""
+_PROMPTS = frozenset({"prompts/get", "prompts/list"})
 _Methods = dict[str, Callable[[Call], dict[str, Any]]]
 _SHARED_METHODS: _Methods = {
     "prompts/get": _get_prompt,
