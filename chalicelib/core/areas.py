@@ -99,7 +99,7 @@ AREAS = (
         "Free slots, and the bookings that fill them.",
         written_by_agents=True,
         example="/api/bookings/list",
-        logged={"bookings": "bookings", "payments": "bookings"},
+        logged={"bookings": "bookings", "payments": "bookings", "assistants": "bookings"},
     ),
     Area(
         "crm",

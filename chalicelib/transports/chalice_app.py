@@ -39,6 +39,11 @@ WIDGET_PATH = "/widget.js"
 BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
+MCP = "mcp"
+"""Last part of the path of a booking page's tools, in place of a service."""
+LLMS = "llms.txt"
+FOLDED = frozenset({NEW, MCP, LLMS})
+"""Last parts of paths that are served by the resource of a sibling with a parameter."""
 REFUSING = "refuse_"
 """Prefix of views that respond with 405, unlike API Gateway for methods without a route."""
 
@@ -116,6 +121,9 @@ _CONSENT_FORM: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:decide"
 _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
 _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
+_ASSISTANTS: LazyHandler = Lazy("chalicelib.transports.assistants:serve")
+_SITE_ASSISTANTS: LazyHandler = Lazy("chalicelib.transports.assistants:serve_site")
+_BOOK_LLMS: LazyHandler = Lazy("chalicelib.transports.web.discovery:book_llms")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
 _BOOK_SCRIPT: LazyHandler = Lazy("chalicelib.transports.widget:booking_script")
 _TELEGRAM: LazyHandler = Lazy("chalicelib.transports.telegram:serve")
@@ -173,6 +181,11 @@ class App(Chalice):
             route, event["pathParameters"] = page
         methods = self.methods(route)
         method = request_context.get("httpMethod", "")
+        folded = self.folded.get(f"{parent}/{last}", {}) if last in FOLDED else {}
+        # A site may have a page with the name of its tools.
+        if folded and (method in folded or method not in self.routes.get(route, {})):
+            route = f"{parent}/{last}"
+        methods = self.folded.get(route) or self.routes.get(route, {})
         error = _refusal(headers, method, methods)
         if error is None:
             view = self.views.get((method, route))
@@ -289,6 +302,12 @@ def mount(app: App) -> None:
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, view_page, cors.PUBLIC, submit)
     _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
+    policy = cors.TOOL_SERVER
+    _shared_route(app, "assistants", "POST", f"/book/{{workspace}}/{MCP}", _ASSISTANTS, policy)
+    on_site = f"/s/{{site}}/{MCP}"
+    _route(app, "site_assistants", "POST", on_site, _SITE_ASSISTANTS, policy.handle)
+    _route(app, "site_assistants_preflight", "OPTIONS", on_site, policy.preflight, policy.handle)
+    _shared_route(app, "book_llms", "GET", f"/book/{{workspace}}/{LLMS}", _BOOK_LLMS, cors.PUBLIC)
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, handler, cors.PUBLIC)

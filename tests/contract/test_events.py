@@ -69,6 +69,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_product", "delete_product", "duplicate_product", "reorder_products"),
         *("create_resource", "delete_resource", "set_availability", "update_resource"),
         *("create_service", "delete_service", "set_booking_page", "update_service"),
+        "admit_assistants",
         *("create_time_off", "delete_time_off"),
         *("add_knowledge", "create_agent", "delete_knowledge", "set_bot", "update_agent"),
         *("create_bot_key", "delete_bot_key", "set_workspace", "link_member", "reply_to_visitor"),

@@ -68,6 +68,8 @@ def test_the_first_bookable_service_takes_few_taps(
         check(tab, f"owner-settings-{screen}-{scheme}")
         tab.open(f"/console/w/{slug}/booking-page")
         check(tab, f"owner-booking-page-{screen}-{scheme}")
+        tab.open(f"/console/w/{slug}/booking-page/assistants")
+        check(tab, f"owner-assistants-{screen}-{scheme}")
 
 
 @pytest.mark.parametrize("screen", SCREENS)

@@ -47,7 +47,9 @@ UPDATES = [
 ] + [f"{PREFIX}/account"]
 """Pages whose form changes a record. It has marks of what the page showed. The buttons of a booking
 have its version instead."""
-_UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in UPDATES]
+ASSISTANTS = f"{PREFIX}/w/{{workspace}}/booking-page/assistants"
+"""A page whose form has marks too. Its few choices do not suit the tests of lost updates."""
+_UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in (*UPDATES, ASSISTANTS)]
 
 
 @dataclass
@@ -281,6 +283,7 @@ class Place:
         top_up(who, 1_000_000)
         bookable = _bookable_service(call, name)
         call("set_booking_page", isOn=True, phone=name[:50], offer=[bookable["service"]])
+        call("admit_assistants", isOn=True, orderFormId=form.id)
         sites = _edited_site(Owner(workspaces.get(home)).api(), name)
         return cls(
             workspace_id=home,

@@ -113,6 +113,7 @@ class WorkspaceIds:
 
 
 SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
+    "admit_assistants": lambda h: {"isOn": True, "knowledgeBotId": h.things.agent},
     "accept_invitation": lambda h: {"token": h.invitation_token},
     "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
     "check_merchant": lambda _: {},
@@ -126,6 +127,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "export_leads": lambda _: {"status": "new"},
     "erase_client": lambda h: {"clientId": h.things.client},
     "get_account": lambda _: {},
+    "get_assistants": lambda _: {},
     "get_balance": lambda h: {"account": h.email},
     "get_booking_page": lambda _: {},
     "get_bot_limits": lambda h: {"agentId": h.things.agent},

@@ -140,6 +140,7 @@ _bot_settings = partial(_page, "bots.settings")
 _capabilities = partial(_page, "bots.capabilities")
 _knowledge = partial(_page, "bots.knowledge")
 _booking_page = partial(_page, "bookings.booking_page")
+_assistants = partial(_page, "bookings.assistants")
 _embed = partial(_page, "bots.embed")
 _forms = partial(_page, "forms.forms")
 _editor = partial(_page, "forms.editor")
@@ -213,6 +214,7 @@ _OF_WORKSPACES = {
     "/bots/{id}/knowledge/{source}": _knowledge("confirm_delete", "delete", "delete_knowledge"),
     "/bots/{id}/chat": _bots("chat", shows="get_agent"),
     "/booking-page": _booking_page("show", "save", "get_booking_page", "set_booking_page"),
+    "/booking-page/assistants": _assistants("show", "save", "get_assistants", "admit_assistants"),
     "/bots/{id}/embed": _embed("show", "place", "get_agent", "save_page_html"),
     "/forms": _forms("index", "create", "list_forms", "create_form"),
     "/forms/new": _forms("new_form_page", shows="create_form"),

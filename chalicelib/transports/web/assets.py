@@ -38,8 +38,11 @@ STYLE_SHEETS = {
 Pages of opening hours and of the calendar have "calendar" as well, which other pages do not load.
 A business with an accent has a style sheet of booking pages that ends with the accent's colours.
 """
-SCRIPTS = frozenset({"booking", "console", "docs"})
-"""Scripts in ``static``. A page may name one (``render.page``)."""
+SCRIPTS = frozenset({"booking", "console", "docs", "webmcp"})
+"""Scripts in ``static``. A page may name one (``render.page``).
+
+A booking page whose tools are on has "webmcp" as well.
+"""
 ICON = "product.svg"
 """The icon that AI clients show next to the tool server."""
 MANIFEST = "product.webmanifest"

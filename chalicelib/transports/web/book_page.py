@@ -26,12 +26,13 @@ from chalicelib.domains.bookings.flows import booking_links, booking_pages
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.rules.prepared_links import MAX_TOKEN, PARAMETER
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
 from chalicelib.transports import form_data
 from chalicelib.transports.http import MAX_PUBLIC_BODY_BYTES, HttpRequest, HttpResponse, check_body
-from chalicelib.transports.web import month_view, render, texts
+from chalicelib.transports.web import discovery, month_view, render, texts
 from chalicelib.transports.web.booking_view import (
     booking_facts,
     call,
@@ -90,6 +91,7 @@ class _Visit:
         arguments = {
             "workspace": request.path["workspace"],
             "serviceId": request.path.get("service"),
+            "prepared": _prepared(request),
         }
         try:
             return cls(request, call(request, "open_booking_page", arguments))
@@ -121,6 +123,16 @@ class _Visit:
     def canonical(self) -> str:
         """URL of the page or service, without a step."""
         return settings().public_url + (self.path if "service" in self.request.path else self.home)
+
+    @property
+    def tools_path(self) -> str:
+        """Path of the tools for assistants."""
+        return f"{settings().base_path}{self.home}/mcp"
+
+    @property
+    def json_ld(self) -> str:
+        """The page as data for search engines and assistants."""
+        return discovery.json_ld(self.page, self.canonical, settings().public_url + self.home)
 
     def staff(self, staff_id: str) -> str | None:
         """Return the chosen member of the staff, ``any``, or None if one must be chosen first."""
@@ -197,9 +209,23 @@ def _show(request: HttpRequest) -> HttpResponse:
         return visit.show("staff")
     # A link to a time that has passed leads to the calendar instead of a form that must fail.
     start = moment_of(query_value(request, "at"))
-    if start is not None and start >= clock.now():
-        return _form(visit, 200, {"staff": staff}, start)
+    token = query_value(visit.request, PARAMETER)
+    # The link of an assistant is for 30 minutes; then the visitor chooses a time.
+    if start is not None and start >= clock.now() and (visit.page["isPrepared"] or not token):
+        return _form(visit, 200, {"staff": staff, PARAMETER: token}, start)
     return _times(visit, staff)
+
+
+def _prepared(request: HttpRequest) -> dict[str, str] | None:
+    """Return what the link of a visitor's assistant has filled in, if the page was opened by one.
+
+    A link that was changed is treated as one whose time is over.
+    """
+    token, start = query_value(request, PARAMETER), moment_of(query_value(request, "at"))
+    staff = query_value(request, "staff")
+    if not (token and start and staff) or max(len(token), len(staff)) > MAX_TOKEN:
+        return None
+    return {"resourceId": staff, "startAt": clock.iso(start), "token": token}
 
 
 def _times(visit: _Visit, staff: str) -> HttpResponse:
@@ -248,6 +274,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         typed={name: form_values.get(name, "") for name in CONTACTS},
         # The key makes a second click on the button a repetition of the same booking.
         once=form_values.get("once") or token_urlsafe(18),
+        prepared=form_values.get(PARAMETER, ""),
         message=summary,
         advises_call=summary == texts.translate(visit.language, "book_full"),
         errors=errors or {},
@@ -317,6 +344,7 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
         "client": {"name": form_values.get("name", ""), **client},
         "notes": form_values.get("notes", "").strip() or None,
         "language": visit.language,
+        PARAMETER: form_values.get(PARAMETER, "")[:MAX_TOKEN] or None,
     }
     return call(visit.request, "book_on_page", arguments, form_values.get("once", "")[:MAX_KEY])
 

@@ -1,10 +1,23 @@
 """A form on a page of its own, for a link in a message or a profile."""
 
+from collections.abc import Sequence
+
 from chalicelib.core.settings import settings
+from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.domains.leads.flows.submissions import form_with_business
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
+from chalicelib.transports.web.booking_view import query_value
+
+AGENT_SOURCE = "utm_source=agent"
+"""The campaign of the links that assistants prepare, by which statistics count their orders."""
+
+
+_PREPARED_ORDER: Lazy[[str, str, str], list[form_html.OrderLine]] = Lazy(
+    "chalicelib.domains.assistants.flows.prepared_orders:opened"
+)
 
 
 @render.failures_as_pages
@@ -14,11 +27,36 @@ def show(request: HttpRequest) -> HttpResponse:
     Raises:
         NotFoundError: the form does not exist, or its site is suspended.
     """
-    form, business = form_with_business(request.path["form"])
-    url = f"{settings().public_url}/api/public/forms/{request.path['form']}/submit"
+    form_id = request.path["form"]
+    form, business = form_with_business(form_id)
+    url = f"{settings().public_url}/api/public/forms/{form_id}/submit"
+    order = _order(request)
     html = form_html.form_page(
-        form.title, form.fields, form.language, submit_url=url, business=business
+        form.title,
+        form.fields,
+        form.language,
+        submit_url=url,
+        business=business,
+        order=order,
+        page_url=f"{settings().public_url}/form/{form_id}?{AGENT_SOURCE}" if order else "",
     )
     headers = {"Content-Type": HTML_TYPE, **form_html.form_page_headers(form.language)}
-    headers |= {"Cache-Control": render.CACHED, "ETag": etag(html.encode())}
+    # An order is one visitor's, and its prices are of this moment.
+    headers |= (
+        {"Cache-Control": "no-store"}
+        if order
+        else {"Cache-Control": render.CACHED, "ETag": etag(html.encode())}
+    )
     return HttpResponse(200, html.encode(), headers)
+
+
+def _order(request: HttpRequest) -> Sequence[form_html.OrderLine]:
+    """Return the products that an assistant has put into the form, or none.
+
+    Raises:
+        AppError: the link has ended, or its products cannot be ordered any more.
+    """
+    if not (token := query_value(request, prepared_links.PARAMETER)):
+        return ()
+    lines = query_value(request, prepared_links.LINES)
+    return _PREPARED_ORDER(request.path["form"], lines, token)

@@ -4,6 +4,7 @@ Their scripts cannot read cookies of the platform's own pages: a site has its ow
 are sandboxed.
 """
 
+from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
 from chalicelib.core.settings import settings
@@ -33,18 +34,21 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 
 _FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
 """Fills in sections. Pages without sections need no services and bookings."""
-ROBOTS, SITEMAP = "robots.txt", "sitemap.xml"
+_SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
+    "chalicelib.transports.web.discovery:site_llms"
+)
+ROBOTS, SITEMAP, LLMS = "robots.txt", "sitemap.xml", "llms.txt"
 """Names of files next to a site's pages. A slug has no dot."""
 
 
 @render.failures_as_pages
 def page(request: HttpRequest) -> HttpResponse:
     """Return a page of a site, or a notice that explains why the page cannot be shown."""
-    name = _site_name(request)
+    name = site_name(request)
     if name is None:
         return _notice(request, RenderedPage("no site"))
     slug = request.path.get("page", "")
-    if slug in {ROBOTS, SITEMAP}:
+    if slug in {ROBOTS, SITEMAP, LLMS}:
         return _file(request, name, slug)
     rendered = site_pages.render(name, slug)
     redirection = _redirect(request, name, rendered)
@@ -80,7 +84,7 @@ def _redirect_moved(request: HttpRequest, status: int, base: str, slug: str) -> 
     return HttpResponse(status, b"", {"Location": location, "Cache-Control": render.CACHED})
 
 
-def _site_name(request: HttpRequest) -> str | None:
+def site_name(request: HttpRequest) -> str | None:
     """Return the slug or the custom domain of the requested site.
 
     Returns None if the site is not at the requested host. A request to a site's own host has the
@@ -113,7 +117,7 @@ def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
 
 
 def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
-    """Return ``robots.txt`` or ``sitemap.xml`` of a site (sitemaps.org)."""
+    """Return ``robots.txt``, ``sitemap.xml`` (sitemaps.org) or ``llms.txt`` of a site."""
     rendered, pages = site_pages.listed_pages(name)
     if rendered.site is None:
         return _notice(request, rendered)
@@ -121,6 +125,9 @@ def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
         return redirection
     if file == ROBOTS:
         return render.robots(("User-agent: *", "Allow: /"), f"{rendered.site.url}/{SITEMAP}")
+    if file == LLMS:
+        urls = ((page.title, page.url) for page in pages)
+        return _SITE_LLMS(rendered.site.title, urls, rendered.workspace_id)
     text = render.document("en", "sites/sitemap.xml", pages=pages)
     return render.xml(text, "application/xml", render.CACHED_LONGER)
 

@@ -27,8 +27,9 @@ from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store import assistant_metrics, bookings
 from chalicelib.domains.bookings.store.bookings import (
+    AGENT,
     BOOKINGS,
     PUBLIC,
     AwaitedBookingRow,
@@ -346,6 +347,10 @@ def book(  # noqa: PLR0913  what a booking may come with
         ctx.unit.save(row)
     for limit, subject in unproved:
         limits.stage(ctx.unit, limit, subject, reads.rows, runs_again=True)
+    if source == AGENT:
+        day = clock.local_day(clock.now(), calendars.workspace_of(ctx.unit).timezone)
+        counts = {assistant_metrics.BOOKINGS: 1}
+        assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
     return MadeBooking(new_row, secret)
 
 

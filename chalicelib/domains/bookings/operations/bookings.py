@@ -69,7 +69,7 @@ class BookingOut(BookingRef):
     price: int = Field(description="Price in kopecks.")
     client: BookingClient = Field(description="Client who has the booking.")
     notes: str | None = Field(description="Notes, or null.")
-    source: str = Field(description="Source: api, console, public or chat.")
+    source: str = Field(description="Source: api, console, public, chat or agent.")
     hold_expires_at: Timestamp | None = Field(
         description="When an unpaid hold expires and the time is free again, or null."
     )

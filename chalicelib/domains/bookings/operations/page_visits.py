@@ -16,6 +16,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import (
     booking_links,
     booking_pages,
@@ -35,7 +36,10 @@ from chalicelib.domains.bookings.flows.visitor_bookings import (
     PublicBookingOut,
 )
 from chalicelib.domains.bookings.operations.public import BOOKING_CHANGES
+from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
+from chalicelib.domains.bookings.store.bookings import AGENT
+from chalicelib.domains.bookings.store.bookings import PUBLIC as PUBLIC_SOURCE
 from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.domains.files.store.files import ImageMap
@@ -65,11 +69,23 @@ class ByPhoneOnlyError(ConflictError):
     code = "by_phone_only"
 
 
+PreparedToken = Annotated[str, StringConstraints(max_length=prepared_links.MAX_TOKEN)]
+
+
+class PreparedBooking(Wire):
+    """What a link of a visitor's assistant has filled in."""
+
+    resource_id: Id = Field(description="Resource id.")
+    start_at: When = Field(description="Start, with an offset.")
+    token: PreparedToken = Field(description="The link's token.")
+
+
 class BookingPageRef(Wire):
     """A booking page, and optionally a service on it."""
 
     workspace: Slug = Field(description="Slug of the workspace.")
     service_id: Id | None = optional("Only this service.")
+    prepared: PreparedBooking | None = optional("What a link has filled in, to check it.")
 
 
 class PageService(Wire):
@@ -133,6 +149,8 @@ class PublicBookingPage(Wire):
     is_indexed: bool = Field(description="Whether search engines may list the page.")
     services: list[PageService] = Field(description="The offered services, or only the named one.")
     resources: list[PageStaff] = Field(description="Staff of the named service; else empty.")
+    serves_assistants: bool = Field(description="Whether assistants may call the page's tools.")
+    is_prepared: bool = Field(description="Whether the checked link is signed and still valid.")
 
 
 def _hours_text(span: Span) -> str:
@@ -152,6 +170,7 @@ class PageBookingCreate(PublicBookingCreate):
 
     workspace: Slug = Field(description="Slug of the workspace.")
     language: Language | None = optional("Language of the page and of the e-mails: ru or en.")
+    prepared: PreparedToken | None = optional("Token of the link that an assistant prepared.")
 
 
 class PageBookingMade(Wire):
@@ -197,7 +216,18 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
             for service in page.services
         ],
         resources=staff,
+        serves_assistants=page.settings.serves_assistants,
+        is_prepared=_is_prepared(page, args),
     )
+
+
+def _is_prepared(page: booking_pages.OpenPage, args: BookingPageRef) -> bool:
+    prepared, service_id = args.prepared, args.service_id
+    if prepared is None or service_id is None or not isinstance(prepared.start_at, datetime):
+        return False
+    subject = prepared_links.booking(service_id, prepared.resource_id, prepared.start_at)
+    secret = page.settings.link_secret
+    return prepared_links.is_valid(secret, subject, prepared.token, clock.now())
 
 
 @operation(
@@ -231,7 +261,8 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
     if page.is_by_phone(service):
         raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
     _require_future(ctx, service, args)
-    new_booking = visitor_bookings.book(ctx, args, language=args.language)
+    source = AGENT if _was_prepared(page, args) else PUBLIC_SOURCE
+    new_booking = visitor_bookings.book(ctx, args, source, language=args.language)
     if not isinstance(new_booking, MadeBooking):
         return new_booking.out(ctx.workspace_id)
     return PageBookingMade(
@@ -240,6 +271,14 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
         manage_url=booking_links.page_url(ctx.workspace_id, new_booking.row) or "",
         payment_url=booking_links.pay_url(ctx.workspace_id, new_booking.row),
     )
+
+
+def _was_prepared(page: booking_pages.OpenPage, args: PageBookingCreate) -> bool:
+    """Whether an assistant has prepared what is booked, also if the visitor typed for long."""
+    if args.prepared is None or not isinstance(args.start_at, datetime):
+        return False
+    subject = prepared_links.booking(args.service_id, args.resource_id, args.start_at)
+    return prepared_links.is_signed(page.settings.link_secret, subject, args.prepared)
 
 
 def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:

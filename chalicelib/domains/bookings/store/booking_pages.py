@@ -19,7 +19,9 @@ class BookingPageRow(ContentRow):
     """Settings of a workspace's booking page. A workspace without a row has no page.
 
     ``service_ids`` are the services that the page offers. Ids of deleted services may remain.
-    ``phone`` is shown to visitors as the owner typed it.
+    ``phone`` is shown to visitors as the owner typed it. If ``has_assistants``, the assistants of
+    visitors may call the page's tools. ``link_secret`` signs the links that these prepare. Their
+    orders go to the form ``order_form_id``, and they search the knowledge of ``knowledge_bot_id``.
     """
 
     version = VersionAttribute()
@@ -27,6 +29,15 @@ class BookingPageRow(ContentRow):
     is_indexed = BooleanAttribute(default=False)
     phone = UnicodeAttribute(null=True)
     service_ids: ListAttribute[str] = ListAttribute(default=list)
+    has_assistants = BooleanAttribute(null=True)
+    link_secret = UnicodeAttribute(null=True)
+    order_form_id = UnicodeAttribute(null=True)
+    knowledge_bot_id = UnicodeAttribute(null=True)
+
+    @property
+    def serves_assistants(self) -> bool:
+        """Whether visitors and their assistants may call the page's tools."""
+        return bool(self.is_on and self.has_assistants)
 
     @classmethod
     def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:

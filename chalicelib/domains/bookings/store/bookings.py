@@ -40,9 +40,10 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, tokens
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
-PUBLIC, CHAT = "public", "chat"
-VISITOR_SOURCES = frozenset({PUBLIC, CHAT})
-"""Sources of bookings that visitors make: over the public API and page, and in a chat."""
+PUBLIC, CHAT, AGENT = "public", "chat", "agent"
+VISITOR_SOURCES = frozenset({PUBLIC, CHAT, AGENT})
+"""Sources of bookings that visitors make: over the public API and page, in a chat, and on the page
+with a link that their own assistant has prepared."""
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
 BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "completed")
 """Statuses in which a booking occupies its time."""

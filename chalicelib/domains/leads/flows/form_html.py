@@ -12,6 +12,7 @@ when the first form is rendered.
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     FieldSpec,
     form_text,
 )
+from chalicelib.lib import localized
 from chalicelib.lib.markup import templates
 
 if TYPE_CHECKING:
@@ -160,13 +162,40 @@ def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
     )
 
 
-def form_page(
-    title: str, fields: Sequence[FieldSpec], language: str, *, submit_url: str, business: str
+class OrderLine(NamedTuple):
+    """A product of an order, with its present price in kopecks."""
+
+    product_id: str
+    name: str
+    quantity: int
+    price: int
+
+    def cost(self, language: str) -> str:
+        """Return what the line costs, such as ``450 ₽``."""
+        return _money(language, self.price * self.quantity)
+
+
+def _money(language: str, kopecks: int) -> str:
+    return localized.money("ru" if language == "ru" else "en", kopecks)
+
+
+def form_page(  # noqa: PLR0913  a form and what surrounds it
+    title: str,
+    fields: Sequence[FieldSpec],
+    language: str,
+    *,
+    submit_url: str,
+    business: str,
+    order: Sequence[OrderLine] = (),
+    page_url: str = "",
 ) -> str:
     """Return a page with a form, which links can open.
 
-    ``business`` is the name of the workspace.
+    ``business`` is the name of the workspace. ``order`` is shown and sent with the form. Without
+    script, the form sends ``page_url`` as the page's.
     """
+    cart = [{"productId": line.product_id, "quantity": line.quantity} for line in order]
+    values = {CART: json.dumps(cart) if cart else "", PAGE: page_url}
     return _page(
         "form",
         language,
@@ -174,7 +203,9 @@ def form_page(
         business=business,
         submit_url=submit_url,
         script=_script(language),
-        **_form(fields, {}, {}, "send"),
+        order=order,
+        total=_money(language, sum(line.price * line.quantity for line in order)),
+        **_form(fields, values, {}, "send"),
     )
 
 

@@ -53,7 +53,14 @@ def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
         and page.slug != NOT_FOUND_SLUG
         and not (page.noindex or page.canonical_elsewhere)
     ]
-    return RenderedPage("shown", site=found_site.row), pages_out
+    site = RenderedPage("shown", site=found_site.row, workspace_id=found_site.workspace_id)
+    return site, pages_out
+
+
+def workspace_of(name: str) -> str | None:
+    """Return the workspace of a site that visitors may see, or None."""
+    found_site = _find(name)
+    return found_site.workspace_id if isinstance(found_site, FoundSite) else None
 
 
 def _find(name: str) -> FoundSite | RenderedPage:

@@ -1,0 +1,1 @@
+"""Tools of a booking page for the assistants that visitors bring, and their statistics."""

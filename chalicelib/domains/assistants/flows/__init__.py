@@ -1,0 +1,1 @@
+"""Steps that the tools for assistants share."""

@@ -1,0 +1,1 @@
+"""The tools of a booking page, and the operations of its owner."""

@@ -1,0 +1,244 @@
+"""Tools about the business and its times, and the tool that prepares a booking."""
+
+from datetime import datetime, timedelta
+from typing import Self
+from urllib.parse import urlencode
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ConflictError, ValidationError
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import Day, When
+from chalicelib.domains.assistants.flows import visits
+from chalicelib.domains.assistants.flows.visits import CURRENCY, PageRef, visitor_tool
+from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.flows.calendars import Search
+from chalicelib.domains.bookings.rules import prepared_links
+from chalicelib.domains.bookings.rules.slots import Query, Slot
+from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.lib import zoned_times
+
+MAX_TIMES = 40
+"""Maximum number of free times that one call returns."""
+MAX_DAYS = 31
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+class WeekHours(Wire):
+    """Opening hours of consecutive weekdays."""
+
+    days: str = Field(description="Weekdays, such as Mon-Fri.")
+    hours: list[str] = Field(description="Hours as HH:MM-HH:MM.")
+
+
+class Business(Wire):
+    """The business behind a booking page."""
+
+    name: str = Field(description="Name of the business.")
+    address: str | None = Field(description="Address, or null.")
+    phone: str | None = Field(description="Phone, or null.")
+    hours: list[WeekHours] = Field(description="Weekly hours in which any of the staff works.")
+    timezone: str = Field(description="IANA zone.")
+    currency: str = Field(description="Currency of all prices, which are in minor units.")
+    languages: list[str] = Field(description="Languages of the booking page.")
+    booking_url: str = Field(description="Page on which visitors book.")
+    takes_orders: bool = Field(description="Whether prepare_order can be used.")
+
+
+@visitor_tool("Get the business")
+def get_business(ctx: Context, args: PageRef) -> Business:
+    """Get the name, address, phone, weekly opening hours, time zone and links of the business."""
+    page = visits.open_page(ctx)
+    return Business(
+        name=page.workspace.name,
+        address=page.workspace.address,
+        phone=page.settings.phone or page.workspace.phone,
+        hours=[
+            WeekHours(
+                days=WEEKDAYS[first] if first == last else f"{WEEKDAYS[first]}-{WEEKDAYS[last]}",
+                hours=["-".join(f"{at // 60:02}:{at % 60:02}" for at in span) for span in spans],
+            )
+            for first, last, spans in page.hours
+        ],
+        timezone=page.workspace.timezone,
+        currency=CURRENCY,
+        languages=["en", "ru"],
+        booking_url=visits.url_of(page.workspace),
+        takes_orders=page.settings.order_form_id is not None,
+    )
+
+
+class ServiceOffer(Wire):
+    """A service that visitors can book."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name of the service.")
+    description: str = Field(description="Its beginning, as plain text.")
+    minutes: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in minor units of the currency.")
+    by_phone: bool = Field(description="Whether it is booked by phone only.")
+    url: str = Field(description="Page on which visitors book it.")
+
+    @classmethod
+    def from_record(cls, service: ServiceRow, page_url: str) -> Self:
+        """Return the wire form of a service."""
+        return cls(
+            id=service.id,
+            name=service.name,
+            description=visits.describe(service.description),
+            minutes=int(service.duration_min),
+            price=int(service.price),
+            by_phone=is_by_phone(service),
+            url=f"{page_url}/{service.id}",
+        )
+
+
+def is_by_phone(service: ServiceRow) -> bool:
+    """Whether the page cannot take a booking of the service."""
+    return bool(service.require_payment)
+
+
+class ServiceOffers(Wire):
+    """The services of a booking page."""
+
+    services: list[ServiceOffer] = Field(description="Services, in the business's order.")
+
+
+@visitor_tool("List the services")
+def list_services(ctx: Context, args: PageRef) -> ServiceOffers:
+    """List the services that can be booked, with ids for find_free_times, lengths and prices."""
+    page = visits.open_page(ctx)
+    url = visits.url_of(page.workspace)
+    return ServiceOffers(
+        services=[ServiceOffer.from_record(service, url) for service in page.services]
+    )
+
+
+class FreeTimesQuery(PageRef):
+    """A search for free times."""
+
+    service_id: Id = Field(description="Service id, from list_services.")
+    staff_id: Id | None = optional("Only of this person or room, from an earlier result.")
+    first_day: Day | None = optional("First local date; default: today.")
+    last_day: Day | None = optional("Last local date; default: six days after the first.")
+
+
+class StaffName(Wire):
+    """A member of the staff, or a room."""
+
+    id: Id = Field(description="Id, for staffId.")
+    name: str = Field(description="Name.")
+
+
+class FreeTime(Wire):
+    """A free time."""
+
+    start_at: str = Field(description="Start, with the offset of the zone, for prepare_booking.")
+    weekday: str = Field(description="Weekday.")
+    staff: list[StaffName] = Field(description="Who is free then.")
+
+
+class FreeTimes(Wire):
+    """Free times of a service."""
+
+    service: str = Field(description="Name of the service.")
+    timezone: str = Field(description="IANA zone of the dates.")
+    times: list[FreeTime] = Field(description="Free times, the earliest first.")
+    more: bool = Field(description="Whether the range has more times.")
+    next: FreeTime | None = Field(description="First time after a range without any, or null.")
+
+
+@visitor_tool("Find free times")
+def find_free_times(ctx: Context, args: FreeTimesQuery) -> FreeTimes:
+    """Find free times of a service in up to 31 days.
+
+    Name the times to the visitor as they are in the result.
+    """
+    page = visits.open_page(ctx, args.service_id)
+    search = Search.create(ctx.workspace_id, page.require_service(args.service_id), args.staff_id)
+    zone = calendars.zones(
+        search.shown_resources, args.staff_id, None, lambda: page.workspace.timezone
+    ).effective
+    now = clock.now()
+    first = args.first_day or clock.local_day(now, zone)
+    last = args.last_day or first + timedelta(days=6)
+    if not 0 <= (last - first).days < MAX_DAYS:
+        message = f"expected a day 0 to {MAX_DAYS - 1} days after firstDay, received {last}"
+        raise ValidationError.of("lastDay", message)
+    span = zoned_times.span_of_days(first, last, zone)
+    query = Query(span.start, span.end - 1, epoch_ms(now))
+    slots = search.slots(query).slots
+    following = None if slots else search.next(query)
+    return FreeTimes(
+        service=search.service.name,
+        timezone=zone,
+        times=[_free_time(search, slot, zone) for slot in slots[:MAX_TIMES]],
+        more=len(slots) > MAX_TIMES,
+        next=following and _free_time(search, following, zone),
+    )
+
+
+def _free_time(search: Search, slot: Slot, zone: str) -> FreeTime:
+    names = {free.resource.id: free.resource.name for free in search.candidates.active}
+    local = zoned_times.local_time(clock.moment_at(slot.start), zone)
+    staff = [StaffName(id=seat, name=names[seat]) for seat in slot.seats]
+    return FreeTime(start_at=local.text, weekday=local.weekday, staff=staff)
+
+
+class BookingToPrepare(PageRef):
+    """A booking for the visitor to confirm."""
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a free time, with its offset.")
+    staff_id: Id | None = optional("Id of a person or room that is free then; default: any.")
+
+
+class PreparedBooking(Wire):
+    """A booking that only the visitor can make."""
+
+    url: str = Field(description="Page with the booking filled in, for the visitor to open.")
+    expires_at: Timestamp = Field(description="When the link ends.")
+    service: str = Field(description="Name of the service.")
+    staff: str = Field(description="Name of the person or room.")
+    start_at: str = Field(description="Start, with the offset of the zone.")
+    minutes: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in minor units of the currency.")
+    what_next: str = Field(description="What to tell the visitor.")
+
+
+@visitor_tool("Prepare a booking")
+def prepare_booking(ctx: Context, args: BookingToPrepare) -> PreparedBooking:
+    """Check a free time, and return a link to the booking page, where it is filled in.
+
+    Nothing is booked: only the visitor can confirm, on that page. Pass no names and no contacts.
+    """
+    if not isinstance(args.start_at, datetime) or args.start_at.tzinfo is None:
+        message = "expected a time with an offset, received none. Copy startAt of a free time"
+        raise ValidationError.of("startAt", message)
+    page = visits.open_page(ctx, args.service_id)
+    service = page.require_service(args.service_id)
+    if is_by_phone(service):
+        raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")
+    search = Search.create(ctx.workspace_id, service, args.staff_id)
+    start, now = epoch_ms(args.start_at), epoch_ms(clock.now())
+    seats = [seat for slot in search.slots(Query(start, start, now)).slots for seat in slot.seats]
+    if not seats:
+        raise ConflictError("This time is not free. Call find_free_times, and take another one.")
+    (staff,) = (free.resource for free in search.candidates.active if free.resource.id == seats[0])
+    moment = clock.moment_at(start)
+    subject = prepared_links.booking(service.id, staff.id, moment)
+    token, ends_at = visits.sign(page.settings, subject)
+    query = {"staff": staff.id, "at": clock.iso(moment), prepared_links.PARAMETER: token}
+    return PreparedBooking(
+        url=f"{visits.url_of(page.workspace)}/{service.id}?{urlencode(query)}",
+        expires_at=ends_at,
+        service=service.name,
+        staff=staff.name,
+        start_at=zoned_times.local_time(moment, staff.timezone).text,
+        minutes=int(service.duration_min),
+        price=int(service.price),
+        what_next=visits.NOTHING_DONE,
+    )

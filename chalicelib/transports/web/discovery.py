@@ -1,0 +1,141 @@
+"""Describe a business for programs that find it.
+
+The booking page has JSON-LD (schema.org). ``llms.txt`` is Markdown for language models
+(llmstxt.org). Both have what the page shows.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic_core import to_json
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.settings import settings
+from chalicelib.core.text import one_line
+from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.transports.http import TEXT_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.web import render
+from chalicelib.transports.web.booking_view import call
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MAX_OFFERS = 30
+"""Maximum number of services that the data of a page describe."""
+MAX_LINE = 200
+_CURRENCY = "RUB"
+
+
+def json_ld(page: Mapping[str, Any], url: str, service_url: str) -> str:
+    """Return the JSON-LD of a booking page, for a script element.
+
+    ``service_url`` is the URL before a service's id.
+    """
+    business = {
+        "@context": "https://schema.org",
+        "@type": "LocalBusiness",
+        "name": page["name"],
+        "url": url,
+        "telephone": page["phone"],
+        "address": page["address"],
+        "image": page["logoUrl"],
+        "openingHoursSpecification": [
+            {
+                "@type": "OpeningHoursSpecification",
+                "dayOfWeek": list(DAYS[group["first"] : group["last"] + 1]),
+                "opens": opens,
+                "closes": closes,
+            }
+            for group in page["hours"]
+            for opens, _, closes in (hours.partition("\u2013") for hours in group["intervals"])
+        ],
+        "makesOffer": [
+            _offer(service, f"{service_url}/{service['id']}")
+            for service in page["services"][:MAX_OFFERS]
+        ],
+    }
+    text = to_json({name: part for name, part in business.items() if part}).decode()
+    # The sign would let a name end the element.
+    return text.replace("<", "\\u003c")
+
+
+def _offer(service: Mapping[str, Any], url: str) -> dict[str, Any]:
+    return {
+        "@type": "Offer",
+        "price": f"{service['price'] / 100:.2f}",
+        "priceCurrency": _CURRENCY,
+        "itemOffered": {"@type": "Service", "name": service["name"]},
+        "potentialAction": {
+            "@type": "ReserveAction",
+            "target": {"@type": "EntryPoint", "urlTemplate": url},
+        },
+    }
+
+
+@render.failures_as_pages
+def book_llms(request: HttpRequest) -> HttpResponse:
+    """Return ``llms.txt`` of a booking page.
+
+    Raises:
+        NotFoundError: the page is off or unknown.
+    """
+    slug = request.path["workspace"]
+    page = call(request, "open_booking_page", {"workspace": slug})
+    url = f"{settings().public_url}{booking_pages.PATH}/{slug}"
+    offers = [
+        _link(
+            service["name"],
+            f"{url}/{service['id']}",
+            f"{service['durationMin']} min, {service['price'] / 100:.2f} {_CURRENCY}",
+        )
+        for service in page["services"]
+    ]
+    contacts = [one_line(page[name], MAX_LINE) for name in ("address", "phone") if page[name]]
+    text = _document(page["name"], ". ".join(contacts), {"Services": offers})
+    tools = _tools(url) if page["servesAssistants"] else ""
+    response = file(text + tools)
+    if page["isIndexed"]:
+        return response
+    return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
+
+
+def site_llms(title: str, pages: Iterable[tuple[str, str]], workspace_id: str) -> HttpResponse:
+    """Return ``llms.txt`` of a site, whose ``pages`` have a title and a URL."""
+    links = [_link(page_title, url) for page_title, url in pages]
+    try:
+        page = booking_pages.open_page(workspace_id)
+    except NotFoundError:  # The booking page is off.
+        return file(_document(title, "", {"Pages": links}))
+    url = f"{settings().public_url}{booking_pages.PATH}/{page.workspace.slug}"
+    text = _document(title, "", {"Pages": links, "Booking": [_link("Book online", url)]})
+    return file(text + (_tools(url) if page.settings.serves_assistants else ""))
+
+
+def _document(title: str, summary: str, sections: Mapping[str, Iterable[str]]) -> str:
+    lines = [f"# {one_line(title, MAX_LINE)}", ""] + ([f"> {summary}", ""] if summary else [])
+    for name, links in sections.items():
+        lines += [f"## {name}", "", *links, ""]
+    return "\n".join(lines)
+
+
+def _link(name: str, url: str, about: str = "") -> str:
+    label = one_line(name, MAX_LINE).translate({ord("["): "(", ord("]"): ")"})
+    return f"- [{label}]({url})" + (f": {about}" if about else "")
+
+
+def _tools(page_url: str) -> str:
+    return (
+        "\n## Tools for assistants\n\n"
+        f"- [MCP server]({page_url}/mcp): streamable HTTP, no key. It answers questions and "
+        "prepares bookings, which the visitor confirms.\n"
+    )
+
+
+def file(text: str) -> HttpResponse:
+    """Return a file that search engines may keep for minutes."""
+    body = text.encode()
+    headers = {
+        "Content-Type": f"{TEXT_TYPE}; charset=utf-8",
+        "Cache-Control": render.CACHED_LONGER,
+        "ETag": etag(body),
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(200, body, headers)

@@ -1,0 +1,34 @@
+// The page's tools for the agent of the visitor's browser (WebMCP). Each call goes to the page's own tools.
+(async () => {
+  const context = document.modelContext;
+  const path = document.currentScript?.dataset.tools;
+  if (!context?.registerTool || !path) return;
+  let id = 0;
+  const send = async (method, params) => {
+    const response = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: ++id, method, params }),
+    });
+    const { result, error, data } = await response.json();
+    if (!result) throw new Error((error || data).message);
+    return result;
+  };
+  const { tools } = await send("tools/list", {});
+  for (const { name, title, description, inputSchema, annotations } of tools) {
+    await context.registerTool({
+      name,
+      title,
+      description,
+      inputSchema,
+      annotations: { readOnlyHint: annotations.readOnlyHint, untrustedContentHint: true },
+      execute: async (input) => {
+        const result = await send("tools/call", { name, arguments: input });
+        // What is prepared opens here, filled in, and the visitor confirms it.
+        const url = name.startsWith("prepare_") && !result.isError && result.structuredContent.url;
+        if (url) setTimeout(() => location.assign(url));
+        return result;
+      },
+    });
+  }
+})();

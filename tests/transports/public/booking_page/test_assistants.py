@@ -1,0 +1,181 @@
+"""The open tools of a booking page, for the assistants of visitors."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.core.settings import settings
+from chalicelib.engine import limits
+from chalicelib.transports import assistants
+from tests.conftest import Time, all_rows, call_console
+from tests.transports.public.booking_page.assistants import Assistant
+from tests.transports.public.booking_page.helpers import (
+    GRACE,
+    BookingPage,
+    links,
+    text,
+    value_of,
+    visitor,
+)
+
+
+@pytest.fixture
+def assistant(page: BookingPage) -> Assistant:
+    return Assistant.admitted(page)
+
+
+def stored_rows() -> dict[str, Any]:
+    """Return all rows but counters, which count each call."""
+    return {
+        key: row for key, row in all_rows().items() if not re.search("/(LIMIT|SALT)#|METRICS", key)
+    }
+
+
+def path_of(url: str) -> str:
+    """Return the path and query of a URL."""
+    parts = urlsplit(url)
+    return f"{parts.path}?{parts.query}"
+
+
+@pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call", "ping"])
+def test_the_tools_do_not_exist_until_the_owner_switches_them_on(
+    page: BookingPage, method: str
+) -> None:
+    params = {"name": "get_business"} if method == "tools/call" else {}
+    closed = Assistant(page).send(method, **params)
+    assert closed.status == 404
+    assert closed.data["code"] == "not_found"
+    unknown = Assistant(page, "/book/no-such-business/mcp").send(method, **params)
+    assert (unknown.status, unknown.data["message"]) == (404, closed.data["message"])
+
+
+def test_the_tools_end_with_the_page_and_with_the_switch(assistant: Assistant) -> None:
+    assert assistant.send("ping").status == 200
+    assistant.page.set(isOn=False)
+    assert assistant.send("ping").status == 404
+    assistant.page.set(isOn=True)
+    call_console(assistant.page.owner.workspace.id, "admit_assistants", isOn=False)
+    assert assistant.send("ping").status == 404
+
+
+def test_any_origin_may_call_and_learns_the_allowed_headers(assistant: Assistant) -> None:
+    origin = {"Origin": "http://localhost:5173"}
+    answer = assistant.send("ping", headers=origin)
+    assert answer.headers["Access-Control-Allow-Origin"] == origin["Origin"]
+    preflight = visitor.call("OPTIONS", assistant.path, None, origin)
+    assert "MCP-Protocol-Version" in preflight.headers["Access-Control-Allow-Headers"]
+    for method in ("GET", "DELETE"):
+        assert visitor.call(method, assistant.path).status == 405
+
+
+def test_the_tools_only_read_and_name_no_workspace(assistant: Assistant) -> None:
+    tools = json.loads(assistant.send("tools/list").body)["result"]["tools"]
+    assert {tool["name"] for tool in tools} >= {"get_business", "search_catalog", "search_pages"}
+    for tool in tools:
+        assert tool["annotations"]["readOnlyHint"] is True
+        assert assistants.PAGE not in json.dumps(tool["inputSchema"])
+        assert len(tool["description"]) >= 40
+        for field in tool["inputSchema"]["properties"].values():
+            assert field["description"]
+
+
+def test_an_assistant_reads_business_services_and_free_times(assistant: Assistant) -> None:
+    page = assistant.page
+    business = assistant.call("get_business")
+    assert business["name"] == page.owner.workspace.name
+    assert business["hours"] == [{"days": "Mon-Sun", "hours": ["09:00-18:00"]}]
+    assert business["bookingUrl"].endswith(page.home)
+    (service,) = assistant.call("list_services")["services"]
+    assert (service["name"], service["minutes"], service["price"]) == ("Haircut", 60, 150_000)
+    response = assistant.call("find_free_times", serviceId=service["id"], firstDay="2027-03-03")
+    assert response["times"][0]["startAt"] == "2027-03-03T09:00:00+03:00"
+    assert response["times"][0]["staff"] == [{"id": page.salon.resource, "name": "Stylist 0"}]
+
+
+def test_an_assistant_finds_only_what_the_page_offers(assistant: Assistant) -> None:
+    hidden = assistant.page.salon.api.post(
+        "/api/services/create",
+        {"name": "Secret", "durationMin": 60, "resourceIds": assistant.page.salon.resources},
+    )["service"]["id"]
+    assert "Secret" not in json.dumps(assistant.call("list_services"))
+    for tool in ("find_free_times", "prepare_booking"):
+        start = {"startAt": "2027-03-03T12:00:00Z"} if tool == "prepare_booking" else {}
+        assert "does not exist" in assistant.refuse(tool, serviceId=hidden, **start)
+
+
+def test_a_prepared_booking_opens_the_form_and_counts_as_the_assistants(
+    assistant: Assistant,
+) -> None:
+    page = assistant.page
+    rows = stored_rows()
+    prepared = assistant.call(
+        "prepare_booking", serviceId=page.salon.service, startAt="2027-03-03T15:00:00+03:00"
+    )
+    assert stored_rows() == rows
+    assert prepared["startAt"] == "2027-03-03T15:00:00+03:00"
+    assert "confirms" in prepared["whatNext"]
+    query = parse_qs(urlsplit(prepared["url"]).query)
+    assert set(query) == {"staff", "at", "prepared"}
+    form = visitor.call("GET", path_of(prepared["url"]))
+    assert value_of(form, "prepared") == query["prepared"][0]
+    fields = {name: value_of(form, name) for name in ("prepared", "staff", "once")}
+    assert page.send(value_of(form, "at"), **fields).status == 200
+    (booking,) = page.bookings
+    assert (booking["source"], booking["client"]["name"]) == ("agent", GRACE["name"])
+    details = call_console(page.owner.workspace.id, "get_assistants")
+    assert (details["calls"], details["bookings"]) == (1, 1)
+    assert details["tools"] == [{"tool": "prepare_booking", "calls": 1}]
+
+
+@pytest.mark.parametrize("change", ["time", "signature", "start", "switch"])
+def test_a_link_that_is_over_or_changed_leads_to_the_calendar(
+    assistant: Assistant, time: Time, change: str
+) -> None:
+    page = assistant.page
+    prepared = assistant.call(
+        "prepare_booking", serviceId=page.salon.service, startAt="2027-03-03T15:00:00+03:00"
+    )
+    path = path_of(prepared["url"])
+    match change:
+        case "time":
+            time.now = clock.now() + timedelta(minutes=31)
+        case "signature":
+            path = path[:-1] + ("0" if path[-1] != "0" else "1")
+        case "start":
+            path = path.replace("T12", "T13")
+        case "switch":
+            call_console(page.owner.workspace.id, "admit_assistants", isOn=False)
+    opened = visitor.call("GET", path)
+    assert opened.status == 200
+    assert 'name="once"' not in text(opened)
+    assert links(opened, at="")
+
+
+def test_a_forged_token_is_no_source(assistant: Assistant) -> None:
+    page = assistant.page
+    assert page.send(staff=page.salon.resource, prepared="1.ff").status == 200
+    assert page.bookings[0]["source"] == "public"
+
+
+def test_a_time_that_is_taken_or_without_offset_is_refused(assistant: Assistant) -> None:
+    page = assistant.page
+    page.send()
+    request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
+    assert "find_free_times" in assistant.refuse("prepare_booking", **request)
+    local = {**request, "startAt": "2027-03-03T13:00:00"}
+    assert "offset" in assistant.refuse("prepare_booking", **local)
+
+
+def test_a_visitor_may_make_60_calls_a_minute(
+    assistant: Assistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=1))
+    for _ in range(60):
+        assistant.call("get_business")
+    assert "tool calls a minute" in assistant.refuse("get_business")
