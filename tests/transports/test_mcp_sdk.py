@@ -17,7 +17,8 @@ from chalicelib import VERSION
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
-from tests.conftest import Owner, call_operator
+from chalicelib.transports.assistants import TOOLS
+from tests.conftest import Owner, call_console, call_operator
 from tests.factories.examples import submit
 from tests.support.patience import PATIENCE
 from tests.transports.conftest import LocalServer
@@ -398,3 +399,24 @@ class TestRefused:
         token = owner.token()
         call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
         self.assert_refused(sdk, token)
+
+
+@every_mode
+def test_the_tools_of_a_booking_page_work_without_a_key(sdk: Sdk, owner: Owner) -> None:
+    workspace = owner.workspace
+    call_console(workspace.id, "set_booking_page", isOn=True)
+    call_console(workspace.id, "admit_assistants", isOn=True)
+    sdk.url = sdk.url.replace("/api/mcp", f"/book/{workspace.slug}/mcp")
+
+    async def use(client: Client) -> tuple[list[str], CallToolResult, CallToolResult]:
+        return (
+            await names(client),
+            await client.call_tool("get_business", {}),
+            await client.call_tool("search_catalog", {"catalog": {"query": "bread"}}),
+        )
+
+    tool_names, business, catalog = sdk.run(None, use)
+    assert tool_names == [tool.name for tool in TOOLS]
+    assert business.structured_content == text(business)
+    assert text(business)["name"] == workspace.name
+    assert text(catalog)["ucp"]["version"] == "2026-04-08"
