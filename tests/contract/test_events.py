@@ -41,6 +41,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("request_password_reset", "reset_password", "sign_in", "sign_out_everywhere"),
         "update_account",
         *("prove_email", "request_proof"),
+        *("end_second_factor", "remove_second_factor", "set_second_factor"),
     ),
     "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (
@@ -172,6 +173,7 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "exchange_code": lambda w: exchange_arguments(grant(workspaces.get(w.workspace_id))["code"]),
     "erase_client": lambda w: {"workspaceId": w.workspace_id, "email": "ada@example.com"},
     "refresh_tokens": lambda w: {"refreshToken": w.refresh_token, "clientId": CLIENT_ID},
+    "remove_second_factor": lambda w: {"email": w.email},
     "resume_mail": lambda w: {"workspaceId": w.workspace_id},
     "resume_site": lambda w: {"id": w.things.site},
     "revoke_token": lambda w: {"token": w.refresh_token, "clientId": CLIENT_ID},

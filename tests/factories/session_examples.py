@@ -1,13 +1,20 @@
 """A valid call of every console operation, for the tests that run all operations."""
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+
+from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.domains.identity.flows import emails
+from chalicelib.domains.identity.flows.second_factor import derive_seed
+from chalicelib.domains.identity.rules.second_factor import DIGITS, STEP_SECONDS, app_secret
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, call_console, call_operator
@@ -122,6 +129,9 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "create_webhook": lambda _: {"url": "https://receiver.example/", "types": ["lead.created"]},
     "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
     "delete_webhook": lambda h: {"webhookId": h.webhook},
+    "end_second_factor": lambda _: {"secondFactor": "000000"},
+    "prepare_second_factor": lambda _: {},
+    "set_second_factor": lambda h: first_code(h.account_id),
     "end_connection": lambda h: {"id": h.connection},
     "end_session": lambda h: {"id": h.session},
     "export_leads": lambda _: {"status": "new"},
@@ -200,6 +210,14 @@ ADMITTED_BY_TOKEN = {"accept_invitation", "get_invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the session."""
 
 
+def first_code(account_id: str) -> dict[str, Any]:
+    """Return the arguments that switch an account's second factor on."""
+    salt = 22 * "a"
+    secret = base64.b32decode(app_secret(derive_seed(account_id, salt)))
+    code = TOTP(secret, DIGITS, SHA1(), STEP_SECONDS).generate(clock.now().timestamp())  # noqa: S303
+    return {"salt": salt, "secondFactor": code.decode()}
+
+
 def caller_of(operation: Operation, ids: WorkspaceIds) -> str:
     """Return the account that calls an operation: the owner, unless the owner cannot."""
     return ids.member_id if operation.name == "leave_workspace" else ids.account_id
@@ -215,7 +233,8 @@ def session_example(operation: Operation, ids: WorkspaceIds) -> dict[str, Any]:
 def uses_workspace_ids(operation: Operation) -> bool:
     """Whether the operation's example contains an id of the workspace."""
     one, other = (session_example(operation, WorkspaceIds.unknown()) for _ in "ab")
-    return one != other
+    # The code of a second factor depends on the account, and names no record.
+    return one != other and operation.name != "set_second_factor"
 
 
 def session_operations(*, with_ids: bool | None = None) -> list[Operation]:

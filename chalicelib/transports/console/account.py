@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.domains.identity.operations.sessions import MAX_DEVICE
-from chalicelib.transports.console import access, kept_forms
+from chalicelib.transports.console import access, kept_forms, second_factor
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record
@@ -99,9 +99,12 @@ def chosen_language(request: ConsoleRequest) -> texts.Language | None:
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the account: its name and language, its workspaces, its password and its sessions.
 
-    With ``leave`` in the query, ask whether to leave that workspace. The link that proves the
+    With ``leave`` in the query, ask whether to leave that workspace. With ``do``, show the second
+    factor. The link that proves the
     address leads here, too.
     """
+    if request.query_value("do") == second_factor.PART:
+        return second_factor.show(request)
     if slug := request.query_value("leave"):
         request.select_workspace(slug)
         return request.page("workspace_leave")
@@ -113,6 +116,8 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
     The language is also chosen at the foot of each page, which is then shown again.
     """
+    if request.form_value("do") == second_factor.PART:
+        return second_factor.save(request)
     if slug := request.form_value("leave"):
         request.select_workspace(slug)
         request.call("leave_workspace")

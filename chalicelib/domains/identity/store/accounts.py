@@ -33,7 +33,9 @@ class AccountRow(IdentityRow):
     language of the last sign-in page. ``awaits_proof`` is set
     for an account whose address nobody has proved: one that was made by a link which the inviter
     has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when
-    the account got the one e-mail by which it proves its address.
+    the account got the one e-mail by which it proves its address. ``factor_salt`` is set while a
+    second factor is on. ``factor_step`` is the last time step whose code was used, and
+    ``factor_used`` has a bit for each recovery code that was used.
     """
 
     email = UnicodeAttribute()
@@ -49,6 +51,9 @@ class AccountRow(IdentityRow):
     email_verified_at = UTCDateTimeAttribute(null=True)
     awaits_proof = BooleanAttribute(null=True)
     proof_mailed_at = UTCDateTimeAttribute(null=True)
+    factor_salt = UnicodeAttribute(null=True)
+    factor_step = NumberAttribute(null=True)
+    factor_used = NumberAttribute(null=True)
 
     @property
     def is_proved(self) -> bool:
@@ -97,6 +102,31 @@ def stage_proof(unit: UnitOfWork, account: AccountRow, *actions: Action) -> None
     """Stage that the address of an account is proved, with other changes of the account."""
     proof = [AccountRow.email_verified_at.set(clock.now()), AccountRow.awaits_proof.remove()]
     unit.update(account, [*proof, *actions])
+
+
+def stage_second_factor(unit: UnitOfWork, account: AccountRow, salt: str, step: int) -> None:
+    """Stage a new second factor, whose code of a time step was used to prove it."""
+    actions = [AccountRow.factor_salt.set(salt), AccountRow.factor_step.set(step)]
+    is_off = AccountRow.factor_salt.does_not_exist()
+    unit.update(account, [*actions, AccountRow.factor_used.set(0)], is_off)
+
+
+def stage_factor_use(
+    unit: UnitOfWork, account: AccountRow, step: int, used: int, *, ends: bool
+) -> None:
+    """Stage the use of a code. Another use of the account's codes since its read is a conflict.
+
+    ``ends`` switches the second factor off.
+    """
+    unchanged = (
+        (AccountRow.factor_salt == account.factor_salt)
+        & (AccountRow.factor_step == account.factor_step)
+        & (AccountRow.factor_used == account.factor_used)
+    )
+    actions: list[Action] = [AccountRow.factor_step.set(step), AccountRow.factor_used.set(used)]
+    if ends:
+        actions.append(AccountRow.factor_salt.remove())
+    unit.update(account, actions, unchanged)
 
 
 def note_proof_mailed(account: AccountRow) -> None:
