@@ -23,7 +23,17 @@ from chalicelib.engine.connection import connection
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, booking_page, bot, pages, posts, school, visits, webhook
+from infra.local.demo import (
+    bakery,
+    booking_page,
+    bot,
+    pages,
+    payments,
+    posts,
+    school,
+    visits,
+    webhook,
+)
 from infra.local.demo.caller import Caller, Folder, image, index_by_name
 from infra.local.demo.texts import FORMER, LANGUAGES, Language, language_of
 from infra.operator.operation_commands import call
@@ -362,6 +372,7 @@ STEPS = (
     make_services,
     make_bookings,
     booking_page.switch_on,
+    payments.take_payments,
     make_agent,
     bot.allow_actions,
     make_dialogs,

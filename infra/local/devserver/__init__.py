@@ -16,7 +16,7 @@ from chalicelib.transports import schedules
 from infra.local import telegram_polling
 from infra.local.devserver import chat, files, playground
 from infra.local.devserver.api_gateway import ApiGateway, LocalRoute
-from infra.local.devserver.inboxes import mail, telegram, webhooks
+from infra.local.devserver.inboxes import mail, merchant, telegram, webhooks
 from infra.local.devserver.server import Server
 
 __all__ = ["ROUTES", "DevServer", "LocalRoute", "install"]
@@ -26,6 +26,7 @@ ROUTES = (
     *chat.ROUTES,
     *playground.ROUTES,
     *mail.ROUTES,
+    *merchant.ROUTES,
     *telegram.ROUTES,
     *webhooks.ROUTES,
 )

@@ -1,7 +1,8 @@
 """Pages that receive and show what the service sends to others, in development only.
 
-``/dev/mail`` shows mail, ``/dev/telegram`` is a Telegram with one chat, and ``/dev/webhooks`` is a
-receiver of webhooks. What the last two received is kept until the process ends.
+``/dev/mail`` shows mail, ``/dev/telegram`` is a Telegram with one chat, ``/dev/webhooks`` is a
+receiver of webhooks, and ``/dev/pay`` is a payment provider. Only mail and
+payments are kept after the process ends.
 """
 
 from functools import cache
