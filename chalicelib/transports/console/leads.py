@@ -95,7 +95,7 @@ def export(request: ConsoleRequest) -> HttpResponse:
         row[1] = request.translate(f"lead_{row[1]}")
     text = csv_text.write([head, *rows], DELIMITERS[request.language])
     today = clock.local_day(clock.now(), request.current_membership.workspace.timezone)
-    return _file(text, f"{request.current_membership.workspace.slug}-leads-{today}.csv")
+    return csv_file(text, f"{request.current_membership.workspace.slug}-leads-{today}.csv")
 
 
 def _head(request: ConsoleRequest, columns: list[dict[str, Any]]) -> list[str]:
@@ -117,7 +117,7 @@ def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_t
     return cell
 
 
-def _file(text: str, name: str) -> HttpResponse:
+def csv_file(text: str, name: str) -> HttpResponse:
     """Return a CSV file.
 
     By its byte order mark, spreadsheets read the file as UTF-8.

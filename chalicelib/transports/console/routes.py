@@ -46,6 +46,7 @@ ONLINE = (
 SETTINGS = (
     Link("/settings", "settings", "workspace_settings"),
     Link("/members", "users-round", "members"),
+    Link("/payments", "wallet", "payments"),
     Link("/balance", "wallet", "balance"),
     Link("/notifications", "bell", "notifications"),
     Link("/keys", "key-round", "api_keys"),
@@ -152,6 +153,9 @@ _webhooks = partial(_page, "settings.webhooks")
 _calendar = partial(_page, "bookings.calendar")
 _new_booking = partial(_page, "bookings.new_booking")
 _booking = partial(_page, "bookings.booking")
+_payments = partial(_page, "bookings.payments")
+_payment_settings = partial(_page, "settings.payments")
+_payment_terms = partial(_page, "services.payment_terms")
 _balance = partial(_page, "settings.balance")
 _audit = partial(_page, "settings.audit")
 _notifications = partial(_page, "settings.notifications")
@@ -224,6 +228,9 @@ _OF_WORKSPACES = {
     "/services": _services("index", "create", "list_services", "create_service"),
     "/services/new": _services("new_service_page", shows="create_service"),
     "/services/{service}": _services("show", "save", "get_service", "update_service"),
+    "/services/{service}/payment": _payment_terms(
+        "show", "save", "get_payment_terms", "set_payment_terms"
+    ),
     "/services/{service}/delete": _services("confirm_delete", "delete", "delete_service"),
     "/staff": _staff("index", "create", "list_resources", "create_resource"),
     "/staff/new": _staff("new_member_page", shows="create_resource"),
@@ -247,7 +254,12 @@ _OF_WORKSPACES = {
     "/bookings": _calendar("index", shows="get_staff_calendar"),
     "/bookings/new": _new_booking("new", "create", "create_booking"),
     "/bookings/{booking}": _booking("show", "change", "get_booking", "set_booking_status"),
-    "/balance": _balance("show", shows="get_statement"),
+    "/bookings/{booking}/payments/{payment}": _payments(
+        "confirm_refund", "refund", "refund_payment"
+    ),
+    "/payments": _payments("index", "export", "list_payments"),
+    "/payment-settings": _payment_settings("show", "save", "get_merchant", "set_merchant"),
+    "/balance": _balance("show", "top_up", "get_statement", "start_top_up"),
     "/audit": _audit("show", shows="list_audit_log"),
     "/notifications": _notifications("show", "save", "get_notifications", "set_notifications"),
     "/settings": _workspace("show", "save", "get_workspace", "set_workspace"),

@@ -19,6 +19,7 @@ from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows import booking_links, booking_payments
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import refunds
 from chalicelib.domains.payments.flows.refunds import RefundTooLargeError
@@ -135,6 +136,7 @@ class RefundCreate(Wire):
 
     id: Id = Field(description="Payment id.")
     amount: Annotated[int, Field(ge=1)] | None = optional("In kopecks; default: what is left.")
+    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
 class RefundRef(Wire):
@@ -142,6 +144,7 @@ class RefundRef(Wire):
 
     id: Id = Field(description="Payment id.")
     refund_id: Id = Field(description="Refund id.")
+    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
 class PaymentLinkRef(Wire):
@@ -204,6 +207,7 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
 @operation(title="Refund a payment", role=Role.MANAGER, errors=(RefundTooLargeError,))
 def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
     """Refund a payment of a booking by a job, in whole or in part."""
+    require_code(ctx, args.second_factor)
     payment = _require(ctx.workspace_id, args.id)
     amount = payment.refundable if args.amount is None else args.amount
     new_refund = refunds.stage(ctx.unit, payment, amount, ctx.principal.audit_actor)
@@ -216,6 +220,7 @@ def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
 )
 def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
     """Send a refund again that the provider has refused."""
+    require_code(ctx, args.second_factor)
     payment = _require(ctx.workspace_id, args.id)
     refund = payments.find_refund(ctx.workspace_id, args.id, args.refund_id)
     if refund is None:

@@ -1,6 +1,9 @@
 """Require the second factor of an account, if its user has switched the factor on."""
 
 from datetime import timedelta
+from typing import Annotated
+
+from pydantic import StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
@@ -12,6 +15,8 @@ from chalicelib.engine import limits
 from chalicelib.gateways.master_key import derived_token
 
 FIELD = "secondFactor"
+FactorCode = Annotated[str, StringConstraints(strip_whitespace=True, max_length=30)]
+"""A code of an authenticator app, or a recovery code. It may be empty."""
 ATTEMPTS = Limit(
     "second-factor", "attempts to enter a code within 15 minutes", 10, timedelta(minutes=15)
 )

@@ -12,6 +12,7 @@ from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Pattern, Timestamp, Wire, optional, printable
+from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.payments.store.merchants import MerchantRow
@@ -65,6 +66,7 @@ class MerchantSet(Wire):
     secret: Secret | None = optional("Secret key; omit it to keep the stored one.")
     vat_code: Code | None = optional("Code of the VAT rate on receipts; null: no receipts.")
     tax_system_code: Code | None = optional("Code of the tax system on receipts.")
+    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
 class MerchantCheck(Wire):
@@ -85,6 +87,8 @@ def get_merchant(ctx: Context, args: NoInput) -> MerchantResult:
 )
 def set_merchant(ctx: Context, args: MerchantSet) -> MerchantResult:
     """Store the account that takes the workspace's payments, after a check of its secret."""
+    if args.secret is not None:
+        require_code(ctx, args.second_factor)
     return _set(ctx, args)
 
 

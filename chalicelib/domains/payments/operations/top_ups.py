@@ -10,6 +10,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import opening, top_ups
 from chalicelib.domains.payments.flows.opening import PaymentEndedError, PaymentRefusedError
 from chalicelib.domains.payments.store import payments
@@ -71,7 +72,8 @@ class TopUpResult(Wire):
 )
 def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
     """Open a payment to the platform that is credited to the session's account."""
-    page_url = settings().public_url + BALANCE_PATH.format(workspace=ctx.workspace_id)
+    slug = workspaces.get(ctx.workspace_id).slug
+    page_url = settings().public_url + BALANCE_PATH.format(workspace=slug)
     batch = ctx.unit.commit_batch(
         "payment",
         lambda unit: top_ups.stage(

@@ -9,6 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.calendar import STATUSES
+from chalicelib.transports.console.bookings.payments import payments_of
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
@@ -45,8 +46,22 @@ def change(request: ConsoleRequest) -> HttpResponse:
         return _page(
             request, booking, error.status, booking_times.problem(request, error), part=part
         )
+    if action == "cancelled" and (payment_id := request.form_value("refund")):
+        return _refund_cancelled(request, payment_id)
     notice = "moved" if action == MOVE else action
     return redirect(f"{_path(request)}?done=booking_{notice}")
+
+
+def _refund_cancelled(request: ConsoleRequest, payment_id: str) -> HttpResponse:
+    """Refund the payment of a booking that was just cancelled, or lead to the form for a code."""
+    page = f"{_path(request)}/payments/{payment_id}?done=booking_cancelled"
+    if request.signed_in_account.factor_salt is not None:
+        return redirect(page)
+    try:
+        request.call("refund_payment", id=payment_id)
+    except AppError:
+        return redirect(page)
+    return redirect(f"{_path(request)}?done=booking_cancelled_refunded")
 
 
 def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
@@ -156,9 +171,11 @@ def _page(
             problem = problem or booking_times.problem(request, error)
             status = max(status, error.status)
     people = request.call("list_members")["members"]
+    payments = payments_of(request, [booking["id"]] if booking["price"] else [])
     return request.page(
         "booking",
         status,
+        payments=payments.get(booking["id"], []),
         problem=problem,
         booking=booking,
         path=_path(request),

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.transports.console.bookings import times as booking_times
+from chalicelib.transports.console.bookings.payments import payments_of
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
@@ -232,8 +233,9 @@ def _hours(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
-def _list_values(request: ConsoleRequest, _: object) -> dict[str, Any]:
+def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
+        "payments": payments_of(request, [it["id"] for it in response["bookings"] if it["price"]]),
         "services": request.call("list_services", size=MAX_SERVICES)["services"],
         "staff": request.call("list_resources", size=100)["resources"],
         "statuses": STATUSES,

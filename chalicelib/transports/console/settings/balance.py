@@ -5,12 +5,16 @@ Only the account that owns them sees them.
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any, NamedTuple
 
-from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.http import HttpResponse
-from chalicelib.transports.web import texts
+from chalicelib.core.errors import AppError
+from chalicelib.transports.console import typed_values
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import problem_at_fields
+from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.web import render, texts
 
 ENTRIES = 50
 """Ledger entries on a page."""
@@ -53,23 +57,57 @@ class Bar(NamedTuple):
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show the balance, what bots spent, and what changed the balance, newest first."""
-    entry_number = request.query_value("before")
-    start = (
-        {"before": int(entry_number)}
-        if re.fullmatch("[1-9][0-9]{0,14}", entry_number, re.ASCII)
-        else {}
-    )
-    is_ledger = request.query_value("view") == LEDGER
+    return _page(request)
+
+
+def top_up(request: ConsoleRequest) -> HttpResponse:
+    """Open a payment that tops up the balance, and lead to the page of the provider."""
+    try:
+        amount = typed_values.kopecks("amount", request.form_value("amount"))
+        payment = request.call_once("start_top_up", amount=amount)
+    except AppError as error:
+        wrong_fields = {"amount": "wrong_top_up"}
+        return _page(request, error.status, problem_at_fields(request, error, wrong_fields))
+    return redirect(payment["url"])
+
+
+def _find_top_up(request: ConsoleRequest) -> dict[str, Any] | None:
+    """Return the top-up from which the provider has led back, if there is one."""
+    if payment_id := request.query_value("payment"):
+        with suppress(AppError):  # an unknown id, or a provider that does not respond
+            top_up: dict[str, Any] = request.call("get_top_up", id=payment_id)["topUp"]
+            return top_up
+    return None
+
+
+def _page(
+    request: ConsoleRequest, status: int = 200, problem: Problem | None = None
+) -> HttpResponse:
+    # The state of a payment is asked first, so that the page shows its credit.
+    top_up = _find_top_up(request)
+    start, is_ledger = _start(request), request.query_value("view") == LEDGER
     statement = request.call("get_statement", limit=ENTRIES, outcomes=not is_ledger, **start)
     spending = None if is_ledger or start else request.call("get_spending")
-    return request.page(
+    response = request.page(
         "balance",
+        status,
+        problem=problem,
         statement=statement,
         first=not start,
         whole=is_ledger,
         spending=spending,
+        top_up=top_up,
+        amount=request.form_value("amount"),
         **_chart(request, spending),
     )
+    return response._replace(headers=render.allow_form_redirects(response.headers))
+
+
+def _start(request: ConsoleRequest) -> dict[str, int]:
+    """Return the argument for the entries before the number in the query."""
+    entry_number = request.query_value("before")
+    is_number = re.fullmatch("[1-9][0-9]{0,14}", entry_number, re.ASCII)
+    return {"before": int(entry_number)} if is_number else {}
 
 
 def _chart(request: ConsoleRequest, spending: dict[str, Any] | None) -> dict[str, Any]:

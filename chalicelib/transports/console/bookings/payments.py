@@ -1,0 +1,134 @@
+"""Pages of payments of bookings, and of their refunds."""
+
+from datetime import date
+from typing import Any
+
+from chalicelib.core import clock
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.lib.markup import csv_text
+from chalicelib.transports.console import typed_values
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import problem_at_fields
+from chalicelib.transports.console.leads import DELIMITERS, csv_file
+from chalicelib.transports.http import HttpResponse, redirect
+
+SIZE = 50
+MAX_ROWS = 500
+"""Maximum payments of a CSV file."""
+COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded")
+Payment = dict[str, Any]
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """List the payments, newest first, or the payments of a day with their totals.
+
+    An invalid day is ignored.
+    """
+    day = _day(request.query_value("day"))
+    cursor = request.query_value("before")
+    response = request.call(
+        "list_payments",
+        limit=MAX_ROWS if day else SIZE,
+        **({"day": day} if day else {}),
+        **({"cursor": cursor} if cursor else {}),
+    )
+    zone = request.current_membership.workspace.timezone
+    today = str(clock.local_day(clock.now(), zone))
+    page_values = {name: response[name] for name in ("payments", "totals", "next")}
+    return request.page("payments", **page_values, day=day, today=today, first=not cursor)
+
+
+def export(request: ConsoleRequest) -> HttpResponse:
+    """Return the listed payments as a CSV file."""
+    day = _day(request.form_value("day"))
+    payments = request.call("list_payments", limit=MAX_ROWS, **({"day": day} if day else {}))
+    rows: list[list[csv_text.Cell]] = [
+        [
+            payment["createdAt"],
+            payment["paidAt"],
+            payment["serviceName"],
+            payment["clientName"],
+            request.translate(state_key(payment)),
+            payment["amount"] / 100,
+            payment["refunded"] / 100,
+        ]
+        for payment in payments["payments"]
+    ]
+    head: list[csv_text.Cell] = [request.translate(f"csv_payment_{name}") for name in COLUMNS]
+    slug = request.current_membership.workspace.slug
+    text = csv_text.write([head, *rows], DELIMITERS[request.language])
+    return csv_file(text, f"{slug}-payments{f'-{day}' if day else ''}.csv")
+
+
+def state_key(payment: Payment) -> str:
+    """Return the catalogue key of what a member wants to know of a payment."""
+    if payment["refunded"]:
+        is_whole = payment["refunded"] >= payment["amount"]
+        return "payment_refunded" if is_whole else "payment_refunded_partly"
+    if payment["status"] == "succeeded":
+        return "payment_deposit" if payment["isDeposit"] else "payment_paid"
+    return "payment_open" if payment["status"] in {"created", "pending"} else "payment_failed"
+
+
+def confirm_refund(request: ConsoleRequest) -> HttpResponse:
+    """Show the form that refunds a payment, or sends a failed refund again."""
+    return _refund_page(request)
+
+
+def refund(request: ConsoleRequest) -> HttpResponse:
+    """Refund a payment, or send a failed refund again."""
+    payment_id, code = request.http.path["payment"], request.form_value("secondFactor")
+    factor = {"secondFactor": code} if code else {}
+    try:
+        if refund_id := request.form_value("retry"):
+            request.call("retry_refund", id=payment_id, refundId=refund_id, **factor)
+        else:
+            amount = typed_values.kopecks("amount", request.form_value("amount"))
+            request.call_once("refund_payment", id=payment_id, amount=amount, **factor)
+    except NotFoundError:
+        raise
+    except AppError as error:
+        return _refund_page(request, error.status, problem_at_fields(request, error))
+    return redirect(f"{_booking_path(request)}?done=refund_requested")
+
+
+def payments_of(request: ConsoleRequest, booking_ids: list[str]) -> dict[str, list[Payment]]:
+    """Return the payments of bookings, newest first, by booking."""
+    payments: dict[str, list[Payment]] = {}
+    if booking_ids and request.current_membership.may("list_payments"):
+        for payment in request.call("list_payments", bookingIds=booking_ids)["payments"]:
+            payments.setdefault(payment["bookingId"], []).append(payment)
+    return payments
+
+
+def _refund_page(
+    request: ConsoleRequest, status: int = 200, problem: Problem | None = None
+) -> HttpResponse:
+    booking_id = request.http.path["booking"]
+    payments = payments_of(request, [booking_id]).get(booking_id, [])
+    payment = next((it for it in payments if it["id"] == request.http.path["payment"]), None)
+    if payment is None:
+        raise NotFoundError("The booking has no payment with this id.")
+    retry_id = request.query_value("retry") or request.form_value("retry")
+    typed_amount = request.form_value("amount")
+    return request.page(
+        "payment_refund",
+        status,
+        problem=problem,
+        payment=payment,
+        retry=retry_id,
+        amount=typed_amount or typed_values.rubles(payment["refundable"]),
+        booking_path=_booking_path(request),
+    )
+
+
+def _booking_path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/bookings/{request.http.path['booking']}"
+
+
+def _day(text: str) -> str:
+    """Return a day in ISO format, or "" if the string is not a day."""
+    try:
+        return date.fromisoformat(text.strip()).isoformat()
+    except ValueError:
+        return ""

@@ -1,0 +1,34 @@
+"""The page of what clients pay in advance for a service."""
+
+from typing import Any
+
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Record, length, number
+from chalicelib.transports.http import HttpResponse
+
+FORM = Form(
+    number("depositPercent", "service_deposit", required="expected a number from 1 to 100"),
+    length("refundUntilMin", "service_refund_until", required="expected a length of time"),
+)
+
+
+def _find(request: ConsoleRequest) -> Record:
+    return request.call("get_payment_terms", serviceId=request.http.path["service"])
+
+
+def _arguments(terms: Record, changes: dict[str, Any]) -> dict[str, Any]:
+    names = ("serviceId", "depositPercent", "refundUntilMin")
+    return {name: terms[name] for name in names} | changes
+
+
+def _page(request: ConsoleRequest, terms: Record, state: State = STORED) -> HttpResponse:
+    back = request.path.rpartition("/")[0]
+    return request.page(
+        "service_payment", terms=terms, back=back, **FORM.page_values(request, terms, state)
+    )
+
+
+show, save = FORM.editing(
+    _find, "set_payment_terms", _page, "service_payment_saved", key="", arguments=_arguments
+)

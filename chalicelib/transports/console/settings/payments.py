@@ -1,0 +1,74 @@
+"""The page of the account at a payment provider that takes a workspace's payments."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.core.settings import settings
+from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record, Typed
+from chalicelib.transports.http import HttpResponse
+
+KEPT_FIELDS = ("provider", "shopId", "vatCode", "taxSystemCode")
+"""Fields that are sent with each change, because the operation replaces the account."""
+
+
+@dataclass(frozen=True)
+class HiddenField(Field):
+    """A field whose stored value is not shown, such as a secret."""
+
+    def fill_controls(self, _request: ConsoleRequest, _record: Record, /) -> Typed:
+        """Return an empty control."""
+        return {self.name: ""}
+
+    def stored_value(self, _record: Record, /) -> str:
+        """Return the value that means no change."""
+        return ""
+
+    def words(self, _request: ConsoleRequest, _form_values: Typed, /) -> str:
+        """Return nothing, because a conflict shows no secret."""
+        return ""
+
+
+def _providers(request: ConsoleRequest) -> dict[str, str]:
+    names = [
+        "yookassa",
+        "stripe",
+        *(["test"] if settings().object_store.startswith("file:") else []),
+    ]
+    return {name: request.translate(f"provider_{name}") for name in names}
+
+
+FORM = Form(
+    Field("provider", "payment_provider", new="yookassa", names=_providers),
+    Field("shopId", "payment_shop", empty=""),
+    HiddenField("secret", "payment_secret", empty=""),
+    Field("vatCode", "payment_vat"),
+    Field("taxSystemCode", "payment_tax_system"),
+    HiddenField("secondFactor", "second_factor_code", empty=""),
+)
+
+
+def _find(request: ConsoleRequest) -> Record:
+    return request.call("get_merchant")["merchant"] or {}
+
+
+def _arguments(merchant: Record, changes: dict[str, Any]) -> dict[str, Any]:
+    account = {name: merchant[name] for name in KEPT_FIELDS if merchant.get(name)}
+    return {"provider": "yookassa", "shopId": "", **account, **changes}
+
+
+def _page(request: ConsoleRequest, merchant: Record, state: State = STORED) -> HttpResponse:
+    is_checked = bool(merchant and request.query_value("check"))
+    return request.page(
+        "payment_settings",
+        merchant=merchant,
+        providers=_providers(request).items(),
+        check=request.call("check_merchant") if is_checked else None,
+        **FORM.page_values(request, merchant, state),
+    )
+
+
+show, save = FORM.editing(
+    _find, "set_merchant", _page, "payments_saved", key="", arguments=_arguments
+)
