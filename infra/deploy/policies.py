@@ -87,8 +87,8 @@ FUNCTIONS: Mapping[str, Access] = {
             "control": (
                 *("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             ),
-            # Balance, entries and limits. This function charges nothing.
-            "ledger": ("GetItem", "Query", "UpdateItem"),
+            # Balance, entries and limits. A top-up is credited; this function charges nothing.
+            "ledger": ("GetItem", "PutItem", "Query", "UpdateItem"),
             "audit": ("PutItem", "Query"),
         },
         indexes=("by_o1", "by_o2", "by_o3", "by_o4", "by_row"),

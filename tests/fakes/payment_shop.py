@@ -142,7 +142,8 @@ class FakeProvider:
             )
             if refund_id not in self.shop.refunds:
                 paid = self.shop.payments[provider_id].amount
-                assert self.shop.refunded(provider_id) + amount <= paid
+                if self.shop.refunded(provider_id) + amount > paid:
+                    raise ProviderError("More than what was paid cannot be refunded.")
                 state = RefundState(refund_id, self.shop.refund_status, amount)
                 self.shop.refunds[refund_id] = (provider_id, state)
                 if receipt is not None:

@@ -10,7 +10,9 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import WEBHOOK_EVENTS
+from chalicelib.domains.payments.store.payments import RefundRow
 from chalicelib.engine import connection
 from tests.simulation.database import RATES, TRANSACTION, Reply, Sent, SimulatedDatabase
 from tests.simulation.schedule import Schedule
@@ -106,12 +108,23 @@ class EventOutside(_Outside):
     mark = f'"{WEBHOOK_EVENTS}"'
 
 
+class PaymentOutside(_Outside):
+    """The status of a payment is written after the transaction of what follows from the payment."""
+
+    mark = '#PAYMENT"'
+
+
 def _own_cause(patch: pytest.MonkeyPatch) -> None:
     def raise_failure(_: Exception) -> NoReturn:
         error = UnavailableError()
         raise error from error
 
     patch.setattr(connection, "raise_failure", raise_failure)
+
+
+def _new_key_for_each_request(patch: pytest.MonkeyPatch) -> None:
+    key = property(lambda refund: f"{refund.id}-{new_id()}")
+    patch.setattr(RefundRow, "idempotency_key", key)
 
 
 def _nothing(_: pytest.MonkeyPatch) -> None:
@@ -136,6 +149,8 @@ BUGS = {
     "an event outside the transaction": Bug("events", 9, EventOutside),
     "a cause that is its own": Bug("jobs", 24, plant=_own_cause),
     "a job done twice": Bug("jobs", 1, JobDoneTwice),
+    "a payment outside the transaction": Bug("paying", 13, PaymentOutside),
+    "a new key for each request of a refund": Bug("paying", 22, plant=_new_key_for_each_request),
 }
 
 

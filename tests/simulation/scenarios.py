@@ -13,35 +13,48 @@ from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar
 
+import pytest
 from pynamodb.attributes import NumberAttribute
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import AppError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Queue
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.chat.flows import chat_exchange
 from chalicelib.domains.chat.flows.chat_exchange import Ending
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.messages import Ended
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.store import payments
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways import payments as gateway
+from chalicelib.gateways.payments import Merchant, PaymentStatus, UnknownOutcomeError
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
-from tests.conftest import Answer, Api, Owner, call_operator
+from tests.conftest import Answer, Api, Owner, call_console, call_operator
 from tests.domains.billing import books
 from tests.factories.examples import submit
 from tests.factories.salon import CREATE, STATUS, Salon, bookings_of, check_calendars
+from tests.fakes.payment_shop import FakeProvider, FakeShop
 from tests.simulation.schedule import Process
 from tests.simulation.simulation import Simulation
 
 CLIENTS = 4
+CANCELS = 0.3
+"""Share of payments whose booking is cancelled before the money arrives."""
 FAILS = 0.2
 """Share of the model's answers that fail."""
 
@@ -472,6 +485,168 @@ class Events(Scenario):
             ] == former
 
 
+class Paying(Scenario):
+    """Clients pay bookings and a top-up. Notifications come twice, late or never."""
+
+    PROMISE = "A payment confirms its booking, credits a balance or is refunded, once."
+    TIMES = ("2027-01-18T10:00", "2027-01-18T12:00")
+    TOP_UP = 20_000
+    ENDS: tuple[PaymentStatus, ...] = ("succeeded", "failed", "pending", "pending")
+
+    def prepare(self) -> None:
+        self.salon = Salon.opened(self.api, requirePayment=True, price=1_000)
+        body = {"provider": "yookassa", "shopId": "1", "secret": "secret-of-the-shop"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gateway, "provider_for", lambda _: FakeProvider(FakeShop(), _))
+            patch.setattr(FakeProvider, "check", lambda _: None)
+            merchant = call_console(self.workspace, "set_merchant", **body)["merchant"]
+            call_operator("set_platform_merchant", **body)
+        self.merchant_id = merchant["hookUrl"].rpartition("/")[2]
+        self.account = self.owner.workspace.owner_id
+
+    def begin(self, simulation: Simulation) -> None:
+        self.simulation, self.shop = simulation, FakeShop()
+        simulation.patch.setattr(gateway, "provider_for", self._provider)
+        self.cancelled: set[str] = set()
+        self.former_balance = int(ledger.wallet(self.account).available)
+        super().begin(simulation)
+        simulation.client(self._top_up)
+        for _ in range(2):
+            simulation.client(self._run_jobs)
+
+    def _provider(self, merchant: Merchant) -> FakeProvider:
+        return UnreliableProvider(self.shop, merchant, self.simulation)
+
+    def _run_jobs(self) -> None:
+        for _ in range(4):
+            self.simulation.schedule.pause(self.simulation.random.uniform(0, 900))
+            self.simulation.run_jobs()
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        random = simulation.random
+        simulation.schedule.pause(random.choice([0, 0, 2_400]))
+        order = self.salon.order(random.choice(self.TIMES), f"Client {number}")
+        answer = simulation.persist(self.api, CREATE, order, f"book {number}")
+        if answer is None or answer.status != 200:
+            return
+        booking_id = answer.data["booking"]["id"]
+        for _ in range(random.randint(1, 3)):
+            simulation.serve(partial(self._pay, booking_id))
+            if random.random() < CANCELS:
+                self._cancel(booking_id)
+            self._make_payments(booking_id)
+            for _ in range(random.randint(0, 3)):
+                # The provider repeats a notification before the first one is answered.
+                simulation.client(partial(simulation.serve, partial(self._notify, booking_id)))
+            # The next click may follow the end of the hold.
+            simulation.schedule.pause(random.choice([1, 60, 2_400]))
+            # Money may arrive after the hold.
+            self._make_payments(booking_id)
+
+    def _cancel(self, booking_id: str) -> None:
+        """Cancel a booking whose payment is open, so that its money has to be refunded."""
+        self.cancelled.add(booking_id)
+        body = {"id": booking_id, "status": "cancelled"}
+        self.simulation.persist(self.api, STATUS, body, f"cancel {booking_id}")
+
+    def _pay(self, booking_id: str) -> None:
+        with suppress(AppError):
+            booking = BOOKINGS.require(self.workspace, booking_id)
+            token = booking_links.token(self.workspace, booking, Purpose.PAY)
+            call_visitor("pay_booking", token=token)
+
+    def _make_payments(self, booking_id: str) -> None:
+        """Pay, decline or leave the payments of a booking at the provider."""
+        with suppress(AppError):
+            for payment in payments.latest(self.workspace, 100):
+                made = self.shop.payments.get(payment.provider_id or "")
+                if payment.subject_id == booking_id and made and made.status == "pending":
+                    made.status = self.simulation.random.choice(self.ENDS)
+
+    def _notify(self, booking_id: str) -> None:
+        with suppress(AppError):
+            for payment in payments.latest(self.workspace, 100):
+                if payment.subject_id == booking_id and payment.provider_id:
+                    body = payment.provider_id
+                    call_visitor("receive_payment_hook", merchantId=self.merchant_id, body=body)
+
+    def _top_up(self) -> None:
+        self.simulation.serve(self._make_top_up)
+        self.simulation.serve(self._read_top_ups)
+
+    def _make_top_up(self) -> None:
+        """Open a top-up, and pay on the provider's page if the service shows it."""
+        arguments = {"account_id": self.account, "amount": self.TOP_UP}
+        with suppress(AppError):
+            url = call_console(self.workspace, "start_top_up", **arguments)["url"]
+            self.shop.pay(url.rpartition("/")[2])
+
+    def _read_top_ups(self) -> None:
+        with suppress(AppError):
+            for payment in payments.latest(self.workspace, 100):
+                if payment.purpose == "top_up":
+                    call_console(
+                        self.workspace, "get_top_up", account_id=self.account, id=payment.id
+                    )
+
+    def check(self) -> None:
+        check_calendars(self.workspace, self.salon.resources)
+        rows = payments.latest(self.workspace, 1_000)
+        bookings = {row.id: row for row in bookings_of(self.workspace)}
+        ids = {row.provider_id: row for row in rows if row.provider_id}
+        credited = 0
+        for provider_id, made in self.shop.payments.items():
+            row = ids.get(provider_id)
+            if made.status != "succeeded":
+                assert self.shop.refunded(provider_id) == 0
+                continue
+            # The client pays only on a page that the service has shown.
+            assert row is not None
+            assert row.status == "succeeded", f"{provider_id} is paid, and {row.status} here"
+            if row.purpose == "top_up":
+                credited += made.amount
+                continue
+            booking = bookings[row.subject_id]
+            refunded = self.shop.refunded(provider_id)
+            if booking.paid_by == row.id:
+                assert refunded == 0
+            else:
+                assert refunded == made.amount, f"{provider_id} is neither used nor refunded"
+        for booking in bookings.values():
+            assert booking.status in {"confirmed", "cancelled"}
+            if booking.id not in self.cancelled:
+                assert (booking.status == "confirmed") is (booking.paid_by is not None)
+        refunds = payments.refunds_of(self.workspace, [row.id for row in rows])
+        assert {refund.status for refund in refunds} <= {"done"}
+        assert int(ledger.wallet(self.account).available) == self.former_balance + credited
+
+
+class UnreliableProvider(FakeProvider):
+    """An account at a provider whose responses take time, and may be lost."""
+
+    def __init__(self, shop: FakeShop, merchant: Merchant, simulation: Simulation) -> None:
+        super().__init__(shop, merchant)
+        self._simulation = simulation
+
+    def _call(self, name: str, effect: Any) -> Any:
+        random, schedule = self._simulation.random, self._simulation.schedule
+        fails = self._simulation.database.rate
+        schedule.pause(random.uniform(0, 2))
+        if random.random() < fails:
+            raise UnknownOutcomeError
+        result = super()._call(name, effect)
+        schedule.pause(random.uniform(0, 2))
+        if random.random() < fails:
+            raise UnknownOutcomeError
+        return result
+
+
+def call_visitor(operation: str, **arguments: str) -> None:
+    """Run an operation as a visitor."""
+    visitor = VisitorPrincipal(visitor="v")
+    invoke(REGISTRY[operation], visitor, lambda: arguments, request_id=new_id())
+
+
 SCENARIOS: dict[str, type[Scenario]] = {
     "booking": Booking,
     "charging": Charging,
@@ -480,4 +655,5 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "editing": Editing,
     "jobs": Jobs,
     "events": Events,
+    "paying": Paying,
 }

@@ -114,6 +114,7 @@ class Simulation:
         forget()  # What an earlier test has left may be valid for longer than this simulation.
         dict(JOB_HANDLERS)  # A module imported during a schedule would draw from the entropy.
         with pytest.MonkeyPatch.context() as patch, clock.using(self.time):
+            self.patch = patch
             patch.setattr(deadline, "monotonic", lambda: schedule.now)
             patch.setattr(jobs, "monotonic", lambda: schedule.now)
             patch.setattr(retry, "sleep", schedule.pause)

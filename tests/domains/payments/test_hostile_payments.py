@@ -1,0 +1,193 @@
+"""Forged, foreign, repeated and contradictory reports of payments."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.operations import REGISTRY, Operation, load_all
+from chalicelib.core.principals import Audience
+from chalicelib.domains.payments.store import merchants
+from tests.conftest import Owner, all_rows, call_console
+from tests.domains.payments.checkout import PRICE, Checkout, visitor
+from tests.fakes.payment_shop import SECRET, FakeShop
+from tests.support.sweep import sweep
+
+load_all()
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def test_forged_notification_confirms_nothing(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    assert checkout.hook().status == 200
+    assert checkout.booking.status == "pending_payment"
+
+
+@pytest.mark.parametrize("body", ["unknown", "", "{", '{"object": {"id": "pay-1"}}', "\x00"])
+def test_notification_about_an_unknown_payment_changes_nothing(
+    checkout: Checkout, body: str
+) -> None:
+    checkout.click(checkout.hold())
+    calls = list(checkout.shop.calls)
+    merchant_id = checkout.console("get_merchant")["merchant"]["hookUrl"].rpartition("/")[2]
+    path = f"/api/public/payments/hooks/{merchant_id}"
+    assert visitor.call("POST", path, body.encode()).status == 200
+    assert checkout.shop.calls == calls
+
+
+def test_notification_to_an_unknown_address_is_not_found(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    assert checkout.hook(merchant_id="unknown").status == 404
+    path = "/api/public/payments/hooks/unknown"
+    assert visitor.call("POST", path, b"\xff").status == 400
+    assert visitor.call("POST", path, b"x" * 40_000).status == 413
+
+
+def test_payment_of_another_workspace_is_not_found_by_its_id(
+    checkout: Checkout, new_owner: Any, shop: FakeShop
+) -> None:
+    checkout.click(checkout.hold())
+    shop.pay()
+    other: Owner = new_owner()
+    body = {"provider": "yookassa", "shopId": "100500", "secret": SECRET}
+    merchant = call_console(other.workspace.id, "set_merchant", **body)["merchant"]
+    assert checkout.hook(merchant_id=merchant["hookUrl"].rpartition("/")[2]).status == 200
+    assert checkout.booking.status == "pending_payment"
+    for name, arguments in (
+        ("refund_payment", {"id": checkout.payments[0].id}),
+        ("get_top_up", {"id": checkout.payments[0].id}),
+    ):
+        with pytest.raises(AppError) as refusal:
+            call_console(other.workspace.id, name, **arguments)
+        assert refusal.value.code == "not_found"
+
+
+@pytest.mark.parametrize("fields", [{"amount": PRICE - 1}, {"account": "another shop"}])
+def test_report_of_another_amount_or_account_is_not_believed(
+    checkout: Checkout, fields: dict[str, Any]
+) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    vars(checkout.shop.payments["pay-1"]).update(fields)
+    checkout.hook()
+    checkout.run_after(minutes=1)
+    assert checkout.booking.status == "pending_payment"
+    (payment,) = checkout.console("list_payments")["payments"]
+    assert payment["problem"].startswith("another")
+
+
+def test_repeated_notifications_apply_a_payment_once(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    for _ in range(3):
+        assert checkout.hook().status == 200
+        checkout.run_after(minutes=1)
+    assert checkout.booking.paid == PRICE
+    assert checkout.refunds == []
+
+
+def test_payment_that_is_reported_as_paid_and_then_as_failed_is_paid(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.hook()
+    checkout.shop.pay(status="failed")
+    checkout.hook()
+    assert (checkout.statuses, checkout.booking.status) == (["succeeded"], "confirmed")
+
+
+def test_provider_that_fails_delays_a_payment(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.shop.faults["state"] = ["before", "The key was revoked."]
+    assert checkout.hook().status == 200
+    checkout.run_after(minutes=1)
+    assert checkout.booking.status == "pending_payment"
+    checkout.run_after(minutes=5)
+    assert checkout.booking.status == "confirmed"
+
+
+def test_tokens_for_other_purposes_do_not_pay(checkout: Checkout) -> None:
+    response = checkout.book_on_page()
+    manage, pay = (response[name].rpartition("/")[2] for name in ("manageUrl", "paymentUrl"))
+    for path in (f"/pay/{manage}", f"/booking/{pay}", "/pay/unknown", f"/pay/{pay[:-4]}AAAA"):
+        assert visitor.call("GET", path).status == 404
+        assert visitor.call("POST", path, b"", {"Content-Type": "text/plain"}).status in {404, 415}
+
+
+def test_secret_is_stored_encrypted_and_never_returned(checkout: Checkout) -> None:
+    merchant = checkout.console("get_merchant")
+    assert merchant["merchant"]["lastFour"] == SECRET[-4:]
+    assert SECRET not in json.dumps(merchant)
+    assert SECRET not in repr(all_rows())
+
+
+def test_sealed_secret_of_another_workspace_cannot_be_used(
+    checkout: Checkout, new_owner: Any
+) -> None:
+    other: Owner = new_owner()
+    body = {"provider": "yookassa", "shopId": "1", "secret": SECRET}
+    call_console(other.workspace.id, "set_merchant", **body)
+    stolen, row = (
+        merchants.find_current(workspace_id)
+        for workspace_id in (checkout.workspace, other.workspace.id)
+    )
+    assert stolen
+    assert row
+    row.sealed_secret = stolen.sealed_secret
+    row.save()
+    reason = call_console(other.workspace.id, "check_merchant")["reason"]
+    assert "Enter it again" in reason
+
+
+def test_wrong_secret_is_found_when_it_is_entered(checkout: Checkout) -> None:
+    rows = all_rows()
+    with pytest.raises(AppError) as refusal:
+        checkout.set_merchant(secret="a-wrong-secret")
+    assert refusal.value.errors[0].field == "secret"
+    assert all_rows().keys() == rows.keys()
+
+
+def test_another_account_leaves_payments_of_the_former_one_refundable(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.hook()
+    former = checkout.console("get_merchant")["merchant"]["hookUrl"]
+    checkout.set_merchant(shopId="200600")
+    assert checkout.console("get_merchant")["merchant"]["hookUrl"] != former
+    assert checkout.hook(merchant_id=former.rpartition("/")[2]).status == 200
+    checkout.console("refund_payment", id=checkout.payments[0].id)
+    checkout.run_after(minutes=1)
+    assert checkout.shop.refunded("pay-1") == PRICE
+
+
+WORDS = re.compile("paid|pay(?!load)|refund|deposit|merchant|topup|due(?!at)", re.IGNORECASE)
+ALLOWED = {"requirePayment"}
+"""Settings of a service that keys have always had."""
+
+
+def field_names(schema: Any) -> set[str]:
+    """Return the names of all fields in a JSON Schema."""
+    if isinstance(schema, list):
+        return {name for part in schema for name in field_names(part)}
+    if not isinstance(schema, dict):
+        return set()
+    return set(schema.get("properties", {})).union(*map(field_names, schema.values()))
+
+
+@sweep("operation", REGISTRY.select(Audience.KEY))
+def test_no_response_to_a_key_or_a_tool_has_a_field_of_a_payment(operation: Operation) -> None:
+    models = (operation.input, operation.output)
+    names = set().union(*(field_names(model.model_json_schema()) for model in models))
+    assert [name for name in names - ALLOWED if WORDS.search(name)] == []
+
+
+def test_operations_of_payments_have_no_route_and_no_tool() -> None:
+    ours = [
+        entry
+        for entry in REGISTRY.entries()
+        if any(word in entry.name for word in ("pay", "merchant", "refund", "top_up"))
+    ]
+    assert len(ours) > 12
+    assert [entry.name for entry in ours if entry.path or entry.tool] == []

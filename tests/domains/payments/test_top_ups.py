@@ -1,0 +1,93 @@
+"""Payments to the platform, which are credited to the balance of an account once."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.core.errors import AppError
+from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.payments.store import merchants
+from tests.conftest import call_console, call_operator
+from tests.domains.payments.checkout import Checkout, visitor
+from tests.fakes.payment_shop import SECRET
+
+pytestmark = pytest.mark.usefixtures("database")
+AMOUNT = 250_000
+
+
+@pytest.fixture
+def platform(checkout: Checkout) -> Checkout:
+    """A stage whose operator takes payments."""
+    body = {"provider": "yookassa", "shopId": "100500", "secret": SECRET, "vatCode": "1"}
+    call_operator("set_platform_merchant", **body)
+    return checkout
+
+
+def balance(checkout: Checkout) -> int:
+    return int(ledger.wallet(checkout.owner.workspace.owner_id).available)
+
+
+def open_top_up(checkout: Checkout, amount: int = AMOUNT) -> Any:
+    return checkout.console("start_top_up", amount=amount)
+
+
+def hook(body: str) -> None:
+    merchant = merchants.find_current(PLATFORM)
+    assert merchant
+    path = f"/api/public/payments/hooks/{merchant.merchant_id}"
+    assert visitor.call("POST", path, body.encode()).status == 200
+
+
+def test_top_up_is_credited_once(platform: Checkout) -> None:
+    former = balance(platform)
+    top_up = open_top_up(platform)
+    request = platform.shop.payments["pay-1"].request
+    assert (request.amount, top_up["url"]) == (AMOUNT, "https://pay.example/pay-1")
+    assert request.return_url.endswith(f"/balance?payment={top_up['id']}")
+    assert request.receipt is not None
+    assert request.receipt.payment_mode == "advance"
+    assert platform.console("get_top_up", id=top_up["id"])["topUp"]["status"] == "pending"
+    platform.shop.pay()
+    for _ in range(2):
+        assert platform.console("get_top_up", id=top_up["id"])["topUp"]["status"] == "succeeded"
+        hook("pay-1")
+        platform.run_after(minutes=1)
+    assert balance(platform) == former + AMOUNT
+    line = platform.console("get_statement")["lines"][0]
+    assert (line["kind"], line["amount"], line["requestId"]) == ("topup", AMOUNT, top_up["id"])
+
+
+def test_top_up_whose_notification_is_lost_is_credited_by_the_job(platform: Checkout) -> None:
+    former = balance(platform)
+    open_top_up(platform)
+    platform.shop.pay()
+    platform.run_after(minutes=1)
+    assert balance(platform) == former + AMOUNT
+
+
+@pytest.mark.parametrize("amount", [9_999, 10_000_001])
+def test_amounts_have_bounds(platform: Checkout, amount: int) -> None:
+    with pytest.raises(AppError) as refusal:
+        open_top_up(platform, amount)
+    assert refusal.value.errors[0].field == "amount"
+
+
+def test_top_up_of_another_account_is_not_found(platform: Checkout) -> None:
+    top_up = open_top_up(platform)
+    with pytest.raises(AppError) as refusal:
+        call_console(platform.workspace, "get_top_up", account_id="other", id=top_up["id"])
+    assert refusal.value.code == "not_found"
+
+
+def test_top_up_without_an_account_of_the_operator_is_refused(checkout: Checkout) -> None:
+    with pytest.raises(AppError) as refusal:
+        open_top_up(checkout)
+    assert refusal.value.code == "not_configured"
+
+
+def test_top_up_is_no_payment_of_a_booking(platform: Checkout) -> None:
+    top_up = open_top_up(platform)
+    assert platform.console("list_payments")["payments"] == []
+    with pytest.raises(AppError):
+        platform.console("refund_payment", id=top_up["id"])
