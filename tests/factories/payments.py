@@ -60,7 +60,7 @@ def record_payments(workspace_id: str, account_id: str, booking_id: str) -> Paym
 
 
 def pay_booking(workspace_id: str, booking_id: str) -> None:
-    """Pay a held booking at the test merchant by its link. The service then asks for its state."""
+    """Pay a held booking at the test merchant by its link, and settle the payment."""
     call_console(workspace_id, "set_merchant", **MERCHANT)
     local_merchant.settle_payment(open_payment(workspace_id, booking_id), "succeeded")
     booking = BOOKINGS.require(workspace_id, booking_id)

@@ -559,9 +559,13 @@ class Paying(Scenario):
         """Pay, decline or leave the payments of a booking at the provider."""
         with suppress(AppError):
             for payment in payments.latest(self.workspace, 100):
-                made = self.shop.payments.get(payment.provider_id or "")
-                if payment.subject_id == booking_id and made and made.status == "pending":
-                    made.status = self.simulation.random.choice(self.ENDS)
+                provider_payment = self.shop.payments.get(payment.provider_id or "")
+                if (
+                    payment.subject_id == booking_id
+                    and provider_payment
+                    and provider_payment.status == "pending"
+                ):
+                    provider_payment.status = self.simulation.random.choice(self.ENDS)
 
     def _notify(self, booking_id: str) -> None:
         with suppress(AppError):
@@ -595,23 +599,25 @@ class Paying(Scenario):
         bookings = {row.id: row for row in bookings_of(self.workspace)}
         ids = {row.provider_id: row for row in rows if row.provider_id}
         credited = 0
-        for provider_id, made in self.shop.payments.items():
+        for provider_id, provider_payment in self.shop.payments.items():
             row = ids.get(provider_id)
-            if made.status != "succeeded":
+            if provider_payment.status != "succeeded":
                 assert self.shop.refunded(provider_id) == 0
                 continue
             # The client pays only on a page that the service has shown.
             assert row is not None
             assert row.status == "succeeded", f"{provider_id} is paid, and {row.status} here"
             if row.purpose == "top_up":
-                credited += made.amount
+                credited += provider_payment.amount
                 continue
             booking = bookings[row.subject_id]
             refunded = self.shop.refunded(provider_id)
             if booking.paid_by == row.id:
                 assert refunded == 0
             else:
-                assert refunded == made.amount, f"{provider_id} is neither used nor refunded"
+                assert refunded == provider_payment.amount, (
+                    f"{provider_id} is neither used nor refunded"
+                )
         for booking in bookings.values():
             assert booking.status in {"confirmed", "cancelled"}
             if booking.id not in self.cancelled:

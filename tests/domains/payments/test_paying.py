@@ -1,9 +1,12 @@
 """A booking that is paid in advance, from the booking page to the confirmation."""
 
+import re
+
 import pytest
 
+from chalicelib.domains.payments.store import merchants
 from tests.domains.notifications.inbox import text_of
-from tests.domains.payments.checkout import PRICE, Checkout, visitor
+from tests.domains.payments.checkout import FORM, PRICE, Checkout, visitor
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -231,3 +234,35 @@ def test_moved_booking_keeps_its_payment(checkout: Checkout) -> None:
     assert (booking.status, booking.paid) == ("confirmed", PRICE)
     checkout.console("reschedule_booking", id=booking.id, startAt="2027-01-18T14:00:00+03:00")
     assert checkout.booking.paid_by == checkout.payments[0].id
+
+
+def test_booking_page_shows_times_only_if_the_service_can_be_paid(checkout: Checkout) -> None:
+    page = f"/book/{checkout.owner.workspace.slug}/{checkout.salon.service}"
+    assert "Book by phone" not in visitor.call("GET", page).body.decode()
+    merchant = merchants.find_current(checkout.workspace)
+    assert merchant
+    merchant.delete()
+    assert "Book by phone" in visitor.call("GET", page).body.decode()
+
+
+def test_new_booking_leads_from_the_booking_page_to_the_payment(checkout: Checkout) -> None:
+    form = "at=2027-01-18T10:00:00%2B03:00&staff=&once=&name=Grace&email=grace@example.com"
+    page = f"/book/{checkout.owner.workspace.slug}/{checkout.salon.service}"
+    answer = visitor.call("POST", page, form.encode(), FORM)
+    assert answer.status == 200
+    html = answer.body.decode()
+    assert "Your booking is awaiting payment" in html
+    match = re.search(r"/pay/[\w=-]{64}", html)
+    assert match
+    assert "1,500" in checkout.view(match[0])
+
+
+def test_member_gives_the_link_of_a_booking_by_key_to_the_client(checkout: Checkout) -> None:
+    booking = checkout.salon.book("2027-01-18T10:00", "Grace")
+    assert "paymentUrl" not in booking
+    link = checkout.console("get_payment_link", bookingId=booking["id"])["paymentUrl"]
+    checkout.click(link.partition("8000")[2])
+    checkout.shop.pay()
+    checkout.hook()
+    assert checkout.booking.status == "confirmed"
+    assert checkout.console("get_payment_link", bookingId=booking["id"])["paymentUrl"] is None

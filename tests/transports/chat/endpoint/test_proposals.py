@@ -9,12 +9,13 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.chat.flows import chat_tools
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Api, Time, run_concurrently
+from tests.conftest import Api, Time, call_console, run_concurrently
 from tests.factories.chat import (
     Bot,
     ask,
     transcript,
 )
+from tests.factories.payments import MERCHANT
 from tests.factories.proposals import (
     ADA,
     ASKED,
@@ -257,6 +258,20 @@ class TestBookings:
         api.post("/api/services/update", {"id": haircut, "requirePayment": True})
         reply = proposed(script, bot, FIND, book(**ADA))
         assert all(event["type"] != "action" for event in reply.events)
+
+    def test_a_service_with_payment_is_held_and_paid_by_a_link(
+        self, bot: Bot, api: Api, haircut: str, script: Script
+    ) -> None:
+        call_console(bot.workspace_id, "set_merchant", **MERCHANT)
+        api.post("/api/services/update", {"id": haircut, "requirePayment": True})
+        reply = proposed(script, bot, FIND, book(**ADA))
+        details = {detail["label"]: detail["value"] for detail in card(reply)["details"]}
+        assert details["To pay now"] == details["Price"]
+        result = decide(api, reply)
+        assert "reserved for you for 30 minutes" in result["message"]
+        assert result["booking"]["status"] == "pending_payment"
+        assert "/pay/" in result["paymentUrl"]
+        assert decide(api, reply)["paymentUrl"] == result["paymentUrl"]
 
     def test_a_time_that_was_not_named_is_not_proposed(
         self, bot: Bot, haircut: str, script: Script
