@@ -36,6 +36,9 @@ class RecordState(NamedTuple):
 def compute_service_state(service: Record) -> RecordState:
     """Return whether visitors can book a service, with its ``lack``."""
     lack, page = service["lack"], f"services/{service['id']}"
+    if lack is not None and lack["reason"] == "by_phone":
+        step = Step(f"{page}#requirePayment", "update_service", "fix_by_phone")
+        return RecordState("service_by_phone", "warn", "service_by_phone_about", step)
     if lack is not None:
         reason, staff = lack["reason"], f"staff/{lack['resourceId'] or ''}"
         path, operation = {
@@ -46,9 +49,6 @@ def compute_service_state(service: Record) -> RecordState:
         tone = "" if reason == "inactive" else "warn"
         text = "booking_inactive" if reason == "inactive" else f"lack_{reason}"
         return RecordState(text, tone, f"lack_{reason}", Step(path, operation, f"fix_{reason}"))
-    if service["requirePayment"]:
-        step = Step(f"{page}#requirePayment", "update_service", "fix_by_phone")
-        return RecordState("service_by_phone", "warn", "service_by_phone_about", step)
     return RecordState("booking_active", "good")
 
 

@@ -20,6 +20,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.store import merchants
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib.contact_fields import PhoneText
 
@@ -44,13 +45,19 @@ class BookingPageService(Wire):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
     status: str = Field(description="active or inactive. An inactive service is not shown.")
-    require_payment: bool = Field(description="Whether it is paid in advance.")
+    by_phone: bool = Field(description="Whether visitors see the phone instead of times.")
     is_offered: bool = Field(description="Whether the page offers it.")
 
     @classmethod
-    def from_record(cls, service: ServiceRow, settings: BookingPageRow) -> Self:
+    def from_record(
+        cls, service: ServiceRow, settings: BookingPageRow, *, takes_payments: bool
+    ) -> Self:
         """Return the wire form of a service for the owner of the page."""
-        return cls.from_row(service.values, is_offered=service.id in settings.service_ids)
+        return cls.from_row(
+            service.values,
+            by_phone=service.require_payment and not (takes_payments and service.price > 0),
+            is_offered=service.id in settings.service_ids,
+        )
 
 
 class BookingPageQuery(Wire):
@@ -114,9 +121,15 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
         charge=ctx.charge,
     )
     page = SERVICES.page(ctx.workspace_id, query)
+    takes_payments = any(service.require_payment for service in page.records) and (
+        merchants.find_current(ctx.workspace_id) is not None
+    )
     return BookingPageDetails(
         **BookingPageSettings.from_record(ctx.workspace_id, settings).model_dump(),
-        services=[BookingPageService.from_record(service, settings) for service in page.records],
+        services=[
+            BookingPageService.from_record(service, settings, takes_payments=takes_payments)
+            for service in page.records
+        ],
         pagination=SizedPagination(total=page.total, page=args.page, size=SIZE),
     )
 

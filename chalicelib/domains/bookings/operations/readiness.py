@@ -13,11 +13,14 @@ from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.store import resources
 from chalicelib.domains.bookings.store.resources import ResourceRow, ScheduleRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
+from chalicelib.domains.payments.store import merchants
 
 MAX_SERVICES = 100
 ACTIVE = "active"
 
-Lack = Literal["inactive", "no_resource", "inactive_resource", "no_hours", "does_not_fit"]
+Lack = Literal[
+    "inactive", "no_resource", "inactive_resource", "no_hours", "does_not_fit", "by_phone"
+]
 
 
 class UnbookableQuery(Wire):
@@ -36,7 +39,8 @@ class UnbookableService(Wire):
     reason: Lack = Field(
         description=(
             "inactive; no_resource: bound to none; inactive_resource: bound to inactive ones only; "
-            "no_hours: no opening hours; does_not_fit: longer than any opening hours."
+            "no_hours: no opening hours; does_not_fit: longer than any opening hours; by_phone: it "
+            "requires payment, which visitors cannot make online."
         )
     )
     resource_id: Id | None = Field(description="First resource with the problem, or null.")
@@ -58,10 +62,14 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
     )
     pairs = resources.find_with_schedules(ctx.workspace_id, bound) if bound else []
     by_id = {resource.id: (resource, hours) for resource, hours in pairs}
+    takes_payments = any(service.require_payment for service in services) and (
+        merchants.find_current(ctx.workspace_id) is not None
+    )
     unbookable = [
         _lack(
             service,
             [by_id[resource_id] for resource_id in service.resource_ids if resource_id in by_id],
+            takes_payments=takes_payments,
         )
         for service in services
     ]
@@ -77,7 +85,10 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
 
 
 def _lack(
-    service: ServiceRow, bound: Sequence[tuple[ResourceRow, ScheduleRow | None]]
+    service: ServiceRow,
+    bound: Sequence[tuple[ResourceRow, ScheduleRow | None]],
+    *,
+    takes_payments: bool,
 ) -> UnbookableService | None:
     """Return what a service lacks with its existing resources, or None if it can be booked."""
 
@@ -99,4 +110,5 @@ def _lack(
         return lack("no_hours", active[0][0])
     if not any(schedule.fits(hours, int(service.duration_min)) for _, hours in with_hours):
         return lack("does_not_fit", with_hours[0][0])
-    return None
+    is_by_phone = service.require_payment and not (takes_payments and service.price > 0)
+    return lack("by_phone") if is_by_phone else None
