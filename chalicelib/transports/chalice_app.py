@@ -7,6 +7,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -40,10 +41,7 @@ BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
 PUBLIC_PREFIX = "/api/public/"
 MCP = "mcp"
-"""Last part of the path of a booking page's tools, in place of a service."""
-LLMS = "llms.txt"
-FOLDED = frozenset({NEW, MCP, LLMS})
-"""Last parts of paths that are served by the resource of a sibling with a parameter."""
+"""Last part of the path of a booking page's tools."""
 REFUSING = "refuse_"
 """Prefix of views that respond with 405, unlike API Gateway for methods without a route."""
 
@@ -181,11 +179,6 @@ class App(Chalice):
             route, event["pathParameters"] = page
         methods = self.methods(route)
         method = request_context.get("httpMethod", "")
-        folded = self.folded.get(f"{parent}/{last}", {}) if last in FOLDED else {}
-        # A site may have a page with the name of its tools.
-        if folded and (method in folded or method not in self.routes.get(route, {})):
-            route = f"{parent}/{last}"
-        methods = self.folded.get(route) or self.routes.get(route, {})
         error = _refusal(headers, method, methods)
         if error is None:
             view = self.views.get((method, route))
@@ -305,9 +298,10 @@ def mount(app: App) -> None:
     policy = cors.TOOL_SERVER
     _shared_route(app, "assistants", "POST", f"/book/{{workspace}}/{MCP}", _ASSISTANTS, policy)
     on_site = f"/s/{{site}}/{MCP}"
+    _route(app, "site_assistants_page", "GET", on_site, _page_named_mcp, cors.PUBLIC.handle)
     _route(app, "site_assistants", "POST", on_site, _SITE_ASSISTANTS, policy.handle)
     _route(app, "site_assistants_preflight", "OPTIONS", on_site, policy.preflight, policy.handle)
-    _shared_route(app, "book_llms", "GET", f"/book/{{workspace}}/{LLMS}", _BOOK_LLMS, cors.PUBLIC)
+    _shared_route(app, "book_llms", "GET", "/book/{workspace}/llms.txt", _BOOK_LLMS, cors.PUBLIC)
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
         _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
@@ -331,6 +325,11 @@ def mount(app: App) -> None:
     for view, path in FILE_PATHS.items():
         _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
     _share_routes(app)
+
+
+def _page_named_mcp(request: HttpRequest) -> HttpResponse:
+    # API Gateway prefers this path to that of all pages, and a site may have such a page.
+    return PAGES["/s/{site}/{page}"](replace(request, path={**request.path, "page": MCP}))
 
 
 def _share_routes(app: App) -> None:
