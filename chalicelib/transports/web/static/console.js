@@ -72,25 +72,23 @@ addEventListener("pageshow", (event) => {
 // A phone's photo has more bytes than a form may send. It is reduced before it is sent.
 const reduced = async (file) => {
   if (file.size < 1e6 || !/^image\/(jpeg|png|webp|heic)/.test(file.type)) return file;
-  const image = await createImageBitmap(file);
+  // A browser that cannot read an image sends it as it is, and the server says why it is refused.
+  const image = await createImageBitmap(file).catch(() => null);
+  if (!image) return file;
   const scale = Math.min(1, 2048 / Math.max(image.width, image.height));
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [image.width * scale, image.height * scale];
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  const blob = await new Promise((resolve) => { canvas.toBlob(resolve, file.type === "image/png" ? "image/webp" : "image/jpeg", 0.85); });
+  const blob = await new Promise((resolve) => { canvas.toBlob(resolve, /png|webp/.test(file.type) ? "image/webp" : "image/jpeg", 0.85); });
   return blob && blob.size < file.size ? new File([blob], file.name, { type: blob.type }) : file;
 };
 for (const input of document.querySelectorAll("input[type=file]")) {
   input.addEventListener("change", async () => {
     const buttons = [...input.form.querySelectorAll("button:not([disabled])")];
     for (const button of buttons) button.disabled = true;
-    try {
-      const files = new DataTransfer();
-      for (const file of input.files) files.items.add(await reduced(file));
-      input.files = files.files;
-    } catch {
-      // The browser cannot read the image: the server says why it is refused.
-    }
+    const files = new DataTransfer();
+    for (const file of input.files) files.items.add(await reduced(file));
+    input.files = files.files;
     for (const button of buttons) button.disabled = false;
   });
 }
