@@ -87,14 +87,21 @@ def _against(url: str, key: str) -> Figures:
 
 
 def _conformance(url: str, key: str) -> Figures:
+    """Run the scenarios against the tool server, and against the open tools of a booking page."""
     errors = []
+    call = requests.get(
+        f"{url}/api/workspaces/list", headers={"Authorization": f"Bearer {key}"}, timeout=60
+    )
+    slug = call.json()["data"]["workspaces"][0]["slug"]
+    runs = [(path, name) for path in ("/api/mcp", f"/book/{slug}/mcp") for name in SCENARIOS]
     with _adding_key(url, key) as proxy:
-        for scenario in SCENARIOS:
-            words = ["conformance", "server", "--url", f"{proxy}/api/mcp", "--scenario", scenario]
+        for path, scenario in runs:
+            words = ["conformance", "server", "--url", proxy + path, "--scenario", scenario]
             process = _npx(words)
             if process.returncode:
-                errors.append(f"{scenario}: {process.stdout[-1000:]}{process.stderr[-500:]}")
-    return {"tool": CONFORMANCE, "what": "scenarios", "checked": len(SCENARIOS), "errors": errors}
+                outcome = f"{process.stdout[-1000:]}{process.stderr[-500:]}"
+                errors.append(f"{path} {scenario}: {outcome}")
+    return {"tool": CONFORMANCE, "what": "scenarios", "checked": len(runs), "errors": errors}
 
 
 def _openapi(url: str) -> Figures:
