@@ -120,18 +120,21 @@ class Stage:
             outcome = process.run(handler, event, self.world.time.now)
         return {kind: count for kind, count in outcome.items() if count}
 
-    def use_local_stack(self) -> None:
-        """Give the process the variables of a developer's machine, but the modules of the zip."""
+    def use_local_stack(self, **variables: str) -> None:
+        """Give this process and the zip's the variables of a developer's machine."""
+        variables |= {
+            "OBJECT_STORE": f"file://{OBJECTS}",
+            "AWS_ENDPOINT_URL_DYNAMODB": self.endpoint,
+        }
         for name in FUNCTION:
             del self.variables[name]
-        self.variables["OBJECT_STORE"] = f"file://{OBJECTS}"
-        self.variables["AWS_ENDPOINT_URL_DYNAMODB"] = self.endpoint
+        self.variables |= variables
+        os.environ |= variables
+        self.reload_settings()
 
     def use_test_merchant(self) -> None:
         """Let the workspace take payments at the test merchant, whose payments are local files."""
         self.use_local_stack()
-        # The secret of the account is encrypted with the master key of this process.
-        del self.variables["MASTER_KEY"]
         call_operator("set_platform_merchant", **MERCHANT)
         call_console(self.workspace_id, "set_merchant", **MERCHANT, vatCode="1")
 
@@ -141,13 +144,7 @@ class Stage:
         The service sends there only on a developer's machine, so the process gets the variables of
         one. Its modules still come from the zip.
         """
-        self.use_local_stack()
-        self.variables["WEBHOOKS_TO_LOOPBACK"] = "1"
-        os.environ |= {
-            name: self.variables[name]
-            for name in ("OBJECT_STORE", "AWS_ENDPOINT_URL_DYNAMODB", "WEBHOOKS_TO_LOOPBACK")
-        }
-        self.reload_settings()
+        self.use_local_stack(WEBHOOKS_TO_LOOPBACK="1")
         url = f"{server.url}/events"
         webhook = call_operator(
             "create_webhook", workspaceId=self.workspace_id, url=url, types=[*types]
