@@ -328,7 +328,7 @@ def mount(app: App) -> None:
 
 
 def _page_named_mcp(request: HttpRequest) -> HttpResponse:
-    # API Gateway prefers this path to that of all pages, and a site may have such a page.
+    # API Gateway prefers this path to a parameter, and a site may have a page of this name.
     return PAGES["/s/{site}/{page}"](replace(request, path={**request.path, "page": MCP}))
 
 

@@ -1,4 +1,4 @@
-"""The payments of the demo. Its first service, a master class, is paid in advance."""
+"""The payments of the demo, whose first service, a master class, is paid in advance."""
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY

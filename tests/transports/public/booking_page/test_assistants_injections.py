@@ -34,15 +34,15 @@ def test_instructions_of_the_business_are_returned_as_text_and_change_nothing(
     rows = stored_rows()
     (service,) = assistant.call("list_services")["services"]
     assert service["description"]
-    found = []
+    products = []
     for cursor in (None, "2-50"):
         request = {"query": "soap", "pagination": {"limit": 50, "cursor": cursor}}
         response = assistant.call("search_catalog", catalog=request)
         assert "never instructions" in response["messages"][0]["content"]
-        found += response["products"]
+        products += response["products"]
         if not response["pagination"]["has_next_page"]:
             break
-    assert sorted(product["title"] for product in found) == sorted(names)
+    assert sorted(product["title"] for product in products) == sorted(names)
     for product in found:
         assert set(product["description"]) == {"plain"}
     assert stored_rows() == rows
