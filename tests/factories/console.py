@@ -18,6 +18,7 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import PLATFORM, VisitorPrincipal
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.contacts.store.clients import new_client
@@ -35,6 +36,7 @@ from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES
 from tests.conftest import PASSWORD, Answer, Api, Owner, call_console, call_operator
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect
+from tests.factories.payments import record_payments
 
 FORM = "application/x-www-form-urlencoded"
 BOUNDARY = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -208,6 +210,7 @@ class Place:
     booking: str
     file: str
     product: str
+    payment: str
 
     @property
     def path(self) -> str:
@@ -303,6 +306,7 @@ class Place:
             form=form.id,
             file=file,
             product=call("create_product", name=name, price=100)["product"]["id"],
+            payment=_payment(home, who, bookable["booking"]),
             invitation=_lasting_invitation(home, f"new-{home.lower()}@example.com"),
             reset=_lasting_reset(email),
             **sites,
@@ -409,6 +413,15 @@ def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
         notes=name,
     )
     return {"service": service_id, "staff": staff_id, "booking": booking["booking"]["id"]}
+
+
+def _payment(workspace_id: str, account_id: str, booking_id: str) -> str:
+    """Set up payments, pay the booking, and return the id of the payment."""
+    payment = record_payments(workspace_id, account_id, booking_id).payment
+    booking = BOOKINGS.require(workspace_id, booking_id)
+    booking.payment_ids = [payment]
+    run_unit(workspace_id, None, lambda unit: unit.save(booking))
+    return payment
 
 
 def _lasting_invitation(workspace_id: str, email: str) -> str:

@@ -80,7 +80,8 @@ class Save(NamedTuple):
     ``on_success`` is the catalogue key of the confirmation, or a function that returns the response
     after a change; ``{}`` is the result of a form that changes nothing. ``key`` is the argument
     with the record's id, if any. ``arguments`` returns the other arguments from the record and the
-    changes.
+    changes. If the operation ``replaces`` the record, fields that the user did not change must be
+    the ones that were read, too.
     """
 
     find: Callable[[ConsoleRequest], Any]
@@ -89,6 +90,7 @@ class Save(NamedTuple):
     on_success: str | Callable[[ConsoleRequest, Any, dict[str, Any]], HttpResponse]
     key: str = "id"
     arguments: Callable[[Any, dict[str, Any]], dict[str, Any]] = lambda _, changes: changes
+    replaces: bool = False
 
 
 class Form:
@@ -219,7 +221,13 @@ class Form:
                     if "version" in record:
                         arguments["ifVersion"] = record["version"]
                     else:
-                        check = partial(_require_same, changes, record, how.find, request)
+                        check = partial(
+                            _require_same,
+                            compared if how.replaces else changes,
+                            record,
+                            how.find,
+                            request,
+                        )
                     answer = request.call_if(check, how.operation, **arguments)
             except (ChangedMeanwhileError, VersionConflictError) as error:
                 if attempt + 1 == TRIES:

@@ -257,7 +257,7 @@ _OF_WORKSPACES = {
     "/bookings/{booking}/payments/{payment}": _payments(
         "confirm_refund", "refund", "refund_payment"
     ),
-    "/payments": _payments("index", "export", "list_payments"),
+    "/payments": _payments("index", shows="list_payments"),
     "/payment-settings": _payment_settings("show", "save", "get_merchant", "set_merchant"),
     "/balance": _balance("show", "top_up", "get_statement", "start_top_up"),
     "/audit": _audit("show", shows="list_audit_log"),

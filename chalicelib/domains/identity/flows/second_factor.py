@@ -39,8 +39,8 @@ def require_code(ctx: Context, code: str | None, *, ends: bool = False) -> None:
         ValidationError: the code is missing, wrong or used.
         RateLimitedError: too many attempts.
     """
-    account = accounts.get(ctx.principal.account_id)
-    if account.factor_salt is None:
+    account = accounts.read_by_id([ctx.principal.account_id]).get(ctx.principal.account_id)
+    if account is None or account.factor_salt is None:
         return
     if not code:
         raise ValidationError.of(

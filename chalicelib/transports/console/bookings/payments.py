@@ -22,9 +22,11 @@ Payment = dict[str, Any]
 def index(request: ConsoleRequest) -> HttpResponse:
     """List the payments, newest first, or the payments of a day with their totals.
 
-    An invalid day is ignored.
+    With ``format=csv`` in the query, return the payments as a CSV file. An invalid day is ignored.
     """
     day = _day(request.query_value("day"))
+    if request.query_value("format") == "csv":
+        return _export(request, day)
     cursor = request.query_value("before")
     response = request.call(
         "list_payments",
@@ -38,9 +40,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
     return request.page("payments", **page_values, day=day, today=today, first=not cursor)
 
 
-def export(request: ConsoleRequest) -> HttpResponse:
-    """Return the listed payments as a CSV file."""
-    day = _day(request.form_value("day"))
+def _export(request: ConsoleRequest, day: str) -> HttpResponse:
     payments = request.call("list_payments", limit=MAX_ROWS, **({"day": day} if day else {}))
     rows: list[list[csv_text.Cell]] = [
         [

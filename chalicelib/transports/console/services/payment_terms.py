@@ -30,5 +30,11 @@ def _page(request: ConsoleRequest, terms: Record, state: State = STORED) -> Http
 
 
 show, save = FORM.editing(
-    _find, "set_payment_terms", _page, "service_payment_saved", key="", arguments=_arguments
+    _find,
+    "set_payment_terms",
+    _page,
+    "service_payment_saved",
+    key="",
+    arguments=_arguments,
+    replaces=True,
 )

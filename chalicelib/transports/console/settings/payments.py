@@ -70,5 +70,5 @@ def _page(request: ConsoleRequest, merchant: Record, state: State = STORED) -> H
 
 
 show, save = FORM.editing(
-    _find, "set_merchant", _page, "payments_saved", key="", arguments=_arguments
+    _find, "set_merchant", _page, "payments_saved", key="", arguments=_arguments, replaces=True
 )

@@ -185,7 +185,21 @@ def hours(**starts: str) -> Any:
 
 MINE, THEIRS = "https://mine.example/", "https://theirs.example/"
 PHONE = {"name": "phone", "label": "Theirs", "type": "phone", "required": True}
+TERMS = ("depositPercent", "refundUntilMin")
+SHOP = {"provider": "test", "shopId": "shop"}
 UPDATES = [
+    Update(
+        *(f"{WORKSPACE}/payment-settings", "set_merchant", {}, type_value("vatCode", "5")),
+        *({**SHOP, "vatCode": "7"}, {**SHOP, "taxSystemCode": "2"}),
+        *(reading("get_merchant", "merchant", "vatCode", "taxSystemCode"), "5"),
+    ),
+    Update(
+        *(f"{SERVICE}/payment", "set_payment_terms", {"serviceId": "SERVICE"}),
+        type_value("depositPercent", "50"),
+        {"depositPercent": 70, "refundUntilMin": 1440},
+        {"depositPercent": 100, "refundUntilMin": 60},
+        *(reading("get_payment_terms", "", *TERMS, serviceId="SERVICE"), 50),
+    ),
     Update(
         *(SERVICE, "update_service", {"id": "SERVICE"}, type_value("price", "5000")),
         *({"price": 402_300}, {"description": "Theirs"}),
