@@ -43,7 +43,7 @@ def test_instructions_of_the_business_are_returned_as_text_and_change_nothing(
         if not response["pagination"]["has_next_page"]:
             break
     assert sorted(product["title"] for product in products) == sorted(names)
-    for product in found:
+    for product in products:
         assert set(product["description"]) == {"plain"}
     assert stored_rows() == rows
 
