@@ -60,8 +60,8 @@ def test_a_stopped_run_continues_where_it_was() -> None:
     assert 2 * BATCH <= begun < 500
     assert sum(seed("w", "products", 500)) == 500
     assert counters.read("w", "PRODUCT")["total"] == 500
-    assert counters.read("w", "CATEGORY")["total"] == 40
     category_ids = {category.id for category in categories.read_all("w")}
+    assert len(category_ids) == 40
     assert {product.category_id for product in records("w", "products", 500, 1)} <= category_ids
     assert PRODUCTS.page("w", Query(1, 20, "price")).total == 500
     assert sum(seed("w", "products", 500)) == 500
