@@ -80,10 +80,11 @@ class ServiceOffer(Wire):
     minutes: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in minor units of the currency.")
     by_phone: bool = Field(description="Whether it is booked by phone only.")
+    prepaid: bool = Field(description="Whether the visitor pays when the visitor books.")
     url: str = Field(description="Page on which visitors book it.")
 
     @classmethod
-    def from_record(cls, service: ServiceRow, page_url: str) -> Self:
+    def from_record(cls, service: ServiceRow, page_url: str, *, is_by_phone: bool) -> Self:
         """Return the wire form of a service."""
         return cls(
             id=service.id,
@@ -91,14 +92,10 @@ class ServiceOffer(Wire):
             description=visits.describe(service.description),
             minutes=int(service.duration_min),
             price=int(service.price),
-            by_phone=is_by_phone(service),
+            by_phone=is_by_phone,
+            prepaid=bool(service.require_payment) and not is_by_phone,
             url=f"{page_url}/{service.id}",
         )
-
-
-def is_by_phone(service: ServiceRow) -> bool:
-    """Whether the page cannot take a booking of the service."""
-    return bool(service.require_payment)
 
 
 class ServiceOffers(Wire):
@@ -113,7 +110,10 @@ def list_services(ctx: Context, args: PageRef) -> ServiceOffers:
     page = visits.open_page(ctx)
     url = visits.url_of(page.workspace)
     return ServiceOffers(
-        services=[ServiceOffer.from_record(service, url) for service in page.services]
+        services=[
+            ServiceOffer.from_record(service, url, is_by_phone=page.is_by_phone(service))
+            for service in page.services
+        ]
     )
 
 
@@ -220,7 +220,7 @@ def prepare_booking(ctx: Context, args: BookingToPrepare) -> PreparedBooking:
         raise ValidationError.of("startAt", message)
     page = visits.open_page(ctx, args.service_id)
     service = page.require_service(args.service_id)
-    if is_by_phone(service):
+    if page.is_by_phone(service):
         raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")
     search = Search.create(ctx.workspace_id, service, args.staff_id)
     start, now = epoch_ms(args.start_at), epoch_ms(clock.now())

@@ -14,6 +14,7 @@ from chalicelib.core.settings import settings
 from chalicelib.engine import limits
 from chalicelib.transports import assistants
 from tests.conftest import Time, all_rows, call_console
+from tests.factories.payments import MERCHANT
 from tests.transports.public.booking_page.assistants import Assistant
 from tests.transports.public.booking_page.helpers import (
     GRACE,
@@ -170,6 +171,25 @@ def test_a_time_that_is_taken_or_without_offset_is_refused(assistant: Assistant)
     assert "find_free_times" in assistant.refuse("prepare_booking", **request)
     local = {**request, "startAt": "2027-03-03T13:00:00"}
     assert "offset" in assistant.refuse("prepare_booking", **local)
+
+
+def test_a_service_that_is_paid_online_can_be_prepared_and_leads_to_the_payment(
+    assistant: Assistant,
+) -> None:
+    page = assistant.page
+    page.salon.api.post("/api/services/update", {"id": page.salon.service, "requirePayment": True})
+    request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
+    (service,) = assistant.call("list_services")["services"]
+    assert (service["byPhone"], service["prepaid"]) == (True, False)
+    assert "by phone only" in assistant.refuse("prepare_booking", **request)
+    call_console(page.owner.workspace.id, "set_merchant", **MERCHANT)
+    (service,) = assistant.call("list_services")["services"]
+    assert (service["byPhone"], service["prepaid"]) == (False, True)
+    form = visitor.call("GET", path_of(assistant.call("prepare_booking", **request)["url"]))
+    fields = {name: value_of(form, name) for name in ("prepared", "staff", "once")}
+    assert page.send(value_of(form, "at"), **fields).status in {200, 303}
+    (booking,) = page.bookings
+    assert (booking["source"], booking["status"]) == ("agent", "pending_payment")
 
 
 def test_a_visitor_may_make_60_calls_a_minute(
