@@ -5,14 +5,16 @@ them. They return what every visitor can read, and write nothing (ADR 87).
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
+from chalicelib.core import clock, deadline
+from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, Declaration, Registry
 from chalicelib.core.settings import settings
@@ -63,17 +65,25 @@ def visitor_tool(title: str) -> Callable[[C], C]:
     def register(handler: C) -> C:
         @wraps(handler)
         def count_call(ctx: Context, args: PageRef) -> Wire:
-            response: Wire = handler(ctx, args)
-            # The counts are the owner's, and no part of the call.
-            name = handler.__name__
-            measures = {assistant_metrics.CALLS: 1, assistant_metrics.name_measure(name): 1}
-            assistant_metrics.increments(ctx.workspace_id, clock.now().date(), measures).write()
+            with deadline.side_by_side() as start:
+                start(partial(_count, ctx.workspace_id, handler.__name__))
+                response: Wire = handler(ctx, args)
             return response
 
         declare(count_call)
         return handler
 
     return register
+
+
+def _count(workspace_id: str, tool: str) -> None:
+    """Count a call for the owner.
+
+    A call does not fail if it cannot be counted.
+    """
+    measures = {assistant_metrics.CALLS: 1, assistant_metrics.name_measure(tool): 1}
+    with suppress(AppError):
+        assistant_metrics.increments(workspace_id, clock.now().date(), measures).write()
 
 
 def open_page(ctx: Context, service_id: str | None = None) -> OpenPage:

@@ -85,7 +85,9 @@ def get_assistants(ctx: Context, args: NoInput) -> AssistantDetails:
     workspace = workspaces.get(ctx.workspace_id, rows)
     today = clock.local_day(clock.now(), workspace.timezone)
     first = today - timedelta(days=DAYS - 1)
-    days = metrics.read(ctx.workspace_id, assistant_metrics.SUBJECT, first, today)
+    # Calls are counted by the day in UTC, which may have begun before the workspace's.
+    last = max(today, clock.now().date())
+    days = metrics.read(ctx.workspace_id, assistant_metrics.SUBJECT, first, last)
     total = metrics.total(days.values())
     return AssistantDetails(
         **AssistantSettings.from_record(
