@@ -182,7 +182,8 @@ def test_a_service_that_is_paid_online_can_be_prepared_and_leads_to_the_payment(
     (service,) = assistant.call("list_services")["services"]
     assert (service["byPhone"], service["prepaid"]) == (True, False)
     assert "by phone only" in assistant.refuse("prepare_booking", **request)
-    call_console(page.owner.workspace.id, "set_merchant", **MERCHANT)
+    workspace = page.owner.workspace
+    call_console(workspace.id, "set_merchant", account_id=workspace.owner_id, **MERCHANT)
     (service,) = assistant.call("list_services")["services"]
     assert (service["byPhone"], service["prepaid"]) == (False, True)
     form = visitor.call("GET", path_of(assistant.call("prepare_booking", **request)["url"]))
