@@ -9,6 +9,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.bookings.flows import booking_payments
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import FAILED, SUCCEEDED, PaymentRow, RefundRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -27,9 +28,15 @@ class PaymentIds(NamedTuple):
     top_up: str
 
 
+def set_merchant(workspace_id: str) -> None:
+    """Set up payments as the owner of the workspace."""
+    owner_id = workspaces.get(workspace_id).owner_id
+    call_console(workspace_id, "set_merchant", account_id=owner_id, **MERCHANT)
+
+
 def record_payments(workspace_id: str, account_id: str, booking_id: str) -> PaymentIds:
     """Set up payments of a workspace and of the platform, and store one payment of each."""
-    call_console(workspace_id, "set_merchant", **MERCHANT)
+    set_merchant(workspace_id)
     call_operator("set_platform_merchant", **MERCHANT)
     top_up = call_console(workspace_id, "start_top_up", account_id=account_id, amount=10_000)
     merchant = merchants.find_current(workspace_id)
@@ -61,7 +68,7 @@ def record_payments(workspace_id: str, account_id: str, booking_id: str) -> Paym
 
 def pay_booking(workspace_id: str, booking_id: str) -> None:
     """Pay a held booking at the test merchant by its link, and settle the payment."""
-    call_console(workspace_id, "set_merchant", **MERCHANT)
+    set_merchant(workspace_id)
     local_merchant.settle_payment(open_payment(workspace_id, booking_id), "succeeded")
     booking = BOOKINGS.require(workspace_id, booking_id)
     booking_payments.settle(workspace_id, booking.latest_payment_id or "")
