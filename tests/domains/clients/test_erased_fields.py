@@ -37,7 +37,7 @@ EMAIL, PHONE = "zoe.person@home.example", "+79161110001"
 RECORDS = ("LEAD_ID", "CLIENT_ID", "BOOKING_ID", "DIALOG_ID")
 NOUNS = {"lead", "client", "booking", "dialog"}
 DOMAINS = re.compile(r"\.domains\.(leads|bookings|clients|chat|contacts)\.")
-TYPED = re.compile(r"(id|ids|at|token|key|timezone|workspace|features)$", re.IGNORECASE)
+TYPED = re.compile(r"(id|ids|at|token|key|timezone|workspace|features|prepared)$", re.IGNORECASE)
 """Names of fields that hold no text that a visitor writes."""
 FIXED = {
     "email": EMAIL,

@@ -90,7 +90,7 @@ class TestSettings:
         assert environment["MAIL"] == "file"
         assert environment["MAIL_FOLDER"] == str(tmp_path / "mail")
         banner = dev.banner(stack, OpenDatabase("", ""), None)
-        assert f"{stack.url}/dev/mail, /dev/telegram and /dev/webhooks\n" in banner
+        assert f"{stack.url}/dev/mail, /dev/telegram, /dev/webhooks and /dev/pay\n" in banner
 
     def test_the_stack_has_a_telegram_of_its_own_unless_a_bot_is_given(
         self, monkeypatch: pytest.MonkeyPatch
