@@ -1,0 +1,148 @@
+"""Clients pay bookings at the test merchant in a browser, and get their money back."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from chalicelib.transports import schedules
+from tests.conftest import Api, Owner, Time, call_console
+from tests.domains.notifications.clients import ADA, mails_to
+from tests.domains.notifications.inbox import Inbox, text_of
+from tests.e2e.conftest import SCREENS, STILL
+from tests.e2e.test_booking_page import Opened, booking_url, check, choose_a_time, salon, send
+from tests.factories.event_runs import run_until_idle
+from tests.factories.payments import MERCHANT
+from tests.factories.salon import Salon
+
+__all__ = ["booking_url", "salon"]
+
+PAYABLE, PENDING = "Payment", "Payment not finished"
+PAID, REFUNDED = "Booking paid", "Payment refunded"
+ENGLISH = {**STILL, "locale": "en-US"}
+
+
+@pytest.fixture
+def paid_service(
+    salon: Salon,
+    owner: Owner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reload_settings: Callable[[], None],
+) -> None:
+    """A service that is paid in advance, to the test merchant, with e-mails in a folder."""
+    monkeypatch.setenv("MAIL", "file")
+    monkeypatch.setenv("MAIL_FOLDER", str(tmp_path))
+    reload_settings()
+    call_console(owner.workspace.id, "set_merchant", **MERCHANT)
+    call_console(
+        owner.workspace.id, "update_service", id=salon.service, requirePayment=True, price=390_000
+    )
+
+
+pytestmark = pytest.mark.usefixtures("paid_service")
+
+
+def hold_a_time(page: Page) -> str:
+    """Book a time, and return the link that pays the booking."""
+    choose_a_time(page)
+    send(page, name="Ada", email=ADA)
+    return str(page.locator('a[href*="/pay/"]').get_attribute("href"))
+
+
+def act(page: Page, action: str, title: str) -> None:
+    """Go to the page of the provider, and do there what the client does."""
+    page.locator("button.button").click()
+    page.wait_for_url("**/dev/pay/**")
+    page.locator(f"button[value={action}]").click()
+    expect(page.locator("h1")).to_have_text(title)
+
+
+def the_booking(api: Api) -> dict[str, Any]:
+    """Return the only booking of the client."""
+    (booking,) = api.get("/api/bookings/list")["bookings"]
+    return dict(booking)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_payment_that_was_declined_and_closed_is_made_by_the_link_of_the_mail(
+    screen: str, booking_url: str, api: Api, open_url: Opened, tmp_path: Path
+) -> None:
+    with open_url(booking_url, **SCREENS[screen] | ENGLISH) as page:
+        page.goto(hold_a_time(page))
+        expect(page.locator("h1")).to_have_text(PAYABLE)
+        check(page, f"pay-{screen}")
+        act(page, "decline", PAYABLE)
+        act(page, "close", PENDING)
+        check(page, f"pay-{screen}-pending")
+    assert the_booking(api)["status"] == "pending_payment"
+    run_until_idle()
+    (mail,) = mails_to(Inbox(tmp_path))
+    link = re.search(r"http\S+/pay/[\w=-]+", text_of(mail))
+    assert link is not None
+    with open_url(link.group(), **SCREENS[screen] | ENGLISH) as page:
+        act(page, "pay", PAID)
+        check(page, f"pay-{screen}-paid")
+    assert the_booking(api)["status"] == "confirmed"
+    run_until_idle()
+    confirmation = mails_to(Inbox(tmp_path))[-1]
+    assert [part.get_filename() for part in confirmation.iter_attachments()] == ["booking.ics"]
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_payment_after_the_hold_confirms_a_free_time_or_is_refunded(
+    is_taken: bool, booking_url: str, api: Api, salon: Salon, time: Time, open_url: Opened
+) -> None:
+    with open_url(booking_url, **ENGLISH) as page:
+        page.goto(hold_a_time(page))
+        page.locator("button.button").click()
+        page.wait_for_url("**/dev/pay/**")
+        held = the_booking(api)
+        time.pass_by(minutes=31)
+        schedules.run_jobs()
+        assert the_booking(api)["status"] == "cancelled"
+        if is_taken:
+            order = salon.order(held["startAt"]) | {"ignoreSchedule": True}
+            for resource_id in salon.resources:
+                body = order | {
+                    "resourceId": resource_id,
+                    "client": {"name": "Bo", "email": "bo@example.com"},
+                }
+                api.post("/api/bookings/create", body)
+        page.locator("button[value=pay]").click()
+        expect(page.locator("h1")).to_have_text(REFUNDED if is_taken else PAID)
+    bookings = api.get("/api/bookings/list")["bookings"]
+    status_by_id = {booking["id"]: booking["status"] for booking in bookings}
+    assert status_by_id[held["id"]] == ("cancelled" if is_taken else "confirmed")
+
+
+@pytest.mark.parametrize("is_in_time", [True, False])
+def test_a_client_who_cancels_reads_before_the_click_what_comes_back(
+    is_in_time: bool, booking_url: str, salon: Salon, owner: Owner, time: Time, open_url: Opened
+) -> None:
+    # The first free time is 18 hours away.
+    limit = 60 if is_in_time else 24 * 60
+    call_console(
+        owner.workspace.id,
+        "set_payment_terms",
+        serviceId=salon.service,
+        depositPercent=50,
+        refundUntilMin=limit,
+    )
+    with open_url(booking_url, **ENGLISH) as page:
+        pay_link = hold_a_time(page)
+        booking_link = page.locator("#link").input_value()
+        page.goto(pay_link)
+        act(page, "pay", PAID)
+        page.goto(booking_link)
+        page.locator('a[href*="step=cancel"]').click()
+        notice = "You get back" if is_in_time else "It is too late for a refund"
+        expect(page.get_by_text(notice)).to_be_visible()
+        page.locator("button.button").click()
+        expect(page.locator("h1")).to_have_text("Your booking is cancelled")
+    schedules.run_jobs()
+    (payment,) = call_console(owner.workspace.id, "list_payments")["payments"]
+    assert payment["refunded"] == (195_000 if is_in_time else 0)
