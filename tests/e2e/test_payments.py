@@ -100,12 +100,12 @@ def test_a_payment_after_the_hold_confirms_a_free_time_or_is_refunded(
         page.goto(hold_a_time(page))
         page.locator("button.button").click()
         page.wait_for_url("**/dev/pay/**")
-        held = the_booking(api)
+        booking = the_booking(api)
         time.pass_by(minutes=31)
         schedules.run_jobs()
         assert the_booking(api)["status"] == "cancelled"
         if is_taken:
-            order = salon.order(held["startAt"]) | {"ignoreSchedule": True}
+            order = salon.order(booking["startAt"]) | {"ignoreSchedule": True}
             for resource_id in salon.resources:
                 body = order | {
                     "resourceId": resource_id,
@@ -115,8 +115,8 @@ def test_a_payment_after_the_hold_confirms_a_free_time_or_is_refunded(
         page.locator("button[value=pay]").click()
         expect(page.locator("h1")).to_have_text(REFUNDED if is_taken else PAID)
     bookings = api.get("/api/bookings/list")["bookings"]
-    status_by_id = {booking["id"]: booking["status"] for booking in bookings}
-    assert status_by_id[held["id"]] == ("cancelled" if is_taken else "confirmed")
+    status_by_id = {row["id"]: row["status"] for row in bookings}
+    assert status_by_id[booking["id"]] == ("cancelled" if is_taken else "confirmed")
 
 
 @pytest.mark.parametrize("is_in_time", [True, False])
