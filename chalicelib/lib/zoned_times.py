@@ -55,17 +55,22 @@ def zones() -> frozenset[str]:
     return frozenset(names) - _NOT_PLACES
 
 
+UNINHABITED = frozenset({"AQ", "GS", "IO", "TF", "UM"})
+"""Codes of territories where nobody has a business (ISO 3166)."""
+
+
 @cache
 def zones_of_countries() -> tuple[str, ...]:
     """Return the zones that some country uses today, sorted, without their former names.
 
-    They are two thirds of ``zones``, and enough for a user's choice. Antarctica has no country.
+    They are two thirds of ``zones``, and enough for a user's choice. Territories without
+    inhabitants are left out.
     """
     from importlib import resources
 
     table = resources.files("tzdata").joinpath("zoneinfo", "zone.tab").read_text("utf-8")
     rows = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
-    return tuple(sorted(row[2] for row in rows if row[0] != "AQ"))
+    return tuple(sorted(row[2] for row in rows if row[0] not in UNINHABITED))
 
 
 _CITIES = {

@@ -46,7 +46,7 @@ ONLINE = (
 SETTINGS = (
     Link("/settings", "settings", "workspace_settings"),
     Link("/members", "users-round", "members"),
-    Link("/payments", "wallet", "payments"),
+    Link("/payments", "credit-card", "payments"),
     Link("/balance", "wallet", "balance"),
     Link("/notifications", "bell", "notifications"),
     Link("/keys", "key-round", "api_keys"),
