@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from chalicelib.domains.identity.store import accounts
 from chalicelib.transports import schedules
 from tests.conftest import Api, Owner, Time, call_console
 from tests.domains.notifications.clients import ADA, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
-from tests.e2e.conftest import SCREENS, STILL
+from tests.e2e.conftest import SCREENS, STILL, OpenConsole
 from tests.e2e.test_booking_page import Opened, booking_url, check, choose_a_time, salon, send
 from tests.factories.event_runs import run_until_idle
 from tests.factories.payments import MERCHANT
@@ -146,3 +147,23 @@ def test_a_client_who_cancels_reads_before_the_click_what_comes_back(
     schedules.run_jobs()
     (payment,) = call_console(owner.workspace.id, "list_payments")["payments"]
     assert payment["refunded"] == (195_000 if is_in_time else 0)
+
+
+def test_a_member_refunds_a_part_of_a_payment_in_the_console(
+    booking_url: str, api: Api, owner: Owner, open_url: Opened, open_console: OpenConsole
+) -> None:
+    with open_url(booking_url, **ENGLISH) as page:
+        page.goto(hold_a_time(page))
+        act(page, "pay", PAID)
+    with open_console(locale="en-US") as tab:
+        tab.start_session(accounts.get(owner.workspace.owner_id).email)
+        tab.open(f"/console/w/{owner.workspace.slug}/bookings/{the_booking(api)['id']}")
+        tab.page.get_by_role("link", name="Refund").click()
+        tab.page.get_by_label("Amount in rubles").fill("900")
+        tab.page.get_by_role("button", name="Refund").click()
+        expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
+        schedules.run_jobs()
+        tab.page.reload()
+        expect(tab.page.locator("main")).to_contain_text("900 ₽")
+    (payment,) = call_console(owner.workspace.id, "list_payments")["payments"]
+    assert (payment["refunded"], payment["refundable"]) == (90_000, 300_000)
