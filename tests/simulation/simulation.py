@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import ulid
 
 from chalicelib.core import clock, deadline, retry
 from chalicelib.core.errors import UnavailableError
@@ -123,6 +124,9 @@ class Simulation:
             patch.setattr(charging, "_LOCKS", [lock() for _ in charging._LOCKS])
             patch.setattr(os, "urandom", entropy.randbytes)
             patch.setattr(random, "_urandom", entropy.randbytes)
+            # Within a millisecond the generator counts on from its last id, which another
+            # simulation may have made at the same simulated time.
+            patch.setattr(ulid, "default_generator", ulid.ULIDGenerator())
             events.register_first("before-call.dynamodb", self.database.answer)
             for name in ("", "chalicelib"):
                 patch.setattr(logging.getLogger(name), "handlers", [looking])
