@@ -15,6 +15,7 @@ from chalicelib.gateways.payments import (
     PaymentStatus,
     ProviderError,
     Receipt,
+    RefundRequest,
     RefundState,
     RefundStatus,
     UnknownOutcomeError,
@@ -126,28 +127,19 @@ class FakeProvider:
 
         return self._call("expire", effect)  # type: ignore[no-any-return]
 
-    def refund(
-        self,
-        provider_id: str,
-        *,
-        payment_ref: str | None,
-        amount: int,
-        currency: str,
-        idempotency_key: str,
-        receipt: Receipt | None,
-    ) -> RefundState:
+    def refund(self, request: RefundRequest) -> RefundState:
         def effect() -> RefundState:
             refund_id = self.shop.keys.setdefault(
-                idempotency_key, f"refund-{len(self.shop.refunds) + 1}"
+                request.idempotency_key, f"refund-{len(self.shop.refunds) + 1}"
             )
             if refund_id not in self.shop.refunds:
-                paid = self.shop.payments[provider_id].amount
-                if self.shop.refunded(provider_id) + amount > paid:
+                paid = self.shop.payments[request.provider_id].amount
+                if self.shop.refunded(request.provider_id) + request.amount > paid:
                     raise ProviderError("More than what was paid cannot be refunded.")
-                state = RefundState(refund_id, self.shop.refund_status, amount)
-                self.shop.refunds[refund_id] = (provider_id, state)
-                if receipt is not None:
-                    self.shop.receipts[idempotency_key] = receipt
+                state = RefundState(refund_id, self.shop.refund_status, request.amount)
+                self.shop.refunds[refund_id] = (request.provider_id, state)
+                if request.receipt is not None:
+                    self.shop.receipts[request.idempotency_key] = request.receipt
             return self.shop.refunds[refund_id][1]
 
         return self._call("refund", effect)  # type: ignore[no-any-return]

@@ -86,6 +86,20 @@ class PaymentState(NamedTuple):
     payment_ref: str | None
 
 
+class RefundRequest(NamedTuple):
+    """A refund of a part of a payment.
+
+    ``provider_id`` and ``payment_ref`` name the payment, as in ``Created`` and ``PaymentState``.
+    """
+
+    provider_id: str
+    payment_ref: str | None
+    amount: int
+    currency: str
+    idempotency_key: str
+    receipt: Receipt | None
+
+
 class RefundState(NamedTuple):
     """The provider's state of a refund."""
 
@@ -132,16 +146,7 @@ class PaymentProvider(Protocol):
         YooKassa cannot cancel a pending payment, so there the payment may still be pending.
         """
 
-    def refund(  # noqa: PLR0913  the parts of a refund
-        self,
-        provider_id: str,
-        *,
-        payment_ref: str | None,
-        amount: int,
-        currency: str,
-        idempotency_key: str,
-        receipt: Receipt | None,
-    ) -> RefundState:
+    def refund(self, request: RefundRequest) -> RefundState:
         """Refund a part of a payment.
 
         The same key returns the same refund for 24 hours.

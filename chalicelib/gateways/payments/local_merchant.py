@@ -22,6 +22,7 @@ from chalicelib.gateways.payments import (
     PaymentStatus,
     ProviderError,
     Receipt,
+    RefundRequest,
     RefundState,
 )
 
@@ -70,26 +71,17 @@ class LocalMerchant:
     def expire(self, provider_id: str) -> PaymentState:
         return self.state(provider_id)
 
-    def refund(
-        self,
-        provider_id: str,
-        *,
-        payment_ref: str | None,
-        amount: int,
-        currency: str,
-        idempotency_key: str,
-        receipt: Receipt | None,
-    ) -> RefundState:
-        self._payment(provider_id)
-        refund_id = f"{provider_id}-{self._id(idempotency_key)}"
-        with _change_payment(provider_id) as payment:
+    def refund(self, request: RefundRequest) -> RefundState:
+        self._payment(request.provider_id)
+        refund_id = f"{request.provider_id}-{self._id(request.idempotency_key)}"
+        with _change_payment(request.provider_id) as payment:
             refunds = payment["refunds"]
             if refund_id not in refunds:
                 if payment["status"] != "succeeded":
                     raise ProviderError("The test merchant refunds only what is paid.")
-                if sum(refunds.values()) + amount > payment["amount"]:
+                if sum(refunds.values()) + request.amount > payment["amount"]:
                     raise ProviderError("The test merchant does not refund more than is paid.")
-                refunds[refund_id] = amount
+                refunds[refund_id] = request.amount
         return RefundState(refund_id, "done", refunds[refund_id])
 
     def refund_state(self, refund_id: str) -> RefundState:

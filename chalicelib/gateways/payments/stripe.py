@@ -26,6 +26,7 @@ from chalicelib.gateways.payments import (
     PaymentStatus,
     ProviderError,
     Receipt,
+    RefundRequest,
     RefundState,
     RefundStatus,
 )
@@ -105,18 +106,10 @@ class Stripe:
             self._call("POST", "checkout", "sessions", provider_id, "expire")
         return self.state(provider_id)
 
-    def refund(
-        self,
-        provider_id: str,
-        *,
-        payment_ref: str | None,
-        amount: int,
-        currency: str,
-        idempotency_key: str,
-        receipt: Receipt | None,
-    ) -> RefundState:
-        form = {"payment_intent": self._intent(provider_id, payment_ref), "amount": amount}
-        return self._refund_state(self._post(form, idempotency_key, "refunds"))
+    def refund(self, request: RefundRequest) -> RefundState:
+        intent = self._intent(request.provider_id, request.payment_ref)
+        form = {"payment_intent": intent, "amount": request.amount}
+        return self._refund_state(self._post(form, request.idempotency_key, "refunds"))
 
     def refund_state(self, refund_id: str) -> RefundState:
         return self._refund_state(self._call("GET", "refunds", refund_id))

@@ -26,6 +26,7 @@ from chalicelib.gateways.payments import (
     PaymentStatus,
     ProviderError,
     Receipt,
+    RefundRequest,
     RefundState,
     RefundStatus,
 )
@@ -95,20 +96,12 @@ class YooKassa:
     def expire(self, provider_id: str) -> PaymentState:
         return self.state(provider_id)
 
-    def refund(
-        self,
-        provider_id: str,
-        *,
-        payment_ref: str | None,
-        amount: int,
-        currency: str,
-        idempotency_key: str,
-        receipt: Receipt | None,
-    ) -> RefundState:
-        body: dict[str, Any] = {"payment_id": provider_id, "amount": _money(amount, currency)}
-        if receipt:
-            body["receipt"] = _receipt(receipt, currency)
-        return self._refund_state(self._post("refunds", idempotency_key, body))
+    def refund(self, request: RefundRequest) -> RefundState:
+        amount = _money(request.amount, request.currency)
+        body: dict[str, Any] = {"payment_id": request.provider_id, "amount": amount}
+        if request.receipt:
+            body["receipt"] = _receipt(request.receipt, request.currency)
+        return self._refund_state(self._post("refunds", request.idempotency_key, body))
 
     def refund_state(self, refund_id: str) -> RefundState:
         return self._refund_state(self._client.call("GET", "refunds", refund_id))

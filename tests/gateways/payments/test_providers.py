@@ -16,6 +16,7 @@ from chalicelib.gateways.payments import (
     PaymentState,
     ProviderError,
     Receipt,
+    RefundRequest,
     RefundState,
     UnknownOutcomeError,
     client,
@@ -64,13 +65,10 @@ class Account:
         return created, self.provider.state(created.provider_id).payment_ref
 
     def refund(self, key: str, amount: int, payment: tuple[Created, str | None]) -> RefundState:
+        created, payment_ref = payment
+        receipt = RECEIPT._replace(amount=amount)
         return self.provider.refund(
-            payment[0].provider_id,
-            payment_ref=payment[1],
-            amount=amount,
-            currency="RUB",
-            idempotency_key=key,
-            receipt=RECEIPT._replace(amount=amount),
+            RefundRequest(created.provider_id, payment_ref, amount, "RUB", key, receipt)
         )
 
 

@@ -22,6 +22,7 @@ from chalicelib.gateways.payments import (
     PaymentProvider,
     ProviderError,
     Receipt,
+    RefundRequest,
     RefundState,
     UnknownOutcomeError,
 )
@@ -121,12 +122,14 @@ def _request(
         return provider.refund_state(refund.provider_id)
     amount = int(refund.amount)
     return provider.refund(
-        payment.provider_id or "",
-        payment_ref=payment.payment_ref,
-        amount=amount,
-        currency=payment.currency,
-        idempotency_key=refund.idempotency_key,
-        receipt=receipt_of(payment, amount),
+        RefundRequest(
+            payment.provider_id or "",
+            payment.payment_ref,
+            amount,
+            payment.currency,
+            refund.idempotency_key,
+            receipt_of(payment, amount),
+        )
     )
 
 
