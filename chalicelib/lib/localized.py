@@ -6,11 +6,14 @@ Lambda zip contains Babel's data for these two languages only.
 
 import re
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from chalicelib.core.text import lazy_pattern
 
 Language = Literal["ru", "en"]
+LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
+CURRENCY = "RUB"
+"""ISO 4217 code of the currency of all amounts, which are in kopecks."""
 
 _CYRILLIC = lazy_pattern("[\u0430-\u044f\u0451]", re.IGNORECASE)
 _LATIN = lazy_pattern("[a-z]", re.IGNORECASE)
@@ -43,9 +46,9 @@ def money(language: Language, kopecks: int) -> str:
     rubles = Decimal(kopecks) / 100
     pattern = "#,##0.00 ¤" if kopecks % 100 else "#,##0 ¤"
     # Babel writes the code of the currency in English, and its sign in Russian.
-    return format_currency(rubles, "RUB", pattern, locale=language, currency_digits=False).replace(
-        "RUB", "₽"
-    )
+    return format_currency(
+        rubles, CURRENCY, pattern, locale=language, currency_digits=False
+    ).replace(CURRENCY, "₽")
 
 
 def weekday_and_time(language: Language, local: datetime) -> str:

@@ -31,6 +31,7 @@ from chalicelib.gateways.payments import (
     RefundStatus,
 )
 from chalicelib.gateways.payments.client import Client
+from chalicelib.lib.localized import CURRENCY
 
 MAX_DESCRIPTION = 128
 """Maximum characters of a payment's description, and of an item of a receipt (tag 1030)."""
@@ -125,8 +126,8 @@ class YooKassa:
             "type": "payment",
             "payment_id": provider_id,
             "send": True,
-            "settlements": [{"type": "prepayment", "amount": _money(receipt.amount, "RUB")}],
-            **_receipt(receipt, "RUB"),
+            "settlements": [{"type": "prepayment", "amount": _money(receipt.amount, CURRENCY)}],
+            **_receipt(receipt, CURRENCY),
         }
         self._post("receipts", idempotency_key, body)
 

@@ -111,6 +111,20 @@ def compute_booking_page_state(page: Record, services: Sequence[Record]) -> Reco
     return RecordState("booking_page_on", "good")
 
 
+def compute_payment_state(payment: Record) -> RecordState:
+    """Return what a member wants to know of a payment."""
+    if payment["refundDue"]:
+        return RecordState("payment_refund_due", "warn")
+    if payment["refunded"]:
+        is_whole = payment["refunded"] >= payment["amount"]
+        return RecordState("payment_refunded" if is_whole else "payment_refunded_partly", "")
+    if payment["status"] == "succeeded":
+        return RecordState("payment_deposit" if payment["isDeposit"] else "payment_paid", "good")
+    if payment["status"] in {"created", "pending"}:
+        return RecordState("payment_open", "warn")
+    return RecordState("payment_failed", "")
+
+
 def add_states(
     records: Sequence[Record], state_of: Callable[[Record], RecordState]
 ) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import one_line
 from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.lib.localized import CURRENCY
 from chalicelib.transports.http import TEXT_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
 from chalicelib.transports.web.booking_view import call
@@ -21,7 +22,6 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 MAX_OFFERS = 30
 """Maximum number of services that the data of a page describe."""
 MAX_LINE = 200
-_CURRENCY = "RUB"
 
 
 def json_ld(page: Mapping[str, Any], url: str, service_url: str) -> str:
@@ -61,7 +61,7 @@ def _offer(service: Mapping[str, Any], url: str) -> dict[str, Any]:
     return {
         "@type": "Offer",
         "price": f"{service['price'] / 100:.2f}",
-        "priceCurrency": _CURRENCY,
+        "priceCurrency": CURRENCY,
         "itemOffered": {"@type": "Service", "name": service["name"]},
         "potentialAction": {
             "@type": "ReserveAction",
@@ -84,7 +84,7 @@ def book_llms(request: HttpRequest) -> HttpResponse:
         _link(
             service["name"],
             f"{url}/{service['id']}",
-            f"{service['durationMin']} min, {service['price'] / 100:.2f} {_CURRENCY}",
+            f"{service['durationMin']} min, {service['price'] / 100:.2f} {CURRENCY}",
         )
         for service in page["services"]
     ]

@@ -33,7 +33,6 @@ TOOLS = Registry()
 CALLS = Limit("assistant-calls", "tool calls a minute", 60, timedelta(minutes=1))
 MAX_TEXT_BYTES = 600
 """Maximum number of bytes of a description that a tool returns."""
-CURRENCY = "RUB"
 NOTHING_DONE = (
     "Nothing is done yet. Give the visitor this link: the visitor checks the details there, types "
     "the contacts and confirms."

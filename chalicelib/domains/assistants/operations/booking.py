@@ -13,13 +13,14 @@ from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day, When
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.assistants.flows.visits import CURRENCY, PageRef, visitor_tool
+from chalicelib.domains.assistants.flows.visits import PageRef, visitor_tool
 from chalicelib.domains.bookings.flows import calendars
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.lib import zoned_times
+from chalicelib.lib.localized import CURRENCY, LANGUAGES
 
 MAX_TIMES = 40
 """Maximum number of free times that one call returns."""
@@ -65,7 +66,7 @@ def get_business(ctx: Context, args: PageRef) -> Business:
         ],
         timezone=page.workspace.timezone,
         currency=CURRENCY,
-        languages=["en", "ru"],
+        languages=list(LANGUAGES),
         booking_url=visits.url_of(page.workspace),
         takes_orders=page.settings.order_form_id is not None,
     )

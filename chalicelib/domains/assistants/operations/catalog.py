@@ -16,13 +16,14 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import MAX_ID, Wire, optional
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.assistants.flows.visits import CURRENCY, PageRef, visitor_tool
+from chalicelib.domains.assistants.flows.visits import PageRef, visitor_tool
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.engine.listing.query import Query, ResultPage
 from chalicelib.lib import extracts, trees
+from chalicelib.lib.localized import CURRENCY
 
 UCP_VERSION = "2026-04-08"
 SEARCH, LOOKUP = "dev.ucp.shopping.catalog.search", "dev.ucp.shopping.catalog.lookup"

@@ -99,7 +99,7 @@ class PaymentOut(Wire):
 
 
 class PaymentTotals(Wire):
-    """Sums of the payments of a day, in kopecks."""
+    """Sums of payments, in kopecks."""
 
     paid: int = Field(description="Payments that succeeded.")
     refunded: int = Field(description="Refunds of these payments.")

@@ -18,7 +18,7 @@ def name_measure(name: str) -> str:
 
 
 def increments(workspace_id: str, day: date, measures: Mapping[str, int]) -> Increments:
-    """Return increments of the assistants' counters of a day in the workspace's zone."""
+    """Return increments of the assistants' counters of a day."""
     counts = Increments(workspace_id)
     counts.add(SUBJECT, day, measures)
     return counts

@@ -14,15 +14,13 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
+from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.domains.identity.flows.second_factor import FIELD, derive_seed, require_code
 from chalicelib.domains.identity.operations.accounts import AccountRef
 from chalicelib.domains.identity.rules import second_factor
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
-
-ISSUER = "Workspace Automation"
-"""Name that an authenticator app shows."""
 
 Salt = Annotated[str, StringConstraints(min_length=16, max_length=64)]
 Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=6, max_length=30)]
@@ -73,7 +71,8 @@ def prepare_second_factor(ctx: Context, args: SecondFactorStart) -> NewSecondFac
     account = accounts.get(ctx.principal.account_id)
     salt = args.salt or token_urlsafe(16)
     secret = second_factor.app_secret(derive_seed(account.id, salt))
-    label, issuer = quote(f"{ISSUER}:{account.email}"), quote(ISSUER)
+    product_name = settings().product_name
+    label, issuer = quote(f"{product_name}:{account.email}"), quote(product_name)
     url = f"otpauth://totp/{label}?secret={secret}&issuer={issuer}"
     return NewSecondFactor(salt=salt, secret=secret, url=url)
 

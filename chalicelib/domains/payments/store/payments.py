@@ -26,6 +26,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.localized import CURRENCY
 
 Purpose = Literal["booking", "top_up"]
 CREATED, PENDING, SUCCEEDED, EXPIRED, FAILED = (
@@ -34,7 +35,6 @@ CREATED, PENDING, SUCCEEDED, EXPIRED, FAILED = (
 REQUESTED, SENT, DONE = "requested", "sent", "done"
 OPEN = (CREATED, PENDING)
 """Statuses of a payment that the client can still make."""
-CURRENCY = "RUB"
 
 
 class PaymentRow(ContentRow):

@@ -4,17 +4,20 @@ from datetime import date
 from typing import Any
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.errors import AppError, NotFoundError, PayloadTooLargeError
 from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import problem_at_fields
 from chalicelib.transports.console.leads import DELIMITERS, csv_file
+from chalicelib.transports.console.record_states import add_states, compute_payment_state
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
-MAX_ROWS = 500
-"""Maximum payments of a CSV file."""
+MAX_PAGE = 500
+"""Payments of a day on one page, so that the totals are those of the day."""
+MAX_ROWS = 5_000
+"""Maximum payments of a CSV file, as of leads."""
 COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded")
 Payment = dict[str, Any]
 
@@ -28,46 +31,37 @@ def index(request: ConsoleRequest) -> HttpResponse:
     if request.query_value("format") == "csv":
         return _export(request, day)
     cursor = request.query_value("before")
-    response = request.call(
-        "list_payments",
-        limit=MAX_ROWS if day else SIZE,
-        **({"day": day} if day else {}),
-        **({"cursor": cursor} if cursor else {}),
-    )
+    response = _read(request, day, cursor, MAX_PAGE if day else SIZE)
     zone = request.current_membership.workspace.timezone
     today = str(clock.local_day(clock.now(), zone))
-    page_values = {name: response[name] for name in ("payments", "totals", "next")}
-    return request.page("payments", **page_values, day=day, today=today, first=not cursor)
+    return request.page(
+        "payments",
+        payments=add_states(response["payments"], compute_payment_state),
+        totals=response["totals"],
+        next=response["next"],
+        day=day,
+        today=today,
+        first=not cursor,
+    )
 
 
 def _export(request: ConsoleRequest, day: str) -> HttpResponse:
-    payments = request.call("list_payments", limit=MAX_ROWS, **({"day": day} if day else {}))
     rows: list[list[csv_text.Cell]] = [
         [
             payment["createdAt"],
             payment["paidAt"],
             payment["serviceName"],
             payment["clientName"],
-            request.translate(state_key(payment)),
+            request.translate(compute_payment_state(payment).text),
             payment["amount"] / 100,
             payment["refunded"] / 100,
         ]
-        for payment in payments["payments"]
+        for payment in _read_all(request, day)
     ]
     head: list[csv_text.Cell] = [request.translate(f"csv_payment_{name}") for name in COLUMNS]
     slug = request.current_membership.workspace.slug
     text = csv_text.write([head, *rows], DELIMITERS[request.language])
     return csv_file(text, f"{slug}-payments{f'-{day}' if day else ''}.csv")
-
-
-def state_key(payment: Payment) -> str:
-    """Return the catalogue key of what a member wants to know of a payment."""
-    if payment["refunded"]:
-        is_whole = payment["refunded"] >= payment["amount"]
-        return "payment_refunded" if is_whole else "payment_refunded_partly"
-    if payment["status"] == "succeeded":
-        return "payment_deposit" if payment["isDeposit"] else "payment_paid"
-    return "payment_open" if payment["status"] in {"created", "pending"} else "payment_failed"
 
 
 def confirm_refund(request: ConsoleRequest) -> HttpResponse:
@@ -92,11 +86,37 @@ def refund(request: ConsoleRequest) -> HttpResponse:
     return redirect(f"{_booking_path(request)}?done=refund_requested")
 
 
+def _read(request: ConsoleRequest, day: str, cursor: str | None, limit: int) -> dict[str, Any]:
+    filters = {"day": day, "cursor": cursor}
+    known_filters = {name: value for name, value in filters.items() if value}
+    response: dict[str, Any] = request.call("list_payments", limit=limit, **known_filters)
+    return response
+
+
+def _read_all(request: ConsoleRequest, day: str) -> list[Payment]:
+    """Return all payments, or the payments of a day.
+
+    Raises:
+        PayloadTooLargeError: there are more than ``MAX_ROWS``.
+    """
+    payments: list[Payment] = []
+    cursor: str | None = None
+    while len(payments) < MAX_ROWS:
+        response = _read(request, day, cursor, MAX_PAGE)
+        payments += response["payments"]
+        cursor = response["next"]
+        if cursor is None:
+            return payments
+    msg = f"A file has at most {MAX_ROWS:,} payments. Choose a day and download its payments."
+    raise PayloadTooLargeError(msg)
+
+
 def payments_of(request: ConsoleRequest, booking_ids: list[str]) -> dict[str, list[Payment]]:
     """Return the payments of bookings, newest first, by booking."""
     payments: dict[str, list[Payment]] = {}
     if booking_ids and request.current_membership.may("list_payments"):
-        for payment in request.call("list_payments", bookingIds=booking_ids)["payments"]:
+        rows = request.call("list_payments", bookingIds=booking_ids)["payments"]
+        for payment in add_states(rows, compute_payment_state):
             payments.setdefault(payment["bookingId"], []).append(payment)
     return payments
 

@@ -1,0 +1,43 @@
+"""The pages of payments, as a member of a workspace reads them."""
+
+import csv
+
+import pytest
+
+from chalicelib.transports.console.bookings import payments as payment_pages
+from tests.conftest import Owner, call_console
+from tests.factories.console import person
+from tests.factories.payments import record_payments
+from tests.factories.salon import Salon
+
+
+@pytest.fixture
+def booking_ids(owner: Owner) -> list[str]:
+    """Three bookings, each with a payment whose refund has failed."""
+    home, salon = owner.workspace, Salon.opened(owner.api())
+    ids = [salon.book(f"2027-03-03T{hour}:00", ignoreSchedule=True)["id"] for hour in (12, 14, 16)]
+    for booking_id in ids:
+        record_payments(home.id, home.owner_id, booking_id)
+    return ids
+
+
+def test_a_file_has_all_payments_with_the_states_that_the_page_shows(
+    owner: Owner, booking_ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payment_pages, "MAX_PAGE", 2)
+    call_console(owner.workspace.id, "set_booking_status", id=booking_ids[0], status="cancelled")
+    path, user = f"/console/w/{owner.workspace.slug}/payments", person(owner)
+    html = user.get(path).body.decode()
+    rows = csv.DictReader(user.get(f"{path}?format=csv").body.decode("utf-8-sig").splitlines())
+    states = [row["State"] for row in rows]
+    assert sorted(states) == ["Paid", "Paid", "Refund due"]
+    assert all(html.count(f">{state}</span>") == states.count(state) for state in set(states))
+
+
+def test_a_file_of_too_many_payments_is_refused(
+    owner: Owner, booking_ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payment_pages, "MAX_PAGE", 1)
+    monkeypatch.setattr(payment_pages, "MAX_ROWS", 2)
+    answer = person(owner).get(f"/console/w/{owner.workspace.slug}/payments?format=csv")
+    assert answer.status == 413
