@@ -15,7 +15,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
 MAX_PAGE = 500
-"""Payments of a day on one page, so that the totals are those of the day."""
+"""Maximum payments of a day that the page lists and adds up."""
 MAX_ROWS = 5_000
 """Maximum payments of a CSV file, as of leads."""
 COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded")
@@ -87,9 +87,8 @@ def refund(request: ConsoleRequest) -> HttpResponse:
 
 
 def _read(request: ConsoleRequest, day: str, cursor: str | None, limit: int) -> dict[str, Any]:
-    filters = {"day": day, "cursor": cursor}
-    known_filters = {name: value for name, value in filters.items() if value}
-    response: dict[str, Any] = request.call("list_payments", limit=limit, **known_filters)
+    filters = ({"day": day} if day else {}) | ({"cursor": cursor} if cursor else {})
+    response: dict[str, Any] = request.call("list_payments", limit=limit, **filters)
     return response
 
 
