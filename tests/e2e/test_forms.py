@@ -96,8 +96,13 @@ class TestWithScript:
         with open_url(url, viewport={"width": 360, "height": 800}) as page:
             fill(page, phone="позвоните")
             save_screenshot(page, "embed-360")
+            posts: list[str] = []
+            page.on(
+                "request", lambda request: request.method == "POST" and posts.append(request.url)
+            )
             send(page)
             # The script waits, so that a form filled in by a browser is not taken for a robot's.
+            assert posts == []
             page.clock.fast_forward(5_000)
             expect(page.locator("label", has_text="Телефон")).to_contain_text(WRONG_PHONE)
             expect(page.get_by_role("status")).to_contain_text("Проверьте поля: Телефон")
