@@ -97,7 +97,8 @@ FUNCTIONS: Mapping[str, Access] = {
             HTML: ("DeleteObject", "GetObject", "PutObject"),
             UPLOADS: ("DeleteObject", "GetObject", "PutObject"),
             ANSWERS: ("DeleteObject", "GetObject", "PutObject"),
-            KNOWLEDGE: ("DeleteObject", "PutObject"),
+            # Assistants of visitors search what a bot knows.
+            KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
         },
         models=True,
         master_key=True,
@@ -135,7 +136,8 @@ FUNCTIONS: Mapping[str, Access] = {
             "ledger": ("GetItem",),
             "audit": ("PutItem",),
         },
-        indexes=("by_o1", "by_o2"),
+        # The record of a client names the newest leads, which a small list reads by row.
+        indexes=("by_o1", "by_o2", "by_row"),
         master_key=True,
         telegram=True,
         woken=True,
