@@ -106,7 +106,7 @@ def site_llms(title: str, pages: Iterable[tuple[str, str]], workspace_id: str) -
         return file(_document(title, "", {"Pages": links}))
     url = f"{settings().public_url}{booking_pages.PATH}/{page.workspace.slug}"
     text = _document(title, "", {"Pages": links, "Booking": [_link("Book online", url)]})
-    return file(text + (_tools(url) if page.settings.serves_assistants else ""))
+    return file(text + (_tools(url) if page.assistants.is_on else ""))
 
 
 def _document(title: str, summary: str, sections: Mapping[str, Iterable[str]]) -> str:

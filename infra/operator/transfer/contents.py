@@ -131,6 +131,14 @@ def _release_holds(budget: Item) -> Item:
     return counters
 
 
+def _switch_assistants_off(settings: Item) -> Item:
+    """Return settings without the secret of links, which a copy must not share.
+
+    The owner of the copy switches the assistants on, which makes a new secret.
+    """
+    return {name: value for name, value in settings.items() if name not in {"link_secret", "is_on"}}
+
+
 def _unchanged(item: Item) -> Item:
     return item
 
@@ -154,6 +162,7 @@ PLAIN = (
     Kind(resources.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(booking_pages.BookingPageRow, "BOOKING_PAGE"),
+    Kind(booking_pages.AssistantsRow, "ASSISTANTS", _switch_assistants_off),
     Kind(budgets.BudgetRow, "BUDGET", _release_holds),
     Kind(clients.ErasedRow, clients.ERASED),
 )

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from chalicelib.core.operations import load_all
+from chalicelib.domains.bookings.store.booking_pages import AssistantsRow
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import run_unit
-from tests.conftest import call_operator
+from tests.conftest import call_console, call_operator
 from tests.factories.transfer import Furnished, call_with_key, rows_of
 from tests.support.export_files import run, start_empty
 
@@ -110,6 +111,23 @@ def test_a_file_has_no_secrets_of_bookings_and_an_import_makes_new_ones(
     assert new_secrets.keys() == old_secrets.keys()
     assert all(new_secrets.values())
     assert not {*new_secrets.values()} & {*old_secrets.values()}
+
+
+def test_a_copy_admits_no_assistants_by_the_secret_of_the_original(
+    bakery: Furnished, tmp_path: Path
+) -> None:
+    call_console(bakery.workspace, "admit_assistants", isOn=True)
+    secret = AssistantsRow.read(bakery.workspace).link_secret
+    file = tmp_path / "admitted.zip"
+    run("export", "--workspace", bakery.workspace, "--out", str(file))
+    with zipfile.ZipFile(file) as archive:
+        assert not [
+            name for name in archive.namelist() if str(secret).encode() in archive.read(name)
+        ]
+    copy = run("import", str(file), "--ids", "new")["workspaceId"]
+    assert call_console(copy, "get_assistants")["isOn"] is False
+    assert call_console(copy, "admit_assistants", isOn=True)["isOn"] is True
+    assert AssistantsRow.read(copy).link_secret not in {None, secret}
 
 
 def secrets_of(workspace: str) -> dict[str, str | None]:

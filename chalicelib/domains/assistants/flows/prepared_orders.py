@@ -10,7 +10,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.assistants.flows import visits
 from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.rules.prepared_links import PARAMETER
-from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.bookings.store.booking_pages import AssistantsRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.leads.flows.form_html import OrderLine
 from chalicelib.domains.leads.store.forms import FORMS
@@ -48,7 +48,7 @@ def _require_stock(product: ProductRow, quantity: int) -> None:
         raise ConflictError(msg)
 
 
-def link(row: BookingPageRow, form_id: str, lines: Sequence[OrderLine]) -> tuple[str, datetime]:
+def link(row: AssistantsRow, form_id: str, lines: Sequence[OrderLine]) -> tuple[str, datetime]:
     """Return the URL of the form with an order filled in, and the moment at which it ends."""
     text = ",".join(f"{line.product_id}*{line.quantity}" for line in lines)
     token, ends_at = visits.sign(row, prepared_links.order(form_id, text))
@@ -64,7 +64,7 @@ def opened(form_id: str, text: str, token: str) -> list[OrderLine]:
         ConflictError: fewer pieces are in stock.
     """
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
-    secret = BookingPageRow.read(workspace_id).link_secret
+    secret = AssistantsRow.read(workspace_id).link_secret
     if not prepared_links.is_valid(secret, prepared_links.order(form_id, text), token, clock.now()):
         raise NotFoundError("This link has ended. Ask the assistant for another one.")
     lines = (line.partition("*") for line in text.split(","))

@@ -24,8 +24,10 @@ from chalicelib.domains.bookings.flows import booking_pages
 from chalicelib.domains.bookings.flows.booking_pages import OpenPage
 from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.store import assistant_metrics
-from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.bookings.store import booking_pages as page_rows
+from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine.reading import Rows
 from chalicelib.lib import extracts
 
 TOOLS = Registry()
@@ -92,21 +94,23 @@ def open_page(ctx: Context, service_id: str | None = None) -> OpenPage:
         NotFoundError: the page or its tools are off, or it does not offer the service.
     """
     page = booking_pages.open_page(ctx.workspace_id, service_id)
-    if not page.settings.serves_assistants:
+    if not page.assistants.is_on:
         raise booking_pages.not_found()
     return page
 
 
-def require_switch(workspace_id: str) -> BookingPageRow:
-    """Return the settings of a page whose tools are on.
+def require_switch(workspace_id: str) -> AssistantsRow:
+    """Return what assistants may do on a page whose tools are on.
 
     Raises:
         NotFoundError: the page or its tools are off.
     """
-    row = BookingPageRow.read(workspace_id)
-    if not row.serves_assistants:
+    rows = Rows()
+    rows.read([page_rows.key(workspace_id), page_rows.assistants_key(workspace_id)])
+    assistants = AssistantsRow.read(workspace_id, rows)
+    if not (assistants.is_on and BookingPageRow.read(workspace_id, rows).is_on):
         raise booking_pages.not_found()
-    return row
+    return assistants
 
 
 def url_of(workspace: WorkspaceRow) -> str:
@@ -119,7 +123,7 @@ def describe(html: str | None) -> str:
     return cut_bytes(" ".join(extracts.plain_text(html or "").split()), MAX_TEXT_BYTES)
 
 
-def sign(row: BookingPageRow, subject: str) -> tuple[str, datetime]:
+def sign(row: AssistantsRow, subject: str) -> tuple[str, datetime]:
     """Return the token of a link for a subject, and the moment at which the link ends."""
     ends_at = clock.now() + prepared_links.VALID_FOR
     return prepared_links.token(row.link_secret or "", subject, ends_at), ends_at

@@ -68,7 +68,7 @@ def get_business(ctx: Context, args: PageRef) -> Business:
         currency=CURRENCY,
         languages=list(LANGUAGES),
         booking_url=visits.url_of(page.workspace),
-        takes_orders=page.settings.order_form_id is not None,
+        takes_orders=page.assistants.order_form_id is not None,
     )
 
 
@@ -231,7 +231,7 @@ def prepare_booking(ctx: Context, args: BookingToPrepare) -> PreparedBooking:
     (staff,) = (free.resource for free in search.candidates.active if free.resource.id == seats[0])
     moment = clock.moment_at(start)
     subject = prepared_links.booking(service.id, staff.id, moment)
-    token, ends_at = visits.sign(page.settings, subject)
+    token, ends_at = visits.sign(page.assistants, subject)
     query = {"staff": staff.id, "at": clock.iso(moment), prepared_links.PARAMETER: token}
     return PreparedBooking(
         url=f"{visits.url_of(page.workspace)}/{service.id}?{urlencode(query)}",

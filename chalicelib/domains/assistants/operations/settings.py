@@ -12,13 +12,13 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Wire, optional
 from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.store import assistant_metrics, booking_pages
-from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.engine import metrics
 from chalicelib.engine.metrics import DayCounts
-from chalicelib.engine.reading import Rows
+from chalicelib.engine.reading import Key, Rows
 
 DAYS = 30
 """Days of the statistics, including today."""
@@ -34,12 +34,13 @@ class AssistantSettings(Wire):
     knowledge_bot_id: Id | None = Field(description="Bot whose knowledge is searched, or null.")
 
     @classmethod
-    def from_record(cls, slug: str, row: BookingPageRow) -> Self:
-        """Return the wire form of the settings."""
+    def from_rows(cls, workspace_id: str, rows: Rows, row: AssistantsRow | None = None) -> Self:
+        """Return the wire form of the settings, with ``row`` in place of the stored state."""
+        row = row or AssistantsRow.read(workspace_id, rows)
         return cls(
-            slug=slug,
-            is_on=bool(row.has_assistants),
-            page_is_on=bool(row.is_on),
+            slug=workspaces.get(workspace_id, rows).slug,
+            is_on=row.is_on,
+            page_is_on=BookingPageRow.read(workspace_id, rows).is_on,
             order_form_id=row.order_form_id,
             knowledge_bot_id=row.knowledge_bot_id,
         )
@@ -81,7 +82,7 @@ class AssistantPatch(Patch):
 def get_assistants(ctx: Context, args: NoInput) -> AssistantDetails:
     """Return whether visitors' assistants may call the booking page's tools, and what they did."""
     rows = Rows()
-    rows.read([workspaces.key(ctx.workspace_id), booking_pages.key(ctx.workspace_id)])
+    rows.read(_keys(ctx.workspace_id))
     workspace = workspaces.get(ctx.workspace_id, rows)
     today = clock.local_day(clock.now(), workspace.timezone)
     first = today - timedelta(days=DAYS - 1)
@@ -90,9 +91,7 @@ def get_assistants(ctx: Context, args: NoInput) -> AssistantDetails:
     days = metrics.read(ctx.workspace_id, assistant_metrics.SUBJECT, first, last)
     total = metrics.total(days.values())
     return AssistantDetails(
-        **AssistantSettings.from_record(
-            workspace.slug, BookingPageRow.read(ctx.workspace_id, rows)
-        ).model_dump(),
+        **AssistantSettings.from_rows(ctx.workspace_id, rows).model_dump(),
         calls=total.totals[assistant_metrics.CALLS],
         bookings=total.totals[assistant_metrics.BOOKINGS],
         tools=_tool_calls(total),
@@ -124,7 +123,9 @@ def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
 
     Omitted fields do not change. Switching them off also ends the links that they have prepared.
     """
-    row, changes = BookingPageRow.read(ctx.workspace_id), args.changes
+    rows = Rows()
+    rows.read(_keys(ctx.workspace_id))
+    row, changes = AssistantsRow.read(ctx.workspace_id, rows), args.changes
     if (form_id := changes.get("order_form_id")) is not None:
         FORMS.require(ctx.workspace_id, form_id)
     if (bot_id := changes.get("knowledge_bot_id")) is not None:
@@ -132,9 +133,17 @@ def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
     for name in ("order_form_id", "knowledge_bot_id"):
         if name in changes:
             setattr(row, name, changes[name])
-    if "is_on" in changes and changes["is_on"] is not bool(row.has_assistants):
-        row.has_assistants = changes["is_on"]
+    if "is_on" in changes and changes["is_on"] is not row.is_on:
+        row.is_on = changes["is_on"]
         row.link_secret = prepared_links.new_secret() if changes["is_on"] else None
     ctx.unit.save(row)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")
-    return AssistantSettings.from_record(workspaces.get(ctx.workspace_id).slug, row)
+    return AssistantSettings.from_rows(ctx.workspace_id, rows, row)
+
+
+def _keys(workspace_id: str) -> list[Key]:
+    return [
+        workspaces.key(workspace_id),
+        booking_pages.key(workspace_id),
+        booking_pages.assistants_key(workspace_id),
+    ]

@@ -11,7 +11,7 @@ from chalicelib.domains.bookings.flows import binding
 from chalicelib.domains.bookings.flows.calendars import ACTIVE
 from chalicelib.domains.bookings.rules import schedule
 from chalicelib.domains.bookings.store import booking_pages, resources
-from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
 from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
@@ -35,6 +35,7 @@ class OpenPage(NamedTuple):
 
     workspace: WorkspaceRow
     settings: BookingPageRow
+    assistants: AssistantsRow
     services: list[ServiceRow]
     hours: list[tuple[int, int, tuple[Span, ...]]]
     takes_payments: bool
@@ -79,7 +80,13 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
         NotFoundError: the page is off, or does not offer the service.
     """
     rows = Rows()
-    rows.read([workspaces.key(workspace_id), booking_pages.key(workspace_id)])
+    rows.read(
+        [
+            workspaces.key(workspace_id),
+            booking_pages.key(workspace_id),
+            booking_pages.assistants_key(workspace_id),
+        ]
+    )
     settings = BookingPageRow.read(workspace_id, rows)
     if not settings.is_on:
         raise not_found()
@@ -90,7 +97,8 @@ def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
         merchants.find_current(workspace_id, rows) is not None
     )
     workspace = workspaces.get(workspace_id, rows)
-    page = OpenPage(workspace, settings, services, hours, takes_payments)
+    assistants = AssistantsRow.read(workspace_id, rows)
+    page = OpenPage(workspace, settings, assistants, services, hours, takes_payments)
     if service_id is not None:
         page.require_service(service_id)
     return page

@@ -216,7 +216,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
             for service in page.services
         ],
         resources=staff,
-        serves_assistants=page.settings.serves_assistants,
+        serves_assistants=page.assistants.is_on,
         is_prepared=_is_prepared(page, args),
     )
 
@@ -226,7 +226,7 @@ def _is_prepared(page: booking_pages.OpenPage, args: BookingPageRef) -> bool:
     if prepared is None or service_id is None or not isinstance(prepared.start_at, datetime):
         return False
     subject = prepared_links.booking(service_id, prepared.resource_id, prepared.start_at)
-    secret = page.settings.link_secret
+    secret = page.assistants.link_secret
     return prepared_links.is_valid(secret, subject, prepared.token, clock.now())
 
 
@@ -278,7 +278,7 @@ def _was_prepared(page: booking_pages.OpenPage, args: PageBookingCreate) -> bool
     if args.prepared is None or not isinstance(args.start_at, datetime):
         return False
     subject = prepared_links.booking(args.service_id, args.resource_id, args.start_at)
-    return prepared_links.is_signed(page.settings.link_secret, subject, args.prepared)
+    return prepared_links.is_signed(page.assistants.link_secret, subject, args.prepared)
 
 
 def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:

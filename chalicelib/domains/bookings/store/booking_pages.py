@@ -19,9 +19,7 @@ class BookingPageRow(ContentRow):
     """Settings of a workspace's booking page. A workspace without a row has no page.
 
     ``service_ids`` are the services that the page offers. Ids of deleted services may remain.
-    ``phone`` is shown to visitors as the owner typed it. If ``has_assistants``, the assistants of
-    visitors may call the page's tools. ``link_secret`` signs the links that these prepare. Their
-    orders go to the form ``order_form_id``, and they search the knowledge of ``knowledge_bot_id``.
+    ``phone`` is shown to visitors as the owner typed it.
     """
 
     version = VersionAttribute()
@@ -29,15 +27,6 @@ class BookingPageRow(ContentRow):
     is_indexed = BooleanAttribute(default=False)
     phone = UnicodeAttribute(null=True)
     service_ids: ListAttribute[str] = ListAttribute(default=list)
-    has_assistants = BooleanAttribute(null=True)
-    link_secret = UnicodeAttribute(null=True)
-    order_form_id = UnicodeAttribute(null=True)
-    knowledge_bot_id = UnicodeAttribute(null=True)
-
-    @property
-    def serves_assistants(self) -> bool:
-        """Whether visitors and their assistants may call the page's tools."""
-        return bool(self.is_on and self.has_assistants)
 
     @classmethod
     def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:
@@ -47,6 +36,34 @@ class BookingPageRow(ContentRow):
         return row or cls(at.pk, at.sk)
 
 
+class AssistantsRow(ContentRow):
+    """What the assistants of visitors may do on a workspace's booking page.
+
+    If ``is_on``, they may call the page's tools. ``link_secret`` signs the links that these
+    prepare. Their orders go to the form ``order_form_id``, and they search the knowledge of
+    ``knowledge_bot_id``. A row of its own, because a release that does not know these attributes
+    would drop them from the row of the page.
+    """
+
+    version = VersionAttribute()
+    is_on = BooleanAttribute(default=False)
+    link_secret = UnicodeAttribute(null=True)
+    order_form_id = UnicodeAttribute(null=True)
+    knowledge_bot_id = UnicodeAttribute(null=True)
+
+    @classmethod
+    def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:
+        """Return the settings of a workspace, or settings that were never changed."""
+        at = assistants_key(workspace_id)
+        row: Self | None = (rows or Rows()).find(cls, at)
+        return row or cls(at.pk, at.sk)
+
+
 def key(workspace_id: str) -> Key:
     """Return the key of a workspace's page, to read it with other rows."""
     return Key(BookingPageRow, f"W#{workspace_id}#BOOKING_PAGE", SORT_KEY)
+
+
+def assistants_key(workspace_id: str) -> Key:
+    """Return the key of the assistants' row, to read it with other rows."""
+    return Key(AssistantsRow, f"W#{workspace_id}#ASSISTANTS", SORT_KEY)
