@@ -25,7 +25,7 @@ from tests.factories.booking_links import requested
 from tests.factories.console import invite, reset_link
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
-from tests.factories.payments import MERCHANT, set_merchant
+from tests.factories.payments import MERCHANT, take_payments
 from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, caller_of
 from tests.support.restoring import Snapshots
 
@@ -112,17 +112,9 @@ def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
     return {"token": token, "startAt": slots[-1]["startAt"]}
 
 
-def hook_address(w: WorkspaceIds) -> str:
-    """Return the address for notifications about payments, which are set up if necessary."""
-    # A workspace that the last release has made takes no payments yet.
-    if call_console(w.workspace_id, "get_merchant")["merchant"] is None:
-        set_merchant(w.workspace_id)
-    return str(call_console(w.workspace_id, "get_merchant")["merchant"]["hookUrl"])
-
-
 def unpaid_booking(w: WorkspaceIds) -> dict[str, Any]:
     """Hold a booking until it is paid, without an event. Return the token of the link that pays."""
-    hook_address(w)
+    take_payments(w.workspace_id)
     booking = BOOKINGS.require(w.workspace_id, w.things.booking)
     booking.status, booking.due = "pending_payment", 100
     booking.save()
@@ -159,7 +151,7 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "move_public_booking": to_another_time,
     "pay_booking": unpaid_booking,
     "receive_payment_hook": lambda w: {
-        "merchantId": hook_address(w).rpartition("/")[2],
+        "merchantId": take_payments(w.workspace_id).merchant_id,
         "body": '{"payment": "unknown"}',
     },
     "set_platform_merchant": lambda _: MERCHANT,

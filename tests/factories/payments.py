@@ -6,11 +6,12 @@ from typing import NamedTuple
 from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.principals import PLATFORM, VisitorPrincipal
 from chalicelib.domains.bookings.flows import booking_payments
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.domains.payments.store.payments import FAILED, SUCCEEDED, PaymentRow, RefundRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.payments import local_merchant
@@ -34,13 +35,24 @@ def set_merchant(workspace_id: str) -> None:
     call_console(workspace_id, "set_merchant", account_id=owner_id, **MERCHANT)
 
 
-def record_payments(workspace_id: str, account_id: str, booking_id: str) -> PaymentIds:
-    """Set up payments of a workspace and of the platform, and store one payment of each."""
-    set_merchant(workspace_id)
-    call_operator("set_platform_merchant", **MERCHANT)
-    top_up = call_console(workspace_id, "start_top_up", account_id=account_id, amount=10_000)
+def take_payments(workspace_id: str) -> MerchantRow:
+    """Set up payments of a workspace and of the platform if necessary.
+
+    Returns the account of the workspace. A workspace that the last release has made has none.
+    """
+    if merchants.find_current(PLATFORM) is None:
+        call_operator("set_platform_merchant", **MERCHANT)
+    if merchants.find_current(workspace_id) is None:
+        set_merchant(workspace_id)
     merchant = merchants.find_current(workspace_id)
     assert merchant
+    return merchant
+
+
+def record_payments(workspace_id: str, account_id: str, booking_id: str) -> PaymentIds:
+    """Set up payments of a workspace and of the platform, and store one payment of each."""
+    merchant = take_payments(workspace_id)
+    top_up = call_console(workspace_id, "start_top_up", account_id=account_id, amount=10_000)
 
     def stage(unit: UnitOfWork) -> tuple[PaymentRow, RefundRow]:
         payment = payments.new(

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ from tests.fakes.openverse import answer_with
 Json = Any
 BUSY_SECONDS = 120
 """Seconds to wait for a response of the database. A busy machine must not look like a failure."""
+PAYMENTS = {
+    *("check_merchant", "get_merchant", "get_payment_terms", "set_payment_terms", "start_top_up"),
+}
+"""Operations that need an account at a payment provider."""
 BOOKING_PAGE = {"find_move_times", "find_page_times", "get_managed_booking", "open_booking_page"}
 """Operations of visitors whose arguments come from responses of the booking page."""
 
@@ -124,6 +129,9 @@ def arguments(operation: str, world: Json) -> Json:
 
 def _call_arguments(operation: str, ids: WorkspaceIds, world: Json) -> Json:
     makers: dict[str, Callable[[WorkspaceIds], Json]] = {**SESSION_EXAMPLES, **OTHER_EXAMPLES}
+    if operation in PAYMENTS:
+        # The last release has no such module.
+        import_module("tests.factories.payments").take_payments(ids.workspace_id)
     if operation in OTHER_STEPS:
         return {"agent": ids.things.agent}
     if operation in makers:

@@ -136,7 +136,7 @@ def _switch_assistants_off(settings: Item) -> Item:
 
     The owner of the copy switches the assistants on, which makes a new secret.
     """
-    return {name: value for name, value in settings.items() if name not in {"link_secret", "is_on"}}
+    return {name: settings[name] for name in settings if name not in {"link_secret", "is_on"}}
 
 
 def _unchanged(item: Item) -> Item:
