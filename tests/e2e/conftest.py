@@ -216,8 +216,9 @@ class ConsoleTab:
         self.page.get_by_label(re.compile("E-mail|Эл. почта")).fill(email)
         self.page.get_by_label(re.compile("Password|Пароль")).fill(PASSWORD)
         self.page.keyboard.press("Enter")
+        # The sign-in page has a heading, too, so the next page is recognized by its address.
+        self.page.wait_for_url(lambda url: "/sign-in" not in url)
         expect(self.page.locator("header nav a, .rows, h1").first).to_be_visible()
-        assert "/sign-in" not in self.page.url
 
     @property
     def path(self) -> str:
