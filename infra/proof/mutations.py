@@ -67,6 +67,10 @@ SUITES = {
         ),
         ("tests/domains/billing", "tests/domains/chat", "tests/domains/events/test_owner_*.py"),
     ),
+    "payments": Suite(
+        (f"{DOMAINS}/payments/rules/*.py", f"{DOMAINS}/payments/flows/*.py"),
+        ("tests/domains/payments",),
+    ),
     "engine": Suite(
         _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
         (
