@@ -65,7 +65,14 @@ SUITES = {
             f"{DOMAINS}/billing/flows/charging.py",
             f"{DOMAINS}/billing/flows/funds.py",
         ),
-        ("tests/domains/billing", "tests/domains/chat", "tests/domains/events/test_owner_*.py"),
+        (
+            *(
+                "tests/domains/billing",
+                "tests/domains/chat",
+                "tests/domains/events/test_owner_*.py",
+            ),
+            "tests/transports/chat/endpoint/test_s*.py",
+        ),
     ),
     "payments": Suite(
         (f"{DOMAINS}/payments/rules/*.py", f"{DOMAINS}/payments/flows/*.py"),
