@@ -177,6 +177,9 @@ def test_a_call_refused_by_one_of_several_limits_counts_only_under_the_limits_be
     with pytest.raises(RateLimitedError, match="1 tests a day"):
         limits.take_each([(limit_before, "a"), (limit_after, "a")])
     assert take(limit_before, "a").remaining == 4
+    with pytest.raises(RateLimitedError):
+        limits.take_each([(LIMIT, "a"), (limit_after, "a")])
+    assert refusal(limit_after, "a")
 
 
 def test_a_call_is_given_back_to_the_window_that_counted_it(time: Time) -> None:
