@@ -58,7 +58,7 @@ def _engine(*names: str) -> tuple[str, ...]:
 
 
 SUITES = {
-    "bookings": _rules("bookings", more=["tests/transports/public/bookings"]),
+    "bookings": _rules("bookings", more=["tests/transports/public/book*"]),
     "billing": Suite(
         (
             f"{DOMAINS}/billing/rules/*.py",
@@ -95,6 +95,10 @@ SUITES = {
         (
             *("tests/application", "tests/contract/test_audiences.py", "tests/core/test_*.py"),
             *("tests/domains/identity/test_keys.py", "tests/transports/test_http.py"),
+            *(
+                "tests/contract/test_order_of_checks.py",
+                "tests/transports/mcp_dispatch/test_mcp_d*.py",
+            ),
             "tests/engine/faults/test_faults.py",
             "tests/domains/sites/page_import/test_import_failures.py",
         ),
