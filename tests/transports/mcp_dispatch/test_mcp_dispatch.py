@@ -257,6 +257,13 @@ class TestCalls:
         assert texts == {rest_response.body.decode()}
         assert api.get("/api/projects/list")["pagination"]["total"] == 1
 
+    @pytest.mark.parametrize("key", [None, ""])
+    def test_an_empty_idempotency_key_is_none(self, key: Any, client: Client, api: Api) -> None:
+        params = {"name": "svc_create_site", "arguments": {"title": "x", "idempotencyKey": key}}
+        results = [rpc(client.request("tools/call", params))["result"] for _ in range(2)]
+        assert [result.get("isError", False) for result in results] == [False, False]
+        assert api.get("/api/projects/list")["pagination"]["total"] == 2
+
     def test_unknown_arguments_are_ignored_and_named(self, client: Client) -> None:
         params = {"name": "svc_list_sites", "arguments": {"serach": "x"}}
         text = rpc(client.request("tools/call", params))["result"]["content"][0]["text"]
