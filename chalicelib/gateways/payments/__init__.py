@@ -101,11 +101,15 @@ class RefundRequest(NamedTuple):
 
 
 class RefundState(NamedTuple):
-    """The provider's state of a refund."""
+    """The provider's state of a refund.
+
+    ``created_at`` is by the provider's clock, if known.
+    """
 
     provider_id: str
     status: RefundStatus
     amount: int
+    created_at: datetime | None = None
 
 
 class ProviderError(Exception):

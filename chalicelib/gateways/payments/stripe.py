@@ -14,7 +14,7 @@ Facts that this module depends on, from Stripe's OpenAPI document and the pages 
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from chalicelib.core.settings import settings
@@ -163,8 +163,16 @@ class Stripe:
 
     def _refund_state(self, refund: object) -> RefundState:
         match refund:
-            case {"id": str(refund_id), "status": status, "amount": int(amount)}:
-                return RefundState(refund_id, _REFUND_STATUS.get(status, "pending"), amount)
+            case {
+                "id": str(refund_id),
+                "status": status,
+                "amount": int(amount),
+                "created": int(at),
+            }:
+                created_at = datetime.fromtimestamp(at, UTC)
+                return RefundState(
+                    refund_id, _REFUND_STATUS.get(status, "pending"), amount, created_at
+                )
         raise self._client.unusable()
 
 

@@ -15,6 +15,7 @@ Facts that this module depends on, from YooKassa's OpenAPI document and the page
 import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from chalicelib.core.settings import settings
@@ -160,9 +161,17 @@ class YooKassa:
 
     def _refund_state(self, refund: object) -> RefundState:
         match refund:
-            case {"id": str(refund_id), "status": str(status), "amount": {"value": str(value)}}:
+            case {
+                "id": str(refund_id),
+                "status": str(status),
+                "amount": {"value": str(value)},
+                "created_at": str(at),
+            }:
                 return RefundState(
-                    refund_id, _REFUND_STATUS.get(status, "pending"), self._minor_units(value)
+                    refund_id,
+                    _REFUND_STATUS.get(status, "pending"),
+                    self._minor_units(value),
+                    datetime.fromisoformat(at),
                 )
         raise self._client.unusable()
 

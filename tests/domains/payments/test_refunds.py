@@ -1,10 +1,13 @@
 """Refunds of payments, each made once whatever the provider does."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError
+from chalicelib.gateways.payments import RefundState
 from tests.domains.payments.checkout import PRICE, Checkout
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -34,8 +37,28 @@ def test_business_refunds_a_payment_in_whole(paid: Checkout) -> None:
     paid.run_after(minutes=1)
     assert states(paid) == [(PRICE, "done")]
     assert paid.shop.refunded("pay-1") == PRICE
-    receipt = next(iter(paid.shop.receipts.values()))
-    assert (receipt.email, receipt.amount) == ("grace@example.com", PRICE)
+    assert paid.shop.receipts == {}  # YooKassa makes it from the receipt of the payment.
+
+
+@pytest.mark.parametrize("status", ["confirmed", "completed"])
+def test_part_is_refunded_with_a_receipt(paid: Checkout, status: str) -> None:
+    paid.console("set_booking_status", id=paid.booking.id, status=status)
+    paid.run_after(minutes=1)
+    refund(paid, amount=50_000)
+    paid.run_after(minutes=1)
+    receipt = list(paid.shop.receipts.values())[-1]
+    assert (receipt.email, receipt.amount) == ("grace@example.com", 50_000)
+    mode = "full_prepayment" if status == "confirmed" else "full_payment"
+    assert receipt.payment_mode == mode
+
+
+def test_whole_payment_is_refunded_with_a_receipt_after_the_closing_one(paid: Checkout) -> None:
+    paid.console("set_booking_status", id=paid.booking.id, status="completed")
+    paid.run_after(minutes=1)
+    refund(paid)
+    paid.run_after(minutes=1)
+    receipt = list(paid.shop.receipts.values())[-1]
+    assert (receipt.amount, receipt.payment_mode) == (PRICE, "full_payment")
 
 
 def test_parts_are_refunded_up_to_the_payment(paid: Checkout) -> None:
@@ -104,6 +127,63 @@ def test_failed_refund_is_shown_and_can_be_repeated(paid: Checkout) -> None:
     paid.console("retry_refund", **arguments)
     with pytest.raises(AppError):
         paid.console("retry_refund", **arguments)
+    paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "done")]
+    assert paid.shop.refunded("pay-1") == PRICE
+
+
+def test_refusal_after_an_unknown_result_does_not_lead_to_a_second_refund(paid: Checkout) -> None:
+    refund(paid, amount=50_000)
+    paid.shop.faults["refund"] = ["after", "The key was revoked."]
+    paid.run_after(minutes=1)
+    paid.run_after(minutes=6)
+    assert states(paid) == [(50_000, "failed")]
+    (row,) = paid.refunds
+    paid.console("retry_refund", id=row.payment_id, refundId=row.id)
+    paid.run_after(minutes=1)
+    assert states(paid) == [(50_000, "done")]
+    assert paid.shop.refunded("pay-1") == 50_000
+
+
+def test_refund_that_the_owner_made_earlier_is_not_taken_for_a_failed_one(paid: Checkout) -> None:
+    earlier = RefundState("refund-0", "done", 50_000, clock.now() - timedelta(hours=1))
+    paid.shop.refunds["refund-0"] = ("pay-1", earlier)
+    paid.shop.faults["refund"] = ["Not enough money on the account."]
+    refund(paid, amount=50_000)
+    paid.run_after(minutes=1)
+    (row,) = paid.refunds
+    paid.console("retry_refund", id=row.payment_id, refundId=row.id)
+    paid.run_after(minutes=1)
+    assert states(paid) == [(50_000, "done")]
+    assert paid.shop.refunded("pay-1") == 100_000
+
+
+def test_refund_whose_state_the_provider_refuses_has_not_failed(paid: Checkout) -> None:
+    paid.shop.refund_status = "pending"
+    refund(paid)
+    paid.run_after(minutes=1)
+    paid.shop.faults["refund_state"] = ["The key was revoked."]
+    paid.run_after(minutes=6)
+    assert states(paid) == [(PRICE, "sent")]
+    ((refund_id, (payment_id, state)),) = paid.shop.refunds.items()
+    paid.shop.refunds[refund_id] = (payment_id, state._replace(status="done"))
+    paid.run_after(minutes=6)
+    assert states(paid) == [(PRICE, "done")]
+
+
+def test_refund_that_fails_after_it_was_done_is_shown_and_can_be_repeated(paid: Checkout) -> None:
+    """A bank may return the money of a refund that a provider has reported as done."""
+    refund(paid)
+    paid.run_after(minutes=1)
+    ((refund_id, (payment_id, state)),) = paid.shop.refunds.items()
+    paid.shop.faults["refund_state"] = ["before"]
+    paid.hook()
+    assert states(paid) == [(PRICE, "done")]
+    paid.shop.refunds[refund_id] = (payment_id, state._replace(status="failed"))
+    paid.hook()
+    assert states(paid) == [(PRICE, "failed")]
+    (row,) = paid.refunds
+    paid.console("retry_refund", id=row.payment_id, refundId=row.id)
     paid.run_after(minutes=1)
     assert states(paid) == [(PRICE, "done")]
     assert paid.shop.refunded("pay-1") == PRICE
@@ -178,3 +258,31 @@ def test_closing_receipt_follows_a_completed_booking_once(paid: Checkout) -> Non
     assert (receipt.payment_mode, receipt.amount) == ("full_payment", PRICE)
     assert paid.shop.calls.count("closing_receipt") == 2
     assert paid.payments[0].receipt_closed_at is not None
+
+
+def test_closing_receipt_is_sent_by_a_job_that_runs_days_late(paid: Checkout) -> None:
+    paid.console("set_booking_status", id=paid.booking.id, status="completed")
+    paid.run_after(days=2)
+    assert [receipt.payment_mode for receipt in paid.shop.receipts.values()] == ["full_payment"]
+
+
+def test_closing_receipt_is_not_repeated_once_the_provider_has_forgotten_the_key(
+    paid: Checkout,
+) -> None:
+    paid.console("set_booking_status", id=paid.booking.id, status="completed")
+    paid.shop.faults["closing_receipt"] = ["after"]
+    paid.run_after(minutes=1)
+    paid.run_after(days=1)
+    paid.run_after(days=1)
+    assert paid.shop.calls.count("closing_receipt") == 1
+
+
+def test_closing_receipt_follows_money_that_arrives_after_the_visit(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    for status in ("confirmed", "completed"):
+        checkout.console("set_booking_status", id=checkout.booking.id, status=status)
+    checkout.shop.pay()
+    checkout.hook()
+    checkout.run_after(minutes=1)
+    (receipt,) = checkout.shop.receipts.values()
+    assert (receipt.payment_mode, receipt.amount) == ("full_payment", PRICE)

@@ -153,6 +153,7 @@ class FakeStripe(JsonServer):
                 self.refunds[refund_id] = {
                     "id": refund_id,
                     "object": "refund",
+                    "created": 1_795_770_000,
                     "amount": amount,
                     "currency": session["currency"],
                     "payment_intent": intent_id,

@@ -251,11 +251,17 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         days.stage(unit)
     booking.sequence += 1
     unit.save(booking)
-    if booking.status == "completed" and booking.paid_by and status != former_status:
-        payload = {"bookingId": booking.id, "at": iso(clock.now())}
-        unit.create(jobs.row(CLOSE_RECEIPT, unit.workspace_id, payload))
+    if status != former_status:
+        stage_closing_receipt(unit, booking)
     move = {"from": former, "to": _time_and_resource(booking)} if is_move else None
     return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
+
+
+def stage_closing_receipt(unit: UnitOfWork, booking: BookingRow) -> None:
+    """Stage the job of the closing receipt if the booking took place and is paid."""
+    if booking.status == "completed" and booking.paid_by:
+        payload = {"bookingId": booking.id, "at": iso(clock.now())}
+        unit.create(jobs.row(CLOSE_RECEIPT, unit.workspace_id, payload))
 
 
 def _may_move(booking: BookingRow, requested: BookingChange) -> bool:

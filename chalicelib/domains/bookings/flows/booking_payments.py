@@ -8,7 +8,7 @@ import logging
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, cast
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
@@ -119,7 +119,8 @@ def receipt_of(payment: PaymentRow, amount: int, *, workspace_id: str) -> Receip
         booking.client_phone,
         payment.description,
         amount,
-        _mode(booking),
+        # After the closing receipt, a refund is one of the service.
+        "full_payment" if payment.receipt_closed_at else cast("PaymentMode", payment.mode),
     )
 
 
@@ -221,8 +222,9 @@ def close_receipt(job: Job) -> None:
     receipt = receipt_of(payment, payment.refundable, workspace_id=workspace_id)
     if booking.status != "completed" or receipt is None or payment.refundable <= 0:
         return
-    staged_at = datetime.fromisoformat(job.payload["at"])
-    if not payments.is_repeatable(staged_at, IDEMPOTENCY_HOURS):
+    if payment.receipt_sent_at is None:
+        _change_receipt(job, payment, receipt_sent_at=clock.now())
+    elif not payments.is_repeatable(payment.receipt_sent_at, IDEMPOTENCY_HOURS):
         log.error("a closing receipt was not sent in time", extra={"payment": payment.id})
         return
     try:
@@ -234,10 +236,13 @@ def close_receipt(job: Job) -> None:
     except ProviderError as error:
         log.error("a closing receipt was refused", extra={"reason": error.reason})  # noqa: TRY400  the reason says all
         return
+    _change_receipt(job, payment, receipt_closed_at=clock.now())
 
+
+def _change_receipt(job: Job, payment: PaymentRow, **times: datetime) -> None:
     def stage(unit: UnitOfWork) -> None:
-        row = payments.require(workspace_id, payment.id)
-        payments.stage_change(unit, row, receipt_closed_at=clock.now())
+        row = payments.require(job.workspace_id, payment.id)
+        payments.stage_change(unit, row, **times)
 
     run_job_unit(job, stage)
 
@@ -268,6 +273,7 @@ def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_taken: bool = Fa
         # A member or a key has confirmed the hold by hand, so the money is only recorded.
         booking.paid_by, booking.paid = payment.id, amount
         unit.save(booking)
+        booking_changes.stage_closing_receipt(unit, booking)
         return 0
     has_time = booking.status == "pending_payment" or (
         bool(booking.has_lapsed) and booking.starts_at > clock.now()

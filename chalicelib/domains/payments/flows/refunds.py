@@ -2,11 +2,13 @@
 
 The service stores a refund before the request. While the result is unknown, the request is repeated
 with the same idempotency key. Once the provider has forgotten the key, its list of refunds is read
-first.
+first. So it is before a refused refund is sent again, because an earlier request may have been
+carried out.
 """
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from chalicelib.core import clock
@@ -15,7 +17,14 @@ from chalicelib.core.jobs import Job, Postponed
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.rules import schedule
 from chalicelib.domains.payments.store import payments
-from chalicelib.domains.payments.store.payments import DONE, FAILED, SENT, PaymentRow, RefundRow
+from chalicelib.domains.payments.store.payments import (
+    DONE,
+    FAILED,
+    REQUESTED,
+    SENT,
+    PaymentRow,
+    RefundRow,
+)
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
@@ -29,6 +38,8 @@ from chalicelib.gateways.payments import (
 
 ReceiptOf = Callable[[PaymentRow, int], Receipt | None]
 """Returns the receipt of a refund of an amount, or None."""
+CLOCK_DIFFERENCE = timedelta(minutes=5)
+"""Maximum time by which the provider's clock is late."""
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +84,8 @@ def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> Non
 def send(job: Job, receipt_of: ReceiptOf) -> None:
     """Send a refund, or read its state at the provider.
 
+    A refund that was done may still fail.
+
     Raises:
         Postponed: the result is unknown, or the provider has not carried out the refund yet.
         UnavailableError: the database is unavailable.
@@ -80,21 +93,27 @@ def send(job: Job, receipt_of: ReceiptOf) -> None:
     workspace_id, payload = job.workspace_id, job.payload
     payment = payments.find(workspace_id, payload["paymentId"])
     refund = payments.find_refund(workspace_id, payload["paymentId"], payload["refundId"])
-    if payment is None or refund is None or refund.status in {DONE, FAILED}:
+    if payment is None or refund is None or refund.status == FAILED:
         return
     refund = _mark_sent(job, refund)
     try:
         provider, state = accounts.provider_of_payment(workspace_id, payment), None
-        if refund.provider_id is None and not _is_repeatable(refund):
+        is_repeatable = _is_repeatable(refund)
+        if refund.provider_id is None and (refund.attempt > 1 or not is_repeatable):
             state = _find_at_provider(workspace_id, provider, payment, refund)
-            if state is None:
+            if state is None and not is_repeatable:
                 refund = _mark_sent(job, refund, is_new_attempt=True)
         state = state or _request(provider, payment, refund, receipt_of)
     except UnknownOutcomeError:
         log.warning("a refund's state is unknown", extra={"refund": refund.id})
         raise _later(refund) from None
     except ProviderError as error:
+        if refund.provider_id is not None:  # The provider has the refund, and does not show it.
+            log.warning("a refund's state is refused", extra={"reason": error.reason})
+            raise _later(refund) from None
         _record(job, refund, status=FAILED, failure=error.reason)
+        return
+    if refund.status == DONE and state.status != "failed":
         return
     if state.status == "pending":
         _record(job, refund, provider_id=state.provider_id)
@@ -121,6 +140,8 @@ def _request(
     if refund.provider_id is not None:
         return provider.refund_state(refund.provider_id)
     amount = int(refund.amount)
+    # YooKassa makes the receipt of a whole refund from the payment's, also after an erasure.
+    is_whole = amount == payment.amount and payment.receipt_closed_at is None
     return provider.refund(
         RefundRequest(
             payment.provider_id or "",
@@ -128,7 +149,7 @@ def _request(
             amount,
             payment.currency,
             refund.idempotency_key,
-            receipt_of(payment, amount),
+            None if is_whole else receipt_of(payment, amount),
         )
     )
 
@@ -138,8 +159,10 @@ def _find_at_provider(
 ) -> RefundState | None:
     """Return the refund that an earlier request has made at the provider, or None."""
     known_ids = {row.provider_id for row in payments.refunds_of(workspace_id, [payment.id])}
+    first = refund.created_at - CLOCK_DIFFERENCE
     for state in provider.list_refunds(payment.provider_id or "", payment.payment_ref):
         is_ours = state.amount == int(refund.amount) and state.provider_id not in known_ids
+        is_ours = is_ours and (state.created_at is None or state.created_at >= first)
         if is_ours and state.status != "failed":
             return state
     return None
@@ -150,7 +173,7 @@ def _mark_sent(job: Job, refund: RefundRow, *, is_new_attempt: bool = False) -> 
 
     The time is stored before the request, so it is never later than the provider's.
     """
-    if refund.status == SENT and not is_new_attempt:
+    if refund.status != REQUESTED and not is_new_attempt:
         return refund
     attempt = int(refund.attempt) + is_new_attempt
 
@@ -172,7 +195,7 @@ def _record(
 ) -> None:
     def stage(unit: UnitOfWork) -> None:
         row = _read(job, refund)
-        if row.status != SENT or row.attempt != refund.attempt:
+        if (row.status, row.attempt) != (refund.status, refund.attempt):
             return  # Another run was first.
         if "status" in values:
             values["ended_at"] = clock.now()

@@ -17,7 +17,7 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants, payments
-from chalicelib.domains.payments.store.payments import SENT
+from chalicelib.domains.payments.store.payments import DONE, SENT
 from chalicelib.gateways.payments import ProviderError
 
 HOOKS = Limit(
@@ -78,7 +78,7 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
     work += [
         payments.refund_job(known_id.workspace_id, payment, refund)
         for refund in payments.refunds_of(known_id.workspace_id, [payment.id])
-        if refund.status == SENT
+        if refund.status in {SENT, DONE}
     ]
     for job in work:
         with suppress(Postponed):  # The same job is waiting already.

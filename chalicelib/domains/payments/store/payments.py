@@ -46,7 +46,8 @@ class PaymentRow(ContentRow):
     payment.
     ``refund_total`` is the sum of its refunds that were requested, ``refunded_at_provider`` what
     the provider reports. ``problem`` is why a response of the provider was refused.
-    ``receipt_closed_at`` is when the closing receipt was sent.
+    ``receipt_sent_at`` is when the provider was first asked for the closing receipt, and
+    ``receipt_closed_at`` when it took it.
     """
 
     status = UnicodeAttribute()
@@ -69,6 +70,7 @@ class PaymentRow(ContentRow):
     paid_at = UTCDateTimeAttribute(null=True)
     refund_total = NumberAttribute(default=0)
     refunded_at_provider = NumberAttribute(default=0)
+    receipt_sent_at = UTCDateTimeAttribute(null=True)
     receipt_closed_at = UTCDateTimeAttribute(null=True)
 
     @property
