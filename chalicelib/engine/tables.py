@@ -63,8 +63,11 @@ def is_key(pk: str, sk: str | None = None) -> bool:
     Keys are built from strings that callers send, whether validated or not. DynamoDB refuses a
     request with an empty or too long key, so reads check first: such a key has no row.
     """
-    sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
-    return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES
+    try:
+        sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
+        return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES
+    except UnicodeEncodeError:  # a surrogate, which JSON can have
+        return False
 
 
 MAX_ITEM_BYTES = 400_000

@@ -10,9 +10,10 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
 from chalicelib.domains.payments.store import merchants
+from chalicelib.gateways.payments.yookassa import YooKassa
 from tests.conftest import Owner, all_rows, call_console
 from tests.domains.payments.checkout import PRICE, Checkout, visitor
-from tests.fakes.payment_shop import SECRET, FakeShop
+from tests.fakes.payment_shop import SECRET, FakeProvider, FakeShop
 from tests.support.sweep import sweep
 
 load_all()
@@ -25,7 +26,9 @@ def test_forged_notification_confirms_nothing(checkout: Checkout) -> None:
     assert checkout.booking.status == "pending_payment"
 
 
-@pytest.mark.parametrize("body", ["unknown", "", "{", '{"object": {"id": "pay-1"}}', "\x00"])
+@pytest.mark.parametrize(
+    "body", ["unknown", "", "{", '{"object": {"id": "pay-1"}}', "\x00", "x" * 2_000]
+)
 def test_notification_about_an_unknown_payment_changes_nothing(
     checkout: Checkout, body: str
 ) -> None:
@@ -35,6 +38,14 @@ def test_notification_about_an_unknown_payment_changes_nothing(
     path = f"/api/public/payments/hooks/{merchant_id}"
     assert visitor.call("POST", path, body.encode()).status == 200
     assert checkout.shop.calls == calls
+
+
+def test_notification_with_a_surrogate_changes_nothing(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = staticmethod(YooKassa.object_id_of_hook)
+    monkeypatch.setattr(FakeProvider, "object_id_of_hook", read)
+    assert checkout.hook('{"object": {"id": "\\ud800"}}').status == 200
 
 
 def test_notification_to_an_unknown_address_is_not_found(checkout: Checkout) -> None:

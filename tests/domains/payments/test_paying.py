@@ -210,17 +210,56 @@ def test_payment_for_a_hold_that_a_member_has_confirmed_is_recorded(checkout: Ch
     assert checkout.refunds == []
 
 
-def test_state_is_asked_for_until_it_is_final_and_at_most_25_hours(checkout: Checkout) -> None:
+def test_state_is_asked_for_until_it_is_final_and_at_most_8_days(checkout: Checkout) -> None:
     checkout.click(checkout.hold())
-    for hour in range(26):
+    for _ in range(26):
         checkout.run_after(hours=1)
-        assert checkout.statuses == ["pending" if hour < 24 else "expired"]
-    calls = len(checkout.shop.calls)
-    checkout.run_after(hours=1)
-    assert len(checkout.shop.calls) == calls
+    for day in range(2, 10):
+        assert checkout.statuses == ["pending" if day < 9 else "expired"]
+        calls = len(checkout.shop.calls)
+        for _ in range(2):
+            checkout.run_after(hours=12)
+        assert len(checkout.shop.calls) == calls + 1 - (day == 9)
     checkout.shop.pay()
     checkout.hook()
-    assert checkout.booking.status == "confirmed"  # The money was late, and the time is free.
+    assert checkout.statuses == ["succeeded"]  # The money was late.
+
+
+def test_money_is_found_although_the_key_did_not_work_for_days(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.faults = {name: ["The key was revoked."] * 99 for name in ("state", "expire")}
+    checkout.shop.pay()
+    checkout.run_after(hours=1)
+    for _ in range(30):
+        checkout.run_after(hours=1)
+    checkout.shop.faults.clear()
+    checkout.run_after(days=1)
+    assert checkout.statuses == ["succeeded"]
+
+
+@pytest.mark.parametrize("fault", ["before", "The key was revoked."])
+def test_notification_of_late_money_is_kept_while_the_provider_fails(
+    checkout: Checkout, fault: str
+) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay(status="expired")
+    checkout.hook()
+    assert checkout.statuses == ["expired"]
+    checkout.run_after(minutes=31)
+    checkout.shop.pay()
+    checkout.shop.faults["state"] = [fault, fault]
+    assert checkout.hook().status == 200
+    checkout.run_after(minutes=30)
+    checkout.run_after(hours=1)
+    assert checkout.booking.status == "confirmed"
+
+
+def test_payment_that_the_provider_never_had_ends_with_its_key(checkout: Checkout) -> None:
+    checkout.shop.faults["create"] = ["before"]
+    checkout.click(checkout.hold())
+    for _ in range(23):
+        checkout.run_after(hours=1)
+    assert checkout.statuses == ["expired"]
 
 
 def test_moved_booking_keeps_its_payment(checkout: Checkout) -> None:

@@ -18,7 +18,12 @@ from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.domains.payments.store.payments import EXPIRED, SUCCEEDED, PaymentRow
 from chalicelib.engine.unit import UnitOfWork, run_job_unit, run_unit
-from chalicelib.gateways.payments import PaymentState, ProviderError, UnknownOutcomeError
+from chalicelib.gateways.payments import (
+    IDEMPOTENCY_HOURS,
+    PaymentState,
+    ProviderError,
+    UnknownOutcomeError,
+)
 
 StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
 """Stages what follows from a payment, and returns the kopecks to refund immediately."""
@@ -68,21 +73,26 @@ def follow(job: Job, settle_payment: Settle) -> None:
     """Ask for the state of a payment until it is final or the payment's time has ended.
 
     Raises:
-        Postponed: the state is not final.
+        Postponed: the state is not final, or a notification was sent and the provider failed.
         UnavailableError: the database is unavailable.
     """
     workspace_id, payment_id = job.workspace_id, job.payload["paymentId"]
+    is_known = True
     try:
         payment = settle_payment(workspace_id, payment_id)
     except (ProviderError, UnknownOutcomeError) as error:
         log.warning("a payment's state is unknown", extra={"cause": repr(error)})
-        payment = payments.require(workspace_id, payment_id)
+        payment, is_known = payments.require(workspace_id, payment_id), False
     except NotFoundError:
         return
-    if not payment.is_open:
+    if is_known and not payment.is_open:
         return
     due = schedule.next_check(payment.created_at, clock.now())
-    if due is not None:
+    # A payment that the provider never had cannot be made any more.
+    is_lost = payment.provider_id is None and not payments.is_repeatable(
+        payment.created_at, IDEMPOTENCY_HOURS
+    )
+    if due is not None and not is_lost:
         raise Postponed(due)
 
     def stage(unit: UnitOfWork) -> None:
@@ -102,7 +112,7 @@ def _stage_status(
         values["payment_ref"] = state.payment_ref
         payments.stage_provider_id(unit, row, state.payment_ref)
     if state.status == SUCCEEDED:
-        values |= {"paid_at": clock.now(), "refunded_at_provider": state.refunded}
+        values |= {"paid_at": clock.now(), "refunded_at_provider": state.refunded, "problem": None}
         excess = stage_success(unit, row)
         if excess > 0:
             payments.stage_refund(unit, row, excess, "job")

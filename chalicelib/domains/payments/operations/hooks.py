@@ -18,6 +18,7 @@ from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import DONE, SENT
+from chalicelib.engine import jobs
 from chalicelib.gateways.payments import ProviderError
 
 HOOKS = Limit(
@@ -73,14 +74,16 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
     if not known_id:
         return HookReceived(is_known=False)
     payment = payments.require(known_id.workspace_id, known_id.payment_id)
-    work = [payments.payment_job(known_id.workspace_id, payment)]
+    job = payments.payment_job(known_id.workspace_id, payment)
+    try:
+        JOB_HANDLERS[job.kind](job)
+    except Postponed as later:
+        # An expired payment has no job any more. An open one has a job with the same key.
+        jobs.schedule(payments.payment_job(known_id.workspace_id, payment, later.due_at))
     # A notification about a refund names the payment.
-    work += [
-        payments.refund_job(known_id.workspace_id, payment, refund)
-        for refund in payments.refunds_of(known_id.workspace_id, [payment.id])
-        if refund.status in {SENT, DONE}
-    ]
-    for job in work:
-        with suppress(Postponed):  # The same job is waiting already.
-            JOB_HANDLERS[job.kind](job)
+    for refund in payments.refunds_of(known_id.workspace_id, [payment.id]):
+        if refund.status in {SENT, DONE}:
+            job = payments.refund_job(known_id.workspace_id, payment, refund)
+            with suppress(Postponed):  # The same job is waiting already.
+                JOB_HANDLERS[job.kind](job)
     return HookReceived(is_known=True)

@@ -6,10 +6,12 @@ from typing import Literal
 PaymentStatus = Literal["created", "pending", "succeeded", "expired", "failed"]
 RefundStatus = Literal["requested", "sent", "done", "failed"]
 FIRST_CHECKS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60))
-CHECKED_FOR = timedelta(hours=25)
+HOURLY_FOR = timedelta(hours=25)
+CHECKED_FOR = timedelta(days=8)
 """Time after which a payment without a final state counts as expired.
 
-YooKassa ends a payment that nobody makes sooner. A webhook is still accepted later.
+Both providers end a payment that nobody makes within a day. The owner may need longer to replace
+a secret that no longer works. A webhook is still accepted later.
 """
 TOP_UP_OPEN_FOR = timedelta(hours=1)
 """Time within which a balance is topped up after the page of the provider was opened."""
@@ -20,7 +22,7 @@ REFUND_PAUSE = timedelta(minutes=5)
 def next_check(created_at: datetime, now: datetime) -> datetime | None:
     """Return when to ask for the state of a payment next, or None if its time has ended.
 
-    The checks follow 1, 5, 15 and 60 minutes after the creation, and then hourly.
+    The checks follow 1, 5, 15 and 60 minutes after the creation, then hourly, and then daily.
 
     >>> from datetime import UTC
     >>> made = datetime(2027, 1, 18, 10, tzinfo=UTC)
@@ -33,7 +35,8 @@ def next_check(created_at: datetime, now: datetime) -> datetime | None:
     for check in FIRST_CHECKS:
         if age < check:
             return created_at + check
-    return created_at + timedelta(hours=int(age / timedelta(hours=1)) + 1)
+    step = timedelta(hours=1) if age < HOURLY_FOR else timedelta(days=1)
+    return created_at + step * (age // step + 1)
 
 
 def next_refund_check(first_sent_at: datetime, now: datetime) -> datetime:
