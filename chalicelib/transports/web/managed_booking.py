@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from http import HTTPStatus
 from secrets import token_urlsafe
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -243,14 +244,20 @@ def _change(request: HttpRequest) -> HttpResponse:
     form_values = form_data.last_values(request)
     match form_values.get("action"):
         case "cancel":
-            return _cancel(visit)
+            return _cancel(visit, form_values)
         case "move":
             return _move(visit, form_values)
     return visit.overview()
 
 
-def _cancel(visit: _Visit) -> HttpResponse:
-    """Cancel by the operation of the public API, which limits and records the call."""
+def _cancel(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
+    """Cancel by the operation of the public API, which limits and records the call.
+
+    If the refund that the page has shown is no longer given, the question is shown again.
+    """
+    refund = str(visit.managed["refund"])
+    if visit.managed["canCancel"] and form_values.get("refund", refund) != refund:
+        return visit.show("booking_cancel", HTTPStatus.CONFLICT)
     link = booking_links.parse(visit.request.path["token"])
     row = booking_links.booking_of(visit.request.path["token"], Purpose.MANAGE)
     token = booking_links.token(link.workspace_id, row, Purpose.CANCEL)

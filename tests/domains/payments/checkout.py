@@ -26,6 +26,13 @@ PRICE = 150_000
 EMAIL = "grace@example.com"
 
 
+def call_visitor(operation: str, arguments: dict[str, Any]) -> Any:
+    """Call an operation as a visitor, and return its response."""
+    principal = VisitorPrincipal(visitor="v")
+    reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id="r")
+    return json.loads(reply.body)["data"]
+
+
 @dataclass
 class Checkout:
     """A salon that takes payments."""
@@ -75,10 +82,7 @@ class Checkout:
             "language": "en",
             **fields,
         }
-        reply = invoke(
-            REGISTRY["book_on_page"], VisitorPrincipal(visitor="v"), lambda: body, request_id="r"
-        )
-        return json.loads(reply.body)["data"]
+        return call_visitor("book_on_page", body)
 
     def click(self, path: str) -> Answer:
         """Press the button of the page that pays a booking."""
@@ -143,10 +147,19 @@ class Checkout:
         """Return the page on which the client manages the booking."""
         return visitor.call("GET", self._manage_path + query).body.decode()
 
-    def cancel_by_link(self) -> None:
+    def send_cancellation(self, form: str) -> Answer:
+        """Send a form of the page on which the client manages the booking."""
+        return visitor.call("POST", self._manage_path, form.encode(), FORM)
+
+    def cancel_by_link(self, form: str = "action=cancel") -> None:
         """Cancel the booking as its client."""
-        answer = visitor.call("POST", self._manage_path, b"action=cancel", FORM)
+        answer = self.send_cancellation(form)
         assert answer.status == 200, answer.body
+
+    def move_by_link(self, start: str) -> None:
+        """Move the booking as its client."""
+        token = self._manage_path.rpartition("/")[2]
+        call_visitor("move_public_booking", {"token": token, "startAt": start})
 
     @property
     def _manage_path(self) -> str:

@@ -89,6 +89,49 @@ def test_payment_whose_creation_is_unknown_is_created_once(checkout: Checkout, f
     assert checkout.statuses == ["pending"]
 
 
+def test_payment_that_the_provider_cannot_create_is_replaced_by_another_one(
+    checkout: Checkout,
+) -> None:
+    """Stripe repeats a stored error 500 for the same key."""
+    path = checkout.hold()
+    checkout.shop.faults["create"] = ["before", "before"]
+    assert [checkout.click(path).status for _ in range(2)] == [502, 502]
+    checkout.time.pass_by(minutes=2)
+    assert checkout.click(path).status == 303
+    assert checkout.statuses == ["created", "pending"]
+    checkout.shop.pay()
+    checkout.hook()
+    assert checkout.booking.status == "confirmed"
+
+
+def test_payment_that_overtakes_the_first_mail_leads_to_one_mail(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.hook()
+    assert checkout.subjects() == ["Booking confirmed"]
+
+
+def test_client_is_told_of_money_that_is_refunded_after_the_start(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.run_after(days=4)
+    checkout.shop.pay()
+    checkout.hook()
+    checkout.run_after(minutes=1)
+    assert checkout.shop.refunded("pay-1") == PRICE
+    assert checkout.subjects()[-1] == "Payment refunded"
+
+
+def test_link_of_a_paid_booking_that_was_cancelled_shows_nothing_to_pay(
+    checkout: Checkout,
+) -> None:
+    path = checkout.hold()
+    checkout.click(path)
+    checkout.shop.pay()
+    checkout.hook()
+    checkout.cancel()
+    assert "Nothing to pay" in checkout.view(path)
+
+
 def test_payment_that_the_provider_refuses_has_failed(checkout: Checkout) -> None:
     path = checkout.hold()
     checkout.shop.faults["create"] = ["The shop is closed."]

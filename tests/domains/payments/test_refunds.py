@@ -218,6 +218,28 @@ def test_client_gets_nothing_back_after_the_limit(paid: Checkout) -> None:
     assert states(paid) == []
 
 
+def test_client_cannot_move_a_booking_to_get_the_money_back(paid: Checkout) -> None:
+    paid.move_by_link("2027-01-18T12:00:00+03:00")
+    assert "You get back" in cancel_page(paid)
+    paid.time.pass_by(hours=48)
+    paid.move_by_link("2027-01-25T12:00:00+03:00")
+    assert "too late for a refund" in cancel_page(paid)
+    paid.cancel_by_link()
+    paid.run_after(minutes=1)
+    assert states(paid) == []
+
+
+def test_client_who_read_of_a_refund_does_not_lose_it_by_a_late_click(paid: Checkout) -> None:
+    assert f'name="refund" value="{PRICE}"' in cancel_page(paid)
+    paid.time.pass_by(hours=48)
+    answer = paid.send_cancellation(f"action=cancel&refund={PRICE}")
+    assert answer.status == 409
+    assert "too late for a refund" in answer.body.decode()
+    assert paid.booking.status == "confirmed"
+    paid.cancel_by_link("action=cancel&refund=0")
+    assert paid.booking.status == "cancelled"
+
+
 def test_key_that_cancels_a_paid_booking_refunds_nothing(paid: Checkout) -> None:
     paid.salon.set_status(paid.booking.id, "cancelled")
     paid.run_after(minutes=1)

@@ -51,6 +51,10 @@ LAPSE_PATIENCE = timedelta(minutes=10)
 """Time for which an expired hold waits for a provider that does not respond."""
 OPEN_FOR = timedelta(minutes=31)
 """Time until the provider ends a payment if it can. Stripe requires 30 minutes or more."""
+NEVER = 100 * 365 * 24 * 60
+"""Minutes before the start after which the cancellation of any booking is not refunded."""
+CREATION = timedelta(minutes=1)
+"""Time in which the creation of a payment is repeated with its key."""
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +75,7 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
         raise NotPayableError("This booking cannot be paid now. Open its page again.")
     latest_id = booking.latest_payment_id
     latest = latest_id and payments.find(unit.workspace_id, latest_id)
-    if latest and latest.is_open:
+    if latest and latest.is_open and not _is_stuck(latest):
         return latest
     merchant = merchants.find_current(unit.workspace_id)
     url = booking_links.pay_url(unit.workspace_id, booking)
@@ -94,6 +98,15 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
     booking.payment_ids = [*(booking.payment_ids or ()), payment.id]
     unit.save(booking)
     return payment
+
+
+def _is_stuck(payment: PaymentRow) -> bool:
+    """Return whether the provider did not create a payment, although it was asked a while ago.
+
+    Stripe repeats a stored error for the key of a request. Nobody has the address of its page, so
+    another payment may follow.
+    """
+    return payment.provider_id is None and clock.now() - payment.created_at > CREATION
 
 
 def due(workspace_id: str, service: ServiceRow) -> int | None:
@@ -130,6 +143,16 @@ def refund_for_client(booking: BookingRow, payment: PaymentRow | None) -> int:
     if payment is None or booking.starts_at - clock.now() < limit:
         return 0
     return payment.refundable
+
+
+def end_refunds_for_client(workspace_id: str, booking: BookingRow) -> None:
+    """End refunds of a booking that its client moves, if the time for refunds has passed.
+
+    Otherwise the client would move the booking, and cancel it in time.
+    """
+    payment = payment_of(workspace_id, booking)
+    if payment is not None and refund_for_client(booking, payment) == 0:
+        booking.refund_until_min = NEVER
 
 
 def payment_of(workspace_id: str, booking: BookingRow) -> PaymentRow | None:

@@ -164,6 +164,7 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
     row = booking_links.booking_of(args.token, Purpose.MANAGE)
     if not _is_at(row, args.start_at, args.resource_id):
         _require_movable(ctx.workspace_id, row)
+        booking_payments.end_refunds_for_client(ctx.workspace_id, row)
         row.visitor_moves = int(row.visitor_moves) + 1
         change = BookingChange(
             ctx.principal.audit_actor, start=args.start_at, resource_id=args.resource_id

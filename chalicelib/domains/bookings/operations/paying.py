@@ -111,7 +111,7 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
 
 def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:
     if row.paid_by is not None:
-        return "paid"
+        return "ended" if row.status == "cancelled" else "paid"
     latest_id = row.latest_payment_id
     latest = payments.find(workspace_id, latest_id) if latest_id else None
     if latest is not None and latest.status == payments.SUCCEEDED:

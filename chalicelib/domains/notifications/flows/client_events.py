@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from chalicelib import SERVICE
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
+from chalicelib.core.events import REFUNDED_EVENT
 from chalicelib.core.jobs import (
     MAIL_BOOKING_LINK,
     MAIL_CLIENT,
@@ -91,8 +92,9 @@ def send_to_client(
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
     message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
-    # An e-mail about a booking that has begun is of no use.
-    until = min(since + mail_gate.LONGEST_WAIT, booking.starts_at)
+    until = since + mail_gate.LONGEST_WAIT
+    if kind != "refunded":  # Another e-mail about a booking that has begun is of no use.
+        until = min(until, booking.starts_at)
     mail_gate.deliver(message, mail_class, until, note=note)
 
 
@@ -219,13 +221,19 @@ def mail_client(job: Job) -> None:
     """
     booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
     at = datetime.fromisoformat(job.payload["at"])
-    if booking is None or booking.client_email is None or booking.starts_at <= at:
+    events = job.payload["events"]
+    if booking is None or booking.client_email is None:
+        return
+    # Only money may arrive after the start.
+    if booking.starts_at <= at and REFUNDED_EVENT not in events:
         return
     options = mail_options(job.workspace_id, booking.service_id)
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
-    kind = texts.kind_of(job.payload["events"], job.payload["previousStatus"], booking.status)
+    kind = texts.kind_of(
+        events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
+    )
     if kind is not None:
         send_to_client(job, booking, kind, _class_of(job.payload.get("actor")), at)
 

@@ -48,11 +48,14 @@ class BookingFacts(NamedTuple):
     business: Business = Business()
 
 
-def kind_of(events: Collection[str], previous_status: str | None, status: str) -> Kind | None:
+def kind_of(
+    events: Collection[str], previous_status: str | None, status: str, *, was_held: bool = False
+) -> Kind | None:
     """Return the e-mail that follows the events of a unit of work, or None.
 
     ``events`` are the types of the booking's events, ``previous_status`` is the former status, if
-    the events changed it, and ``status`` the current one, which may be newer.
+    the events changed it, and ``status`` the current one, which may be newer. ``was_held`` is
+    set if the booking was made as an unpaid one, so that its confirmation has another e-mail.
     """
     if REFUNDED_EVENT in events:
         return "refunded"
@@ -61,6 +64,8 @@ def kind_of(events: Collection[str], previous_status: str | None, status: str) -
         is_cancellation = was_told and previous_status not in {None, "cancelled"}
         return "cancelled" if is_cancellation else None
     if status not in {"confirmed", "pending_payment"}:
+        return None
+    if was_held and not was_told and status == "confirmed":
         return None
     if not was_told or previous_status in _BEFORE_CONFIRMATION:
         return "confirmed" if status == "confirmed" else "pending"
