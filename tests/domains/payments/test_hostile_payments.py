@@ -173,6 +173,24 @@ def test_another_account_leaves_payments_of_the_former_one_refundable(checkout: 
     assert checkout.shop.refunded("pay-1") == PRICE
 
 
+def test_account_that_is_set_up_again_keeps_its_address_and_its_payments(
+    checkout: Checkout,
+) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    former = checkout.console("get_merchant")["merchant"]["hookUrl"]
+    for number in range(2):
+        checkout.set_merchant(shopId="200600")
+        assert checkout.console("get_merchant")["merchant"]["hookUrl"] != former
+        checkout.shop.secret = f"another-secret-of-the-shop-{number}"
+        checkout.set_merchant(secret=checkout.shop.secret)
+        assert checkout.console("get_merchant")["merchant"]["hookUrl"] == former
+        assert checkout.console("check_merchant")["reason"] is None
+        checkout.shop.secret = SECRET
+    assert checkout.hook().status == 200
+    assert checkout.booking.status == "confirmed"
+
+
 WORDS = re.compile("paid|pay(?!load)|refund|deposit|merchant|topup|due(?!at)", re.IGNORECASE)
 ALLOWED = {"requirePayment"}
 """Settings of a service that keys have always had."""

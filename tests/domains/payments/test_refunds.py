@@ -252,6 +252,14 @@ def test_payments_of_a_day_have_totals(paid: Checkout) -> None:
     refund(paid, amount=50_000)
     today = paid.console("list_payments", day="2027-01-15")
     assert today["totals"] == {"paid": PRICE, "refunded": 50_000, "count": 1}
+    paid.click(paid.hold("2027-01-18T14:00"))
+    paid.shop.pay()
+    paid.hook()
+    first = paid.console("list_payments", day="2027-01-15", limit=1)
+    last = paid.console("list_payments", day="2027-01-15", limit=1, cursor=first["next"])
+    assert [len(page["payments"]) for page in (first, last)] == [1, 1]
+    totals = {"paid": 2 * PRICE, "refunded": 50_000, "count": 2}
+    assert [page["totals"] for page in (first, last)] == [totals, totals]
     assert paid.console("list_payments", day="2027-01-14")["payments"] == []
     assert paid.console("list_payments", day="2027-01-16")["payments"] == []
 

@@ -3,7 +3,9 @@
 Keys and tools cannot reach payments, so these operations have no REST route.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import Annotated, Self
 
 from pydantic import Field
@@ -27,7 +29,7 @@ from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import FAILED, PaymentRow, RefundRow
 
 MAX_PAYMENTS = 500
-"""Maximum payments of a page, and of a day whose totals are computed."""
+"""Maximum payments of a page."""
 
 Percent = Annotated[int, Field(ge=1, le=100)]
 RefundMinutes = Annotated[int, Field(ge=0, le=43_200)]
@@ -76,11 +78,9 @@ class PaymentOut(Wire):
 
     @classmethod
     def from_record(
-        cls, payment: PaymentRow, booking: BookingRow | None, rows: Iterable[RefundRow]
+        cls, payment: PaymentRow, booking: BookingRow | None, rows: Sequence[RefundRow]
     ) -> Self:
         """Return the wire form of a stored payment with its booking and its refunds."""
-        own_refunds = [row for row in rows if row.payment_id == payment.id]
-        refunded = sum(int(row.amount) for row in own_refunds if row.status != FAILED)
         is_cancelled = booking is not None and booking.status == "cancelled"
         return cls.from_row(
             payment.attribute_values,
@@ -91,10 +91,10 @@ class PaymentOut(Wire):
             start_at=booking and booking.starts_at,
             price=booking and int(booking.price),
             is_deposit=payment.mode == "prepayment",
-            refunded=max(refunded, int(payment.refunded_at_provider)),
+            refunded=_refunded(payment, rows),
             refundable=payment.refundable,
             refund_due=is_cancelled and payment.refundable > 0,
-            refunds=list(map(RefundOut.from_record, own_refunds)),
+            refunds=list(map(RefundOut.from_record, rows)),
         )
 
 
@@ -121,7 +121,7 @@ class PaymentList(Wire):
     """Payments of bookings, newest first."""
 
     payments: list[PaymentOut] = Field(description="The payments, newest first.")
-    totals: PaymentTotals = Field(description="Sums of the returned payments.")
+    totals: PaymentTotals = Field(description="Sums of the day, or of the returned payments.")
     next: Id | None = Field(description="Value to send as cursor for older payments, or null.")
 
 
@@ -189,17 +189,25 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
         ids = [payment_id for booking in bookings for payment_id in booking.payment_ids or ()]
         rows = payments.fetch(workspace_id, ids)
     else:
-        first_id, last_id = _read_bounds(workspace_id, args)
+        first_id, last_id = _read_bounds(workspace_id, args.day, args.cursor)
         rows = payments.latest(workspace_id, args.limit, first_id=first_id, last_id=last_id)
         following = rows[-1].id if len(rows) == args.limit else None
         rows = [row for row in rows if row.purpose == booking_payments.BOOKING]
         bookings = BOOKINGS.fetch(workspace_id, dict.fromkeys(row.subject_id for row in rows))
-    records = _to_records(workspace_id, rows, {booking.id: booking for booking in bookings})
-    succeeded = [payment for payment in records if payment.paid_at is not None]
+    by_id, by_payment = {booking.id: booking for booking in bookings}, _refunds(workspace_id, rows)
+    records = [
+        PaymentOut.from_record(row, by_id.get(row.subject_id), by_payment[row.id]) for row in rows
+    ]
+    if args.day is not None:  # A day has one sum, whatever the page.
+        first_id, last_id = _read_bounds(workspace_id, args.day, None)
+        rows = payments.latest(workspace_id, None, first_id=first_id, last_id=last_id)
+        rows = [row for row in rows if row.purpose == booking_payments.BOOKING]
+        by_payment = _refunds(workspace_id, rows)
+    paid = [row for row in rows if row.paid_at is not None]
     totals = PaymentTotals(
-        paid=sum(payment.amount for payment in succeeded),
-        refunded=sum(payment.refunded for payment in succeeded),
-        count=len(succeeded),
+        paid=sum(int(row.amount) for row in paid),
+        refunded=sum(_refunded(row, by_payment[row.id]) for row in paid),
+        count=len(paid),
     )
     return PaymentList(payments=records, totals=totals, next=following)
 
@@ -259,14 +267,15 @@ def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
     return PaymentTermsOut(**args.model_dump(), takes_payments=has_merchant)
 
 
-def _read_bounds(workspace_id: str, args: PaymentsQuery) -> tuple[str | None, str | None]:
+def _read_bounds(
+    workspace_id: str, day: date | None, cursor: str | None
+) -> tuple[str | None, str | None]:
     """Return the lowest id of the requested payments, and an id above the highest one."""
-    if args.day is None:
-        return None, args.cursor
+    if day is None:
+        return None, cursor
     zone = workspaces.get(workspace_id).timezone
-    first, last = clock.moment_of(args.day, zone), clock.moment_of(args.day, zone, end=True)
-    last_id = args.cursor or f"{first_id_at(last)[:10]}~"
-    return first_id_at(first), last_id
+    first, last = clock.moment_of(day, zone), clock.moment_of(day, zone, end=True)
+    return first_id_at(first), cursor or f"{first_id_at(last)[:10]}~"
 
 
 def _require(workspace_id: str, payment_id: str) -> PaymentRow:
@@ -283,8 +292,14 @@ def _to_result(workspace_id: str, payment: PaymentRow, *new_refunds: RefundRow) 
     return PaymentResult(payment=PaymentOut.from_record(payment, booking, rows))
 
 
-def _to_records(
-    workspace_id: str, rows: Sequence[PaymentRow], bookings: Mapping[str, BookingRow]
-) -> list[PaymentOut]:
-    refund_rows = payments.refunds_of(workspace_id, [row.id for row in rows])
-    return [PaymentOut.from_record(row, bookings.get(row.subject_id), refund_rows) for row in rows]
+def _refunds(workspace_id: str, rows: Sequence[PaymentRow]) -> Mapping[str, list[RefundRow]]:
+    """Return the refunds of payments by payment."""
+    refunds_by_payment = defaultdict[str, list[RefundRow]](list)
+    for row in payments.refunds_of(workspace_id, [row.id for row in rows]):
+        refunds_by_payment[row.payment_id].append(row)
+    return refunds_by_payment
+
+
+def _refunded(payment: PaymentRow, refund_rows: Iterable[RefundRow]) -> int:
+    requested = sum(int(row.amount) for row in refund_rows if row.status != FAILED)
+    return max(requested, int(payment.refunded_at_provider))

@@ -127,9 +127,14 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
     elif not is_same:
         merchants.stage_former(ctx.unit, merchant)
     if not is_same:
+        former = merchants.find_former(workspace_id, args.provider, args.shop_id)
         merchant.merchant_id = ctx.unit.run_side_effect_once("id", lambda: token_urlsafe(24))
         merchant.provider, merchant.shop_id = args.provider, args.shop_id
-        ctx.unit.create(merchants.hook_claim(workspace_id, merchant.merchant_id))
+        if former is None:
+            ctx.unit.create(merchants.hook_claim(workspace_id, merchant.merchant_id))
+        else:
+            merchant.merchant_id = former.merchant_id
+            ctx.unit.delete(former)
     if args.secret is not None:
         merchant.sealed_secret = accounts.seal_secret(
             workspace_id, merchant.merchant_id, args.secret

@@ -57,6 +57,18 @@ def find(workspace_id: str, merchant_id: str) -> MerchantRow | None:
     return MerchantRow.find(_partition(workspace_id), merchant_id)
 
 
+def find_former(workspace_id: str, provider: str, shop_id: str) -> MerchantRow | None:
+    """Return the former account at a place, or None.
+
+    A workspace that returns to an account keeps its address for notifications, and the new secret
+    applies to earlier payments.
+    """
+    for row in MerchantRow.partition(_partition(workspace_id)):
+        if row.sk != SORT_KEY and (row.provider, row.shop_id) == (provider, shop_id):
+            return row
+    return None
+
+
 def new_current(workspace_id: str) -> MerchantRow:
     """Return the row of a workspace's first account, to save."""
     return MerchantRow(_partition(workspace_id), SORT_KEY)

@@ -239,7 +239,8 @@ def refunds_of(workspace_id: str, payment_ids: list[str]) -> list[RefundRow]:
     rows = RefundRow.partition(
         _refunds(workspace_id), range_key_condition=RefundRow.sk.between(first, last)
     )
-    return [row for row in rows if row.payment_id in payment_ids]
+    wanted_ids = set(payment_ids)
+    return [row for row in rows if row.payment_id in wanted_ids]
 
 
 def stage_refund_change(unit: UnitOfWork, refund: RefundRow, **values: Any) -> None:  # noqa: ANN401  as above
@@ -270,17 +271,22 @@ def find_by_provider_id(merchant_id: str, provider_id: str) -> ProviderIdRow | N
 
 
 def latest(
-    workspace_id: str, limit: int, *, first_id: str | None = None, last_id: str | None = None
+    workspace_id: str,
+    limit: int | None,
+    *,
+    first_id: str | None = None,
+    last_id: str | None = None,
 ) -> list[PaymentRow]:
     """Return payments, newest first.
 
-    ``first_id`` is the lowest id, and ``last_id`` an id above the highest one.
+    Without a limit, return all payments. ``first_id`` is the lowest id, and ``last_id`` an id above
+    the highest one.
     """
     bounds = PaymentRow.sk.between(first_id or "0", last_id or "~")
     rows = PaymentRow.partition(
         _payments(workspace_id),
         range_key_condition=bounds,
-        limit=limit + 1,
+        limit=limit and limit + 1,
         scan_index_forward=False,
     )
     return [row for row in rows if row.id != last_id][:limit]

@@ -15,7 +15,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
 MAX_PAGE = 500
-"""Maximum payments of a day that the page lists and adds up."""
+"""Maximum payments of a day on one page."""
 MAX_ROWS = 5_000
 """Maximum payments of a CSV file, as of leads."""
 COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded")
