@@ -12,6 +12,10 @@ if os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and os.path.isdir("infra"): 
 
     chalice_commands.start()
 
+from chalicelib.core import precompiled
+
+precompiled.use()
+
 from chalice.app import Rate
 
 from chalicelib.transports import chalice_app

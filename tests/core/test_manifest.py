@@ -2,7 +2,9 @@
 
 import ast
 import json
+import marshal
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
+from chalicelib.core import precompiled
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.manifest import Declarations, Manifest, PackedEntry, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
@@ -115,6 +118,58 @@ class TestManifestContent:
     def test_the_manifest_has_the_whole_reference(self, packaged_copy: Path) -> None:
         document = json.loads((packaged_copy / "chalicelib" / "openapi.json").read_bytes())
         assert document["paths"] == openapi.document()["paths"]
+
+
+class TestPrecompiledCode:
+    def test_each_code_is_what_the_standard_library_compiles(self, packaged_copy: Path) -> None:
+        (table,) = (packaged_copy / "chalicelib").glob(precompiled.TABLE.name)
+        codes = marshal.loads(table.read_bytes())  # noqa: S302  made by the test
+        assert {"exec", "eval", 0, int(re.IGNORECASE)} <= {how for _, how in codes}
+        for (text, how), packed in codes.items():
+            code = marshal.loads(packed)  # noqa: S302
+            if isinstance(how, str):
+                assert code == precompiled.compiled(text, how)
+            else:
+                pattern = re._compiler._sre.compile(text, *code)
+                assert pattern == re.compile(text, how), text
+                assert pattern.groupindex == re.compile(text, how).groupindex
+
+    def test_a_first_request_compiles_hardly_any_text(self, packaged_copy: Path) -> None:
+        script = """
+import sys
+compiled = []
+sys.addaudithook(lambda event, values: event == "compile" and compiled.append(values[0]))
+import app
+health = {"httpMethod": "GET", "resourcePath": "/api/health", "identity": {}}
+print(app.app({"requestContext": health, "multiValueQueryStringParameters": None, "headers": {},
+    "pathParameters": None, "stageVariables": None, "body": None}, None)["statusCode"])
+print(len([text for text in compiled if isinstance(text, str)]))
+"""
+        status, count = run(packaged_copy, script, **LAMBDA).split()[-2:]
+        assert status == "200"
+        assert int(count) < 10
+
+    def test_text_that_is_not_in_the_table_is_compiled(self, packaged_copy: Path) -> None:
+        script = """
+import re
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import ForwardRef
+from chalicelib.core import precompiled
+precompiled.use()
+@dataclass(frozen=True)
+class New:
+    unheard_of: int = 7
+print(New(), hash(New()) == hash(New()), namedtuple("Never", "seen_before")(1))
+print(re.compile("(?P<unheard>o+)f", re.I).search("OOF")["unheard"], ForwardRef("Un.heard | of"))
+for invalid in (lambda: re.compile("("), lambda: ForwardRef("1 +")):
+    try:
+        invalid()
+    except (re.error, SyntaxError) as error:
+        print(error)
+"""
+        with_table = run(packaged_copy, script, **LAMBDA)
+        assert with_table == run(packaged_copy, script.replace("precompiled.use()", ""))
 
 
 def test_only_a_fresh_copy_gets_a_manifest(packaged_copy: Path) -> None:

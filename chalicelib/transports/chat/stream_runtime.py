@@ -186,7 +186,10 @@ def run(api: RuntimeApi, serve: Serve) -> None:
 
 def load() -> Serve:
     """Import the code that processes events, but only the modules that the handler needs."""
-    from chalicelib.core.settings import settings  # import errors are reported to Lambda
+    from chalicelib.core import precompiled  # import errors are reported to Lambda
+
+    precompiled.use()
+    from chalicelib.core.settings import settings
     from chalicelib.transports.chat import function_url
 
     settings()  # A function with missing settings fails here, not at its first request.

@@ -360,6 +360,8 @@ def _run(
     """Run a Python outside the checkout and return its output."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    # Sets have the same order in each run, so patterns that libraries make from sets do not differ.
+    variables["PYTHONHASHSEED"] = "0"
     # Chalice requires a region, although neither the zip nor the template contains it.
     variables["AWS_DEFAULT_REGION"] = region or variables.get("AWS_DEFAULT_REGION", "us-east-1")
     command = [python.path, *arguments]

@@ -315,6 +315,12 @@ class TestTheZip:
         assert len(shipped) > 10
         assert {(zipcheck.normalised(name), version) for name, version in shipped} <= set(pins)
 
+    def test_zip_has_precompiled_code_for_its_python(self, built_zip: package.Package) -> None:
+        tag = "cpython-{}{}".format(*built_zip.python.version)
+        with zipfile.ZipFile(built_zip.zip) as archive:
+            names = [n for n in archive.namelist() if n.startswith("chalicelib/precompiled.")]
+        assert [name.split(".")[1] for name in names] == [tag]
+
     def test_zip_imports_no_domain_before_its_first_call(self, built_zip: package.Package) -> None:
         with zipfile.ZipFile(built_zip.zip) as archive, tempfile.TemporaryDirectory() as folder:
             archive.extractall(folder)
