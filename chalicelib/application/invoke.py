@@ -127,9 +127,10 @@ def invoke(  # noqa: PLR0913  the parts of a call
         call = _Call(operation, principal, args, tenant, request_id, notes, naming, check)
         # A dry run commits nothing, so its response must not be replayed for a real call.
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
-            return call.run(None)._replace(rate_limit=status)
-        key = idempotency_keys.check(idempotency_key)
-        return call.run_once(key)._replace(rate_limit=status)
+            reply = call.run(None)
+        else:
+            reply = call.run_once(idempotency_keys.check(idempotency_key))
+        return reply if status is None else reply._replace(rate_limit=status)
     except AppError as error:
         error.reword(naming)
         if notes:  # an ignored field may be the reason for the failure
@@ -383,7 +384,8 @@ class _Call(NamedTuple):
         return replace(record, object_key=key)
 
     def _event(self) -> AuditEvent | None:
-        if not self.operation.audit:
+        # A read stages nothing, so it has nothing to record.
+        if self.operation.read_only or not self.operation.audit:
             return None
         names = tuple(wire_name(type(self.args), name) for name in self.args.provided("id"))
         caller = self.principal
@@ -413,7 +415,8 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
     parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
     # Without the braces, the warnings and the result form one object, and no part is serialized
     # twice.
-    parts.append(result.model_dump_json(by_alias=True).encode()[1:-1])
+    # ``model_dump_json`` would decode the bytes.
+    parts.append(result.__pydantic_serializer__.to_json(result, by_alias=True)[1:-1])
     body = b'{"data":{%b}}' % b",".join(filter(None, parts))
     if (size := _size_at_most(body)) > MAX_ANSWER_BYTES:
         msg = (

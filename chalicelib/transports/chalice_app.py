@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
-from chalice.app import Chalice, Request, Response
+from chalice.app import Chalice, Request
 
 from chalicelib.core import logs
 from chalicelib.core.errors import (
@@ -146,13 +146,14 @@ class App(Chalice):
     current request in one attribute of the app. Lambda runs one request at a time, but ``make dev``
     runs many, and each thread must read its own.
 
-    Routes in ``views`` receive the event itself. Chalice would read the request, the type of its
-    body and the headers of the response once more, which takes a third of the CPU time of a call.
+    Routes in ``views`` receive the event itself and return the reply to API Gateway. Chalice would
+    read the request, the type of its body and the headers of the response once more, which takes a
+    third of the CPU time of a call.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  Chalice's
         super().__init__(*args, **options)
-        self.views: dict[tuple[str, str], Callable[[dict[str, Any]], Response]] = {}
+        self.views: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {}
         """The functions of routes, by method and path."""
         self.workspace_pages = SharedRoutes(routes.WORKSPACE)
         self.page_routes: dict[str, dict[str, Any]] = {}
@@ -183,7 +184,7 @@ class App(Chalice):
         if error is None:
             view = self.views.get((method, route))
             reply: dict[str, Any]
-            reply = view(event).to_dict() if view else super().__call__(event, context)
+            reply = view(event) if view else super().__call__(event, context)
             return reply
         path = request_context.get("resourcePath") or unquote(event.get("path", ""))
         request = HttpRequest(
@@ -196,7 +197,7 @@ class App(Chalice):
         )
         # A page of another origin can read the error only with CORS headers.
         run = cors.PUBLIC.handle if path.startswith(PUBLIC_PREFIX) else handle
-        return _to_chalice(run(request, _failure_handler(path, error))).to_dict()
+        return _to_gateway(run(request, _failure_handler(path, error)))
 
     def methods(self, route: str) -> dict[str, Any]:
         """Return the entries of a route by method.
@@ -415,8 +416,8 @@ def _route(  # noqa: PLR0913, PLR0917  the parts of a route
     server computes the headers that describe the body, so it needs one.
     """
 
-    def view(event: dict[str, Any]) -> Response:
-        return _to_chalice(run(_request(method, path, event), handler))
+    def view(event: dict[str, Any]) -> dict[str, Any]:
+        return _to_gateway(run(_request(method, path, event), handler))
 
     app.views[method, path] = view
     app.route(path, methods=[method], name=name, content_types=[])(view)
@@ -446,16 +447,19 @@ def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _to_chalice(response: HttpResponse) -> Response:
-    headers: dict[str, str | list[str]] = dict(response.headers)
-    location = response.headers.get("Location", "")
+def _to_gateway(response: HttpResponse) -> dict[str, Any]:
+    """Return a response in the form that API Gateway expects of a Lambda function."""
+    headers = dict(response.headers)
+    location = headers.get("Location", "")
     # Behind the default API address, each path begins with the stage.
     if location.startswith("/"):
         headers["Location"] = settings().base_path + location
-    if response.cookies:
-        headers["Set-Cookie"] = list(response.cookies)
-    body = response.whole_body().decode()
-    return Response(body, headers=headers, status_code=response.status)
+    return {
+        "headers": headers,
+        "multiValueHeaders": {"Set-Cookie": list(response.cookies)} if response.cookies else {},
+        "statusCode": response.status,
+        "body": response.whole_body().decode(),
+    }
 
 
 def _bytes(body: str | bytes) -> bytes:

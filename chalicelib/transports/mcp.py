@@ -205,7 +205,7 @@ class Call:
     def meta(self) -> Mapping[str, Any]:
         """The request's ``_meta``, or an empty mapping if that is not an object."""
         meta = self.params.get("_meta")
-        return meta if isinstance(meta, Mapping) else {}
+        return meta if isinstance(meta, dict) else {}
 
 
 def serve(request: HttpRequest) -> HttpResponse:
@@ -278,7 +278,7 @@ def _respond_to(read: "Callable[[object], Call | None]", message: object) -> Ans
         result = handler(call)
     except RpcError as error:
         return _STATUS[era].get(error.code, 200), error_body(call.id, error), call.log
-    return 200, _result(call, result), call.log
+    return 200, _result(call, result, modern=modern), call.log
 
 
 def _read(
@@ -509,9 +509,12 @@ _METHODS: dict[str, _Methods] = {
 }
 
 
-def _result(call: Call, result: dict[str, Any]) -> bytes:
-    if call.modern:
+def _result(call: Call, result: dict[str, Any], *, modern: bool) -> bytes:
+    if modern:
         result = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: _SERVER_INFO}, **result}
+    if call.method != "tools/list":
+        return to_json({"jsonrpc": "2.0", "id": call.id, "result": result})
+    # The list is JSON already.
     parts = [
         to_json(name) + b":" + (value.body if isinstance(value, Raw) else to_json(value))
         for name, value in result.items()

@@ -49,6 +49,8 @@ class SharedRoutes:
 
         A part with a name of its own wins over a parameter, as at API Gateway.
         """
+        if not values:  # as in most requests
+            return None
         parts = [values[name] for name in sorted(values) if name.startswith("part")]
         names = min(
             (

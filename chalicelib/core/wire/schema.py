@@ -103,14 +103,18 @@ class Wire(BaseModel):
 
         Missing fields are null.
         """
-        return cls.model_validate({**_nulls_by_field(cls), **attributes, **computed})
+        # ``model_validate`` only adds options, which takes a fifth of its time.
+        return cls.__pydantic_validator__.validate_python(  # type: ignore[no-any-return]
+            {**_nulls_by_field(cls), **attributes, **computed}
+        )
 
     def provided(self, *excluded: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``excluded``."""
+        submitted = self.model_fields_set
         return {
             name: getattr(self, name)
-            for name in type(self).model_fields
-            if name in self.model_fields_set and name not in excluded
+            for name in type(self).__pydantic_fields__
+            if name in submitted and name not in excluded
         }
 
 
@@ -448,4 +452,4 @@ class SizedPagination(Wire):
 
 def wire_name(model: type[BaseModel], field: str) -> str:
     """Return the wire name of a model's field."""
-    return model.model_fields[field].alias or field
+    return model.__pydantic_fields__[field].alias or field

@@ -269,7 +269,7 @@ class Listing(Declaration[R]):
         Each field of the input with the name of the status, a facet or a tag filters by it, and the
         value "all" does not. ``filters`` adds or replaces some.
         """
-        names = {self.status, *self.facets, *self.tags} & type(args).model_fields.keys()
+        names = {self.status, *self.facets, *self.tags} & type(args).__pydantic_fields__.keys()
         submitted = {name: getattr(args, name) for name in names if name}
         filters = {name: None if value == "all" else value for name, value in submitted.items()}
         if "sort" not in selected:

@@ -133,7 +133,8 @@ class SiteRow(Record):
         config = settings()
         if (host := self.active_host) is not None:
             return hostnames.own_url(host, config.public_url, local=config.site_hosts == "local")
-        return hostnames.site_url(self.slug, config.public_url, config.sites_domain)
+        slug = self.attribute_values["slug"]  # read directly, for lists: see ``Record.values``
+        return hostnames.site_url(slug, config.public_url, config.sites_domain)
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL, "" for the home page, or None."""
