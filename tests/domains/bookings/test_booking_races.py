@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from urllib3.util import Timeout
 
+from chalicelib.application.invoke import invoke
+from chalicelib.core import deadline
 from chalicelib.core import jobs as job_kinds
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from tests.conftest import Answer, Api, Owner, Time, run_concurrently
@@ -79,6 +84,26 @@ def test_fifty_concurrent_bookings_of_different_times_all_succeed(
     starts = [f"2027-01-18T{4 + n // 4:02}:{n % 4 * 15:02}" for n in range(50)]
     answers = run_concurrently(50, lambda n: salon.try_to_book(starts[n], f"Client {n}"))
     assert outcomes(answers) == {(200, None): 50}
+    check_calendars(owner.workspace.id, salon.resources)
+    assert len(bookings_of(owner.workspace.id)) == 50
+
+
+@pytest.mark.usefixtures("_slow_commits")
+@pytest.mark.slow
+def test_fifty_visitors_at_once_get_the_times_that_they_choose(
+    api: Api, owner: Owner, time: Time
+) -> None:
+    salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)
+
+    def book(number: int) -> int:
+        start = f"2027-01-18T{4 + number // 4:02}:{number % 4 * 15:02}:00Z"
+        body = salon.order(start, f"Client {number}")
+        visitor, create = VisitorPrincipal(visitor=str(number)), REGISTRY["create_public_booking"]
+        # As a request of HTTP, which all visitors of a test would send from one address.
+        with deadline.within(deadline.REQUEST_SECONDS):
+            return invoke(create, visitor, lambda: body, request_id=new_id()).status
+
+    assert run_concurrently(50, book) == [200] * 50
     check_calendars(owner.workspace.id, salon.resources)
     assert len(bookings_of(owner.workspace.id)) == 50
 
