@@ -38,6 +38,13 @@ OPERATIONS = frozenset({"TransactGetItems", "TransactWriteItems"}).union(
 
 They are 8 of 57. The others have most of the shapes that botocore parses for the client.
 """
+TABLES_RULES = re.compile(rf"{BOTOCORE_DATA}dynamodb/.*/endpoint-rule-set-")
+"""The rules by which botocore finds DynamoDB's endpoint again for each request.
+
+That takes a twelfth of the instructions of a warm call. Without rules, botocore takes the endpoint
+of the region from ``ENDPOINTS`` once. Only the rules know endpoints of single accounts, which need
+an account id in the credentials. Those of Lambda have none.
+"""
 WITHOUT_DOCS = {
     "botocore/docs/__init__.py": b"""DEPRECATED_SERVICE_NAMES = frozenset()
 """,
@@ -71,7 +78,7 @@ is drawn into them. Pillow reads PNG by itself."""
 
 def is_used(name: str) -> bool:
     """Whether the zip needs a file of this name, which only a file of a library may not."""
-    if TEXT_RENDERING.match(name):
+    if TEXT_RENDERING.match(name) or TABLES_RULES.match(name):
         return False
     if (service := SERVICE_DATA.match(name)) is not None:
         return service[1] in SERVICES

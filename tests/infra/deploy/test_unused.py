@@ -49,7 +49,9 @@ class TestWhatIsLeftOut:
     def test_unused_services_and_languages_are_left_out(self) -> None:
         for name, used in {
             "botocore/data/dynamodb/2012-08-10/service-2.json.gz": True,
+            "botocore/data/dynamodb/2012-08-10/endpoint-rule-set-1.json.gz": False,
             "botocore/data/ec2/2016-11-15/service-2.json.gz": False,
+            "botocore/data/s3/2006-03-01/endpoint-rule-set-1.json.gz": True,
             "botocore/data/endpoints.json": True,
             "botocore/session.py": True,
             "babel/locale-data/ru.dat": True,
