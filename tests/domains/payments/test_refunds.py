@@ -116,6 +116,54 @@ def test_refund_that_the_provider_carries_out_later_is_followed(paid: Checkout) 
     assert states(paid) == [(PRICE, "done")]
 
 
+@pytest.mark.parametrize(
+    ("status", "amount"), [("done", 40_000), ("failed", 50_000), ("pending", 40_000)]
+)
+def test_another_refund_at_the_provider_is_not_taken_for_a_lost_one(
+    paid: Checkout, status: Any, amount: int
+) -> None:
+    refund(paid, amount=50_000)
+    paid.shop.faults["refund"] = ["before"]
+    paid.run_after(minutes=1)
+    paid.shop.refunds["refund-0"] = ("pay-1", RefundState("refund-0", status, amount))
+    paid.run_after(hours=24)
+    assert states(paid) == [(50_000, "done")]
+    assert paid.shop.calls.count("refund") == 2
+
+
+def test_recorded_refund_is_not_taken_for_a_lost_one(paid: Checkout) -> None:
+    refund(paid, amount=50_000)
+    paid.run_after(minutes=1)
+    refund(paid, amount=50_000)
+    paid.shop.faults["refund"] = ["before"]
+    paid.run_after(minutes=1)
+    paid.run_after(hours=24)
+    assert states(paid) == [(50_000, "done")] * 2
+    assert paid.shop.refunded("pay-1") == 100_000
+
+
+def test_pending_refund_that_fails_is_shown_as_failed(paid: Checkout) -> None:
+    paid.shop.refund_status = "failed"
+    refund(paid, amount=1)
+    paid.run_after(minutes=1)
+    (payment,) = paid.console("list_payments")["payments"]
+    (row,) = payment["refunds"]
+    assert (row["status"], row["amount"]) == ("failed", 1)
+    assert "did not carry out" in row["failure"]
+
+
+def test_pending_refund_is_read_every_five_minutes_in_its_first_hour_then_hourly(
+    paid: Checkout,
+) -> None:
+    paid.shop.refund_status = "pending"
+    refund(paid)
+    for _ in range(180):
+        paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "sent")]
+    assert paid.shop.calls.count("refund") == 1
+    assert paid.shop.calls.count("refund_state") == 12 + 1
+
+
 def test_failed_refund_is_shown_and_can_be_repeated(paid: Checkout) -> None:
     paid.shop.faults["refund"] = ["Not enough money on the account."]
     refund(paid)

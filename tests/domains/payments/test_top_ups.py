@@ -1,9 +1,11 @@
 """Payments to the platform, which are credited to the balance of an account once."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
@@ -47,6 +49,7 @@ def test_top_up_is_credited_once(platform: Checkout) -> None:
     assert request.return_url.endswith(f"/balance?payment={top_up['id']}")
     assert request.receipt is not None
     assert request.receipt.payment_mode == "advance"
+    assert request.expires_at == clock.now() + timedelta(hours=1)
     assert platform.console("get_top_up", id=top_up["id"])["topUp"]["status"] == "pending"
     platform.shop.pay()
     for _ in range(2):

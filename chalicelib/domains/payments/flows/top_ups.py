@@ -1,6 +1,6 @@
 """Credit the balance of an account with a payment to the platform."""
 
-from typing import Final
+from typing import Final, cast
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotConfiguredError
@@ -13,7 +13,7 @@ from chalicelib.domains.payments.rules import schedule
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.gateways.payments import Receipt
+from chalicelib.gateways.payments import PaymentMode, Receipt
 
 TOP_UP: Final = "top_up"
 DESCRIPTION = "Balance top-up"
@@ -39,7 +39,6 @@ def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> Paym
         amount=amount,
         description=DESCRIPTION,
         mode="advance",
-        return_url=page_url,
         expires_at=clock.now() + schedule.TOP_UP_OPEN_FOR,
         has_receipt=merchant.vat_code is not None,
     )
@@ -49,11 +48,14 @@ def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> Paym
 
 
 def receipt(workspace_id: str, payment: PaymentRow) -> Receipt | None:
-    """Return the receipt of a top-up, which names the address of the account."""
+    """Return the receipt of a top-up, which names the address of the account, or None."""
+    if not payment.has_receipt:
+        return None
     merchant = accounts.merchant_of(workspace_id, payment)
     email = identity_accounts.get(payment.subject_id).email
     amount = int(payment.amount)
-    return accounts.receipt_of(merchant, email, None, payment.description, amount, "advance")
+    mode = cast("PaymentMode", payment.mode)
+    return accounts.receipt_of(merchant, email, None, payment.description, amount, mode)
 
 
 def settle(workspace_id: str, payment_id: str) -> PaymentRow:
