@@ -127,6 +127,7 @@ def test_a_photo_shows_a_file_of_the_workspace(api: Api, site: str) -> None:
     update(api, page, sections=[{"type": "photo", "fileId": file["id"], "text": 'The "hall"'}])
     assert f'<img src="{file["url"]}" alt="The &quot;hall&quot;"' in visit(page)
     assert api.get(f"/api/files/{file['id']}")["usedBy"][0]["id"] == page["id"]
+    assert api.get(f"/api/pages/{page['id']}")["page"]["sections"][0]["url"] == file["url"]
     note = upload(api, "a.txt")["id"]
     body = {"id": page["id"], "sections": [{"type": "photo", "fileId": note}]}
     assert refused_field(api, "/api/pages/update", body)["field"] == "sections.0.fileId"
