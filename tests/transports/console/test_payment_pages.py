@@ -1,9 +1,12 @@
 """The pages of payments, as a member of a workspace reads them."""
 
 import csv
+from typing import get_args
 
 import pytest
 
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.notifications.rules.client_mails import Kind
 from chalicelib.transports.console.bookings import payments as payment_pages
 from tests.conftest import Owner, call_console
 from tests.factories.console import person
@@ -32,6 +35,23 @@ def test_a_file_has_all_payments_with_the_states_that_the_page_shows(
     states = [row["State"] for row in rows]
     assert sorted(states) == ["Paid", "Paid", "Refund due"]
     assert all(html.count(f">{state}</span>") == states.count(state) for state in set(states))
+
+
+@pytest.mark.parametrize("language", ["ru", "en"])
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "link"])
+def test_a_booking_shows_each_mail_to_its_client(
+    owner: Owner, booking_ids: list[str], kind: str, language: str
+) -> None:
+    workspace_id = owner.workspace.id
+    booking = bookings.BOOKINGS.require(workspace_id, booking_ids[0])
+    for state in ("sent", "withheld"):
+        entry = bookings.mail_entry(
+            workspace_id, booking, state, kind=kind, state=state, reason="by_plan"
+        )
+        entry.save()
+    path = f"/console/w/{owner.workspace.slug}/bookings/{booking.id}"
+    answer = person(owner).get(path, **{"Accept-Language": language})
+    assert answer.status == 200
 
 
 def test_a_file_of_too_many_payments_is_refused(
