@@ -221,17 +221,20 @@ class Rows:
 
     Code that knows which rows are needed later reads them together, with ``read``. Code that needs
     rows takes them with ``find`` or ``fetch``, which read what is missing. Each attempt of a unit
-    of work needs a new object, because it must read again.
+    of work needs a new object, because it must read again. Reads that are not ``consistent`` are as
+    those of ``fetch``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, consistent: bool = True) -> None:
         """Start without rows."""
+        self._consistent = consistent
         self._rows: dict[Place, Row | None] = {}
 
     def read(self, keys: Iterable[Key]) -> None:
         """Read the rows with these keys that were not read before, as ``fetch`` of this module."""
         missing = {key.place: key for key in keys if key.place not in self._rows}
-        rows = {Place.from_row(row): row for row in fetch(missing.values())}
+        read = fetch(missing.values(), consistent=self._consistent)
+        rows = {Place.from_row(row): row for row in read}
         self._rows |= {place: rows.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:

@@ -16,14 +16,12 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import Entry
 from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.assistants.flows.visits import TOOLS
+from chalicelib.domains.assistants.flows.visits import TOOLS, NoToolsError, PageRef
 from chalicelib.domains.assistants.operations import (  # noqa: F401  they declare tools
     booking,
     catalog,
     ordering,
 )
-from chalicelib.domains.bookings.flows import booking_pages
-from chalicelib.domains.sites.flows import site_pages
 from chalicelib.transports import mcp, tools
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.cors import TOOL_SERVER
@@ -36,8 +34,8 @@ from chalicelib.transports.http import (
 )
 from chalicelib.transports.web import sites
 
-PAGE = "workspaceId"
-"""The argument that the address decides."""
+PAGE = frozenset(PageRef.model_fields)
+"""The arguments that the address decides."""
 INSTRUCTIONS = (
     "Tools of one business's booking page, for the assistant of a visitor. They read what every "
     "visitor can read. Nothing is booked or ordered by a tool: prepare_booking and prepare_order "
@@ -51,36 +49,35 @@ def serve(request: HttpRequest) -> HttpResponse:
     """Respond to a request to the tools of a booking page.
 
     Raises:
-        NotFoundError: the page or its tools are off, or the page does not exist.
+        NoToolsError: the page or its tools are off, or the page does not exist.
     """
-    check_size(request, MAX_PUBLIC_BODY_BYTES)
-    TOOL_SERVER.check_origin(request)
-    workspace_id = booking_pages.workspace_of(request.path["workspace"])
-    return _respond(request, workspace_id)
+    return _respond(request, {"workspace": request.path["workspace"]})
 
 
 def serve_site(request: HttpRequest) -> HttpResponse:
     """Respond to a request to the tools of a booking page, at the host of the business's site.
 
     Raises:
-        NotFoundError: the page or its tools are off, or the site does not exist.
+        NoToolsError: the page or its tools are off, or the site does not exist.
     """
+    return _respond(request, {"site": sites.site_name(request) or ""})
+
+
+def _respond(request: HttpRequest, page: Mapping[str, str]) -> HttpResponse:
     check_size(request, MAX_PUBLIC_BODY_BYTES)
     TOOL_SERVER.check_origin(request)
-    name = sites.site_name(request)
-    workspace_id = site_pages.workspace_of(name) if name else None
-    if workspace_id is None:
-        raise booking_pages.not_found()
-    return _respond(request, workspace_id)
-
-
-def _respond(request: HttpRequest, workspace_id: str) -> HttpResponse:
-    visits.require_switch(workspace_id)
     principal = visitor(request)
+
+    def admit() -> None:
+        visits.open_visit(visits.workspace_of(PageRef(**page)))
+
     server = mcp.ToolServer(
-        lambda _: INSTRUCTIONS, lambda _: _list(), _entries, partial(_run, workspace_id)
+        lambda _: INSTRUCTIONS, lambda _: _list(), _entries, partial(_run, page), admit=admit
     )
-    return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
+    try:
+        return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
+    except mcp.RequestRefusedError as refusal:
+        raise refusal.error from None
 
 
 @cache
@@ -97,24 +94,32 @@ def definition(name: str) -> dict[str, Any]:
     """Return the definition of a tool, without the argument that the address decides."""
     tool = {**tools.tool(TOOLS[name]), "name": name}
     schema = dict(tool["inputSchema"])
-    schema["properties"] = {k: v for k, v in schema["properties"].items() if k != PAGE}
-    schema["required"] = [name for name in schema.get("required", ()) if name != PAGE]
+    schema["properties"] = {k: v for k, v in schema["properties"].items() if k not in PAGE}
     return {**tool, "inputSchema": schema}
 
 
-def _run(workspace_id: str, call: mcp.Call, entry: Entry) -> dict[str, Any]:
+def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any]:
     """Return the result of a tool, as a string for models and as JSON for programs."""
     operation = TOOLS[entry.name]
     arguments = mcp.arguments_of(call)
     if arguments is None:
         raise ValidationError.of("arguments", "expected an object, such as {}")
-    reply = invoke(
-        operation,
-        call.principal,
-        lambda: {**read_texts(operation.input, arguments, parse_json), PAGE: workspace_id},
-        request_id=call.request_id,
-        naming=insert_tool_names,
-    )
+    sent = {name: value for name, value in arguments.items() if name not in PAGE}
+    try:
+        reply = invoke(
+            operation,
+            call.principal,
+            lambda: {**read_texts(operation.input, sent, parse_json), **page},
+            request_id=call.request_id,
+            naming=insert_tool_names,
+        )
+    except NoToolsError as error:
+        raise mcp.RequestRefusedError(error) from None
+    except ValidationError as error:
+        # UCP demands this error for too many ids (catalog lookup, batch size).
+        if error.errors[0].field.startswith("catalog.ids"):
+            raise mcp.RpcError(mcp.INVALID_PARAMS, error.message) from None
+        raise
     answer = {
         name: part
         for name, part in from_json(reply.body)["data"].items()

@@ -154,6 +154,14 @@ _NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
 """Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``."""
 
 
+class RequestRefusedError(Exception):
+    """An error that refuses the HTTP request instead of one of its messages."""
+
+    def __init__(self, error: AppError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 class Raw(NamedTuple):
     """JSON bytes that are inserted into a result unchanged."""
 
@@ -166,7 +174,8 @@ class ToolServer(NamedTuple):
 
     ``instructions`` and ``tools`` depend on the call: what a model reads first, and the
     list as JSON bytes. ``entries`` returns the declarations by the tool's name. ``run`` returns the
-    result of a call, and raises the errors of the operation.
+    result of a call, and raises the errors of the operation. ``admit`` is called before all but
+    calls of these tools, and may refuse the request.
     """
 
     instructions: "Callable[[Call], str]"
@@ -174,6 +183,7 @@ class ToolServer(NamedTuple):
     entries: Callable[[], Mapping[str, Entry]]
     run: "Callable[[Call, Entry], dict[str, Any]]"
     has_prompts: bool = False
+    admit: "Callable[[], None]" = lambda: None
 
     @property
     def capabilities(self) -> dict[str, Any]:
@@ -269,6 +279,8 @@ def _respond_to(read: "Callable[[object], Call | None]", message: object) -> Ans
         return 202, b"", {}
     modern = call.modern
     era = "modern" if modern else "handshake"
+    if call.method != "tools/call":
+        call.server.admit()
     try:
         if modern:
             _check_modern(call)
@@ -438,12 +450,15 @@ def _call(call: Call) -> dict[str, Any]:
     entries = call.server.entries()
     entry = entries.get(name)
     if entry is None:
+        call.server.admit()
         suggestion = nearest(name, entries)
         hint = f'did you mean "{suggestion}"?' if suggestion else "tools/list returns all tools."
         raise RpcError(INVALID_PARAMS, f'Unknown tool "{name[:80]}"; {hint}')
     call.log["operation"] = entry.name
     try:
         return call.server.run(call, entry)
+    except (RpcError, RequestRefusedError):
+        raise
     except AppError as error:
         return _failed(call, error)
     except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection

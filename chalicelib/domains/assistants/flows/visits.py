@@ -5,28 +5,28 @@ them. They return what every visitor can read, and write nothing (ADR 87).
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial, wraps
-from typing import Any, TypeVar
-
-from pydantic import Field
+from typing import Any, NamedTuple, TypeVar
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, Declaration, Registry
 from chalicelib.core.settings import settings
 from chalicelib.core.text import cut_bytes
-from chalicelib.core.wire.schema import Id, Wire
+from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.domains.bookings.flows import booking_pages
-from chalicelib.domains.bookings.flows.booking_pages import OpenPage
 from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.store import assistant_metrics
 from chalicelib.domains.bookings.store import booking_pages as page_rows
 from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
-from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
+from chalicelib.domains.sites.flows import site_pages
+from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.reading import Rows
 from chalicelib.lib import extracts
 
@@ -46,71 +46,104 @@ C = TypeVar("C", bound=Callable[..., Any])
 class PageRef(Wire):
     """The page whose tool is called.
 
-    The address decides which, so no caller sends the id.
+    The address of the request decides which, so no caller sends it.
     """
 
-    workspace_id: Id = Field(description="Workspace id.")
+    workspace: str | None = optional("Slug of the workspace, or null at the host of a site.")
+    site: str | None = optional("Slug or host of the site, or null.")
+
+
+class NoToolsError(NotFoundError):
+    """The page or its tools are off, or there is no such page."""
+
+
+class Visit(NamedTuple):
+    """A page whose tools are on: what assistants may do on it, and the rows that were read."""
+
+    assistants: AssistantsRow
+    rows: Rows
+
+
+FindVisit = Callable[[], Visit]
 
 
 def visitor_tool(title: str) -> Callable[[C], C]:
-    """Return the decorator of a tool, which only reads."""
+    """Return the decorator of a tool, which only reads.
+
+    The tool takes the context, its arguments, and a function that returns the visit. What it reads
+    before it calls this function is read in the wave that reads the switch.
+    """
     declare = Declaration(
         title=title,
         audience=PUBLIC,
         reads=True,
-        resolve=lambda args: args.workspace_id,
+        resolve=workspace_of,
         limit=CALLS,
         registry=TOOLS,
     )
 
     def register(handler: C) -> C:
         @wraps(handler)
-        def count_call(ctx: Context, args: PageRef) -> Wire:
+        def call(ctx: Context, args: PageRef) -> Wire:
             with deadline.side_by_side() as start:
-                start(partial(_count, ctx.workspace_id, handler.__name__))
-                response: Wire = handler(ctx, args)
+                visit = start(partial(open_visit, ctx.workspace_id))
+                start(partial(_count, ctx.workspace_id, handler.__name__, visit))
+                try:
+                    response: Wire = handler(ctx, args, visit.result)
+                finally:  # A page that is off neither answers nor explains.
+                    visit.result()
             return response
 
-        declare(count_call)
+        declare(call)
         return handler
 
     return register
 
 
-def _count(workspace_id: str, tool: str) -> None:
-    """Count a call for the owner.
+def _count(workspace_id: str, tool: str, visit: Future[Visit]) -> None:
+    """Count a call for the owner, if the page has tools.
 
     A call does not fail if it cannot be counted.
     """
     measures = {assistant_metrics.CALLS: 1, assistant_metrics.name_measure(tool): 1}
     with suppress(AppError):
+        visit.result()
         assistant_metrics.increments(workspace_id, clock.now().date(), measures).write()
 
 
-def open_page(ctx: Context, service_id: str | None = None) -> OpenPage:
-    """Return the page with all of its services, or with only one service.
+def workspace_of(page: PageRef) -> str:
+    """Return the workspace of a page, whose tools may be off.
 
     Raises:
-        NotFoundError: the page or its tools are off, or it does not offer the service.
+        NoToolsError: there is no such page.
     """
-    page = booking_pages.open_page(ctx.workspace_id, service_id)
-    if not page.assistants.is_on:
-        raise booking_pages.not_found()
-    return page
+    workspace_id = (
+        site_pages.workspace_of(page.site)
+        if page.site
+        else ClaimRow.workspace_of(SLUG_CLAIM, page.workspace or "")
+    )
+    if workspace_id is None:
+        raise _no_tools()
+    return workspace_id
 
 
-def require_switch(workspace_id: str) -> AssistantsRow:
-    """Return what assistants may do on a page whose tools are on.
+def open_visit(workspace_id: str) -> Visit:
+    """Return the visit of a page.
 
     Raises:
-        NotFoundError: the page or its tools are off.
+        NoToolsError: the page or its tools are off.
     """
-    rows = Rows()
+    # What is a second old does no harm, and this read costs half. Bookings are checked again.
+    rows = Rows(consistent=False)
     rows.read([page_rows.key(workspace_id), page_rows.assistants_key(workspace_id)])
     assistants = AssistantsRow.read(workspace_id, rows)
     if not (assistants.is_on and BookingPageRow.read(workspace_id, rows).is_on):
-        raise booking_pages.not_found()
-    return assistants
+        raise _no_tools()
+    return Visit(assistants, rows)
+
+
+def _no_tools() -> NoToolsError:
+    return NoToolsError(booking_pages.not_found().message)
 
 
 def url_of(workspace: WorkspaceRow) -> str:

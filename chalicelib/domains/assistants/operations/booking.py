@@ -13,8 +13,8 @@ from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day, When
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.assistants.flows.visits import PageRef, visitor_tool
-from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.assistants.flows.visits import FindVisit, PageRef, visitor_tool
+from chalicelib.domains.bookings.flows import booking_pages, calendars
 from chalicelib.domains.bookings.flows.calendars import Search
 from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.rules.slots import Query, Slot
@@ -50,9 +50,9 @@ class Business(Wire):
 
 
 @visitor_tool("Get the business")
-def get_business(ctx: Context, args: PageRef) -> Business:
+def get_business(ctx: Context, args: PageRef, find_visit: FindVisit) -> Business:
     """Get the name, address, phone, weekly opening hours, time zone and links of the business."""
-    page = visits.open_page(ctx)
+    page = booking_pages.open_page(ctx.workspace_id, rows=find_visit().rows)
     return Business(
         name=page.workspace.name,
         address=page.workspace.address,
@@ -106,9 +106,9 @@ class ServiceOffers(Wire):
 
 
 @visitor_tool("List the services")
-def list_services(ctx: Context, args: PageRef) -> ServiceOffers:
+def list_services(ctx: Context, args: PageRef, find_visit: FindVisit) -> ServiceOffers:
     """List the services that can be booked, with ids for find_free_times, lengths and prices."""
-    page = visits.open_page(ctx)
+    page = booking_pages.open_page(ctx.workspace_id, rows=find_visit().rows, with_hours=False)
     url = visits.url_of(page.workspace)
     return ServiceOffers(
         services=[
@@ -153,13 +153,15 @@ class FreeTimes(Wire):
 
 
 @visitor_tool("Find free times")
-def find_free_times(ctx: Context, args: FreeTimesQuery) -> FreeTimes:
+def find_free_times(ctx: Context, args: FreeTimesQuery, find_visit: FindVisit) -> FreeTimes:
     """Find free times of a service in up to 31 days.
 
     Name the times to the visitor as they are in the result.
     """
-    page = visits.open_page(ctx, args.service_id)
-    search = Search.create(ctx.workspace_id, page.require_service(args.service_id), args.staff_id)
+    rows = find_visit().rows
+    page = booking_pages.open_page(ctx.workspace_id, args.service_id, rows)
+    service = page.require_service(args.service_id)
+    search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     zone = calendars.zones(
         search.shown_resources, args.staff_id, None, lambda: page.workspace.timezone
     ).effective
@@ -211,7 +213,7 @@ class PreparedBooking(Wire):
 
 
 @visitor_tool("Prepare a booking")
-def prepare_booking(ctx: Context, args: BookingToPrepare) -> PreparedBooking:
+def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit) -> PreparedBooking:
     """Check a free time, and return a link to the booking page, where it is filled in.
 
     Nothing is booked: only the visitor can confirm, on that page. Pass no names and no contacts.
@@ -219,11 +221,12 @@ def prepare_booking(ctx: Context, args: BookingToPrepare) -> PreparedBooking:
     if not isinstance(args.start_at, datetime) or args.start_at.tzinfo is None:
         message = "expected a time with an offset, received none. Copy startAt of a free time"
         raise ValidationError.of("startAt", message)
-    page = visits.open_page(ctx, args.service_id)
+    rows = find_visit().rows
+    page = booking_pages.open_page(ctx.workspace_id, args.service_id, rows)
     service = page.require_service(args.service_id)
     if page.is_by_phone(service):
         raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")
-    search = Search.create(ctx.workspace_id, service, args.staff_id)
+    search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     start, now = epoch_ms(args.start_at), epoch_ms(clock.now())
     seats = [seat for slot in search.slots(Query(start, start, now)).slots for seat in slot.seats]
     if not seats:

@@ -14,14 +14,16 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ValidationError
+from chalicelib.core.text import search_words
 from chalicelib.core.wire.schema import MAX_ID, Wire, optional
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.assistants.flows.visits import PageRef, visitor_tool
+from chalicelib.domains.assistants.flows.visits import FindVisit, PageRef, visitor_tool
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.engine.listing.query import Query, ResultPage
+from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts, trees
 from chalicelib.lib.localized import CURRENCY
 
@@ -125,44 +127,27 @@ def _envelope(capability: str, **more: str) -> dict[str, Any]:
 
 
 @visitor_tool("Search the catalogue")
-def search_catalog(ctx: Context, args: CatalogSearch) -> Catalog:
+def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
     """Search the products of the business by words, category and price (UCP catalog search).
 
     Prices are in minor units of the currency. prepare_order takes the ids.
     """
     search = args.catalog
-    filters = search.filters or UcpFilters()
     number, size = _page_of(search.pagination or UcpPagination())
-    known_categories = _read_categories(ctx)
     messages = [_WORDS]
-    price = filters.price
-    currency = (search.context or {}).get("currency", CURRENCY)
-    if price and currency != CURRENCY:
-        price = None
-        content = f"The price filter was ignored: prices are in {CURRENCY}."
-        messages.append({"type": "info", "code": "price_filter_ignored", "content": content})
-    query = Query(
-        page=number,
-        size=size,
-        sort="sortOrder",
-        search=search.query or None,
-        filters={
-            "status": "active",
-            "category_id": _ids_of(known_categories, filters.categories),
-        },
-        ranges={"price": (price.min, price.max)} if price else {},
-        charge=ctx.charge,
-    )
-    page = PRODUCTS.page(ctx.workspace_id, query)
-    if search.query and not page.total and not search.filters:
-        page = _nearest(ctx.workspace_id, search.query, page)
-    has_next = number * size < page.total
+    found = None if search.filters else _named(ctx, search.query, number, size)
+    if found is None:
+        page, known_categories = _filtered(ctx, search, number, size, messages)
+        products, total = page.records, page.total
+    else:
+        (products, total), known_categories = found, {}
+    has_next = number * size < total
     return Catalog(
         ucp=_envelope(SEARCH),
-        products=[_product(product, known_categories) for product in page.records],
+        products=[_product(product, known_categories) for product in products],
         pagination={
             "has_next_page": has_next,
-            "total_count": page.total,
+            "total_count": total,
             **({"cursor": f"{number + 1}-{size}"} if has_next else {}),
         },
         messages=messages,
@@ -170,7 +155,7 @@ def search_catalog(ctx: Context, args: CatalogSearch) -> Catalog:
 
 
 @visitor_tool("Look products up")
-def lookup_catalog(ctx: Context, args: CatalogLookup) -> Catalog:
+def lookup_catalog(ctx: Context, args: CatalogLookup, _: FindVisit) -> Catalog:
     """Look products up by their ids (UCP catalog lookup).
 
     The messages name unknown ids.
@@ -192,7 +177,7 @@ def lookup_catalog(ctx: Context, args: CatalogLookup) -> Catalog:
 
 
 @visitor_tool("Get a product")
-def get_product(ctx: Context, args: CatalogProduct) -> Catalog:
+def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
     """Get a product by its id, with its description, photos and availability (UCP)."""
     products, known_categories = _fetch(ctx, [args.catalog.id])
     if not products:
@@ -223,14 +208,60 @@ def _page_of(pagination: UcpPagination) -> tuple[int, int]:
     return int(cursor[1]), int(cursor[2])
 
 
-def _nearest(
-    workspace_id: str, question: str, empty: ResultPage[ProductRow]
-) -> ResultPage[ProductRow]:
-    """Return the products that fit a question best, as bots find them, on one page."""
-    records = chat_facts.PRODUCT_OFFERS.records(workspace_id, question)
-    names = [f"{product.name} {visits.describe(product.description)}" for product in records]
-    best = [records[index] for index in extracts.most_relevant(question, names)]
-    return ResultPage(best, len(best), empty.plan, empty.cost)
+def _named(
+    ctx: Context, question: str | None, number: int, size: int
+) -> tuple[list[ProductRow], int] | None:
+    """Return a page of the products whose names have all words, or else the best, as bots do.
+
+    Returns None without words, and for catalogues that are too large to be ranked.
+    """
+    if not question:
+        return None
+    entries = chat_facts.ranked(ctx.workspace_id, PRODUCTS, facts.search_words(question))
+    if len(entries) == chat_facts.MAX_SEARCHED or any(entry.cut for entry in entries):
+        return None
+    words = search_words(question)
+    matching = [entry.id for entry in entries if entry.matches(words)]
+    first = (number - 1) * size
+    if matching:
+        ids = matching[first : first + size]
+        return _active(PRODUCTS.fetch(ctx.workspace_id, ids, consistent=False)), len(matching)
+    ids = [entry.id for entry in entries[: facts.MAX_OFFERS]]
+    records = _active(PRODUCTS.fetch(ctx.workspace_id, ids, consistent=False))
+    texts = [f"{product.name} {visits.describe(product.description)}" for product in records]
+    best = [records[index] for index in extracts.most_relevant(question, texts)]
+    return best[first : first + size], len(best)
+
+
+def _active(products: Iterable[ProductRow]) -> list[ProductRow]:
+    return [product for product in products if product.status == "active"]
+
+
+def _filtered(
+    ctx: Context, search: UcpSearch, number: int, size: int, messages: list[dict[str, str]]
+) -> tuple[ResultPage[ProductRow], Mapping[str, CategoryRow]]:
+    """Return a page of the products that fit the filters, and the categories."""
+    filters = search.filters or UcpFilters()
+    price = filters.price
+    currency = (search.context or {}).get("currency", CURRENCY)
+    if price and currency != CURRENCY:
+        price = None
+        content = f"The price filter was ignored: prices are in {CURRENCY}."
+        messages.append({"type": "info", "code": "price_filter_ignored", "content": content})
+    with deadline.side_by_side() as start:
+        reading = start(partial(_read_categories, ctx))
+        names = filters.categories
+        category_ids = None if names is None else _ids_of(reading.result(), names)
+        query = Query(
+            page=number,
+            size=size,
+            sort="sortOrder",
+            search=search.query or None,
+            filters={"status": "active", "category_id": category_ids},
+            ranges={"price": (price.min, price.max)} if price else {},
+            charge=ctx.charge,
+        )
+        return PRODUCTS.page(ctx.workspace_id, query), reading.result()
 
 
 def _fetch(
@@ -240,10 +271,9 @@ def _fetch(
     with deadline.side_by_side() as start:
         reading = start(partial(_read_categories, ctx))
         # An id that cannot be one is an unknown id.
-        rows = PRODUCTS.fetch(
-            ctx.workspace_id, [product_id for product_id in ids if 0 < len(product_id) <= MAX_ID]
-        )
-    return {row.id: row for row in rows if row.status == "active"}, reading.result()
+        known_ids = (product_id for product_id in ids if 0 < len(product_id) <= MAX_ID)
+        rows = PRODUCTS.fetch(ctx.workspace_id, known_ids, consistent=False)
+    return {row.id: row for row in _active(rows)}, reading.result()
 
 
 def _read_categories(ctx: Context) -> Mapping[str, CategoryRow]:
@@ -252,10 +282,8 @@ def _read_categories(ctx: Context) -> Mapping[str, CategoryRow]:
     return {row.id: row for row in rows if row.kind == "product"}
 
 
-def _ids_of(known: Mapping[str, CategoryRow], names: Iterable[str] | None) -> list[str] | None:
-    """Return the ids of the named categories and of those below, or None without a filter."""
-    if names is None:
-        return None
+def _ids_of(known: Mapping[str, CategoryRow], names: Iterable[str]) -> list[str]:
+    """Return the ids of the named categories and of those below."""
     parents = {row.id: row.parent_id for row in known.values()}
     values = set(names)
     tops = [row.id for row in known.values() if values & {row.id, row.name, _path(known, row)}]
@@ -290,7 +318,7 @@ def _product(
         "description": description,
         "price_range": {"min": price, "max": price},
         "media": [{"type": "image", "url": image.url} for image in product.images],
-        "categories": [{"value": path, "taxonomy": "merchant"}] if category else [],
+        **({"categories": [{"value": path, "taxonomy": "merchant"}]} if category else {}),
         "variants": [
             {
                 "id": product.id,

@@ -6,7 +6,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.assistants.flows import prepared_orders, visits
-from chalicelib.domains.assistants.flows.visits import PageRef, visitor_tool
+from chalicelib.domains.assistants.flows.visits import FindVisit, PageRef, visitor_tool
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.leads.store.forms import FORMS
@@ -49,12 +49,12 @@ class PreparedOrder(Wire):
 
 
 @visitor_tool("Prepare an order")
-def prepare_order(ctx: Context, args: OrderToPrepare) -> PreparedOrder:
+def prepare_order(ctx: Context, args: OrderToPrepare, find_visit: FindVisit) -> PreparedOrder:
     """Check products and stock, and return a link to the order form, where these are filled in.
 
     Nothing is ordered: only the visitor can confirm, on that page. Pass no names and no contacts.
     """
-    row = visits.require_switch(ctx.workspace_id)
+    row = find_visit().assistants
     form = row.order_form_id and FORMS.find(ctx.workspace_id, row.order_form_id)
     if not form:
         raise ConflictError("This business takes no orders here. Tell the visitor how to reach it.")
@@ -93,9 +93,9 @@ class FoundPassages(Wire):
 
 
 @visitor_tool("Search the pages")
-def search_pages(ctx: Context, args: PagesQuery) -> FoundPassages:
+def search_pages(ctx: Context, args: PagesQuery, find_visit: FindVisit) -> FoundPassages:
     """Search published pages and public knowledge of the business for passages on a question."""
-    row = visits.require_switch(ctx.workspace_id)
+    row = find_visit().assistants
     bot = AGENTS.find(ctx.workspace_id, row.knowledge_bot_id) if row.knowledge_bot_id else None
     # What a bot knows is public if every visitor may ask the bot.
     if bot is None or not bot.is_active or bot.is_private:

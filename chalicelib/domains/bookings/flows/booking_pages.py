@@ -73,26 +73,33 @@ def workspace_of(slug: str) -> str:
     return workspace_id
 
 
-def open_page(workspace_id: str, service_id: str | None = None) -> OpenPage:
+def open_page(
+    workspace_id: str,
+    service_id: str | None = None,
+    rows: Rows | None = None,
+    *,
+    with_hours: bool = True,
+) -> OpenPage:
     """Return the booking page of a workspace with all offered services, or with only one service.
+
+    ``rows`` has the row of the page, if the caller has read it. The hours are empty for a service,
+    and if they are not wanted (``with_hours``).
 
     Raises:
         NotFoundError: the page is off, or does not offer the service.
     """
-    rows = Rows()
-    rows.read(
-        [
-            workspaces.key(workspace_id),
-            booking_pages.key(workspace_id),
-            booking_pages.assistants_key(workspace_id),
-        ]
-    )
+    own_keys = [workspaces.key(workspace_id), booking_pages.assistants_key(workspace_id)]
+    if rows is None:
+        rows = Rows()
+        rows.read([booking_pages.key(workspace_id), *own_keys])
     settings = BookingPageRow.read(workspace_id, rows)
     if not settings.is_on:
         raise not_found()
     ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
-    services = _bookable(workspace_id, ids, rows, with_hours=service_id is None)
-    hours = _weekly_hours(workspace_id, services, rows) if service_id is None else []
+    rows.read([*own_keys, *(SERVICES.key(workspace_id, offered_id) for offered_id in ids)])
+    with_hours = with_hours and service_id is None
+    services = _bookable(workspace_id, ids, rows, with_hours=with_hours)
+    hours = _weekly_hours(workspace_id, services, rows) if with_hours else []
     takes_payments = any(service.require_payment for service in services) and (
         merchants.find_current(workspace_id, rows) is not None
     )

@@ -45,7 +45,7 @@ class Source(NamedTuple):
     def records(self, workspace_id: str, question: str) -> list[Any]:
         """Return the records of the same offers."""
         words = facts.search_words(question)
-        ids = _nearest(workspace_id, self.listing, words, MAX_OFFERS)
+        ids = [entry.id for entry in ranked(workspace_id, self.listing, words)[:MAX_OFFERS]]
         records = self.listing.fetch(workspace_id, ids)
         return [record for record in records if record.status == "active"]
 
@@ -100,7 +100,7 @@ def find_hours(workspace_id: str) -> list[Hours]:
     last = today + (DAYS_AHEAD + 1) * (_A_DAY // timedelta(milliseconds=1))
     with deadline.side_by_side() as start:
         closed = start(partial(time_off.overlapping, workspace_id, today, last))
-        ids = _nearest(workspace_id, resources.RESOURCES, (), MAX_HOURS)
+        ids = [entry.id for entry in ranked(workspace_id, resources.RESOURCES)[:MAX_HOURS]]
         with_schedules = [
             (row, resources.schedule_of(hours))
             for row, hours in resources.find_with_schedules(workspace_id, ids)
@@ -146,10 +146,8 @@ def _local(moment: int, timezone: str) -> datetime:
     return clock.moment_at(moment).astimezone(ZoneInfo(timezone))
 
 
-def _nearest(
-    workspace_id: str, listing: Listing[Any], words: Iterable[str], limit: int
-) -> list[str]:
-    """Return ids of active records.
+def ranked(workspace_id: str, listing: Listing[Any], words: Iterable[str] = ()) -> list[IndexEntry]:
+    """Return the entries of up to ``MAX_SEARCHED`` active records.
 
     Records whose names contain more of the words come first.
     """
@@ -163,4 +161,4 @@ def _nearest(
     def rank(entry: IndexEntry) -> tuple[int, str]:
         return -sum(word in entry.text for word in searched), entry.sort_key(in_order)
 
-    return [entry.id for entry in sorted(rows, key=rank)[:limit]]
+    return sorted(rows, key=rank)

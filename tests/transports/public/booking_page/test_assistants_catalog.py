@@ -70,13 +70,16 @@ def test_a_search_finds_active_products_by_words_category_and_price(
     )
     add_product(assistant, name="Comb", price=10_000)
     add_product(assistant, name="Secret shampoo", status="inactive")
-    (product,) = search(assistant, query="shampoo")["products"]
+    (product,) = search(assistant, query="shampoo", filters={"categories": ["Care"]})["products"]
     (variant,) = product["variants"]
     assert product["description"] == {"plain": "For dry hair"}
     assert product["categories"] == [{"value": "Hair > Care", "taxonomy": "merchant"}]
     assert product["price_range"]["max"] == {"amount": 90_000, "currency": "RUB"}
     assert product["media"] == [{"type": "image", "url": file["url"]}]
     assert variant["availability"] == {"available": False, "status": "out_of_stock"}
+    # Words alone are found without the categories, in two requests to the database.
+    (found,) = search(assistant, query="shampoo")["products"]
+    assert {**found, "categories": product["categories"]} == product
     for categories in (["Hair"], ["Hair > Care"], ["Hair", "Nails"]):
         assert titles(search(assistant, filters={"categories": categories})) == ["Shampoo"]
     assert titles(search(assistant, filters={"categories": ["Nails"]})) == []
@@ -110,6 +113,17 @@ def test_a_look_up_names_unknown_ids(assistant: Assistant) -> None:
     assert product["variants"][0]["inputs"] == [{"id": shampoo, "match": "exact"}]
     missing = [note["content"] for note in response["messages"] if note["code"] == "not_found"]
     assert missing == ["prod_unknown", hidden, "x" * 500]
+
+
+@pytest.mark.parametrize("ids", [["x"] * 51, [], [{}], "x"])
+def test_a_look_up_of_too_many_or_wrong_ids_has_invalid_params(
+    assistant: Assistant, ids: Any
+) -> None:
+    arguments = {"meta": META, "catalog": {"ids": ids}}
+    answer = assistant.send("tools/call", name="lookup_catalog", arguments=arguments)
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["code"]) == (200, -32602)
+    assert "catalog.ids" in error["message"]
 
 
 def test_a_product_is_returned_by_id_and_a_missing_one_is_an_outcome(
