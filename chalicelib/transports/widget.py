@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
+from chalicelib.transports.web import assets
 
 _FOLDER = Path(__file__).with_name("static")
 _HEADERS = {
@@ -42,6 +43,7 @@ _CHAT = f"`${{base}}{chat_route.PATH[1:]}`".encode()
 @cache
 def _read(name: str) -> tuple[bytes, str]:
     body = _UNUSED.sub(b"", (_FOLDER / f"{name}.js").read_bytes())
+    body = body.replace(b"assets/webmcp.js", assets.script_url("webmcp")[1:].encode())
     if settings().chat_url:
         body = body.replace(_CHAT, to_json(chat_route.url()))
     return body, etag(body)

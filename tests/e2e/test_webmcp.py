@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 from chalicelib.core import clock
 from chalicelib.transports.assistants import TOOLS
 from tests.conftest import Api, Owner, call_console
-from tests.e2e.conftest import FLAGS, ROOT, SCREENS, STILL, findings, save_screenshot
+from tests.e2e.conftest import FLAGS, ROOT, SCREENS, STILL, Site, findings, save_screenshot
 from tests.factories.salon import Salon
+from tests.factories.widget import document, launcher
 from tests.support.patience import PATIENCE, wait_for
 
 Opened = Callable[..., Any]
@@ -69,6 +70,39 @@ def test_a_browsers_agent_asks_and_prepares_and_the_visitor_books(
     expect(page.locator(".result")).to_be_visible()
     (booking,) = owner.api().get("/api/bookings/list")["bookings"]
     assert booking["source"] == "agent"
+    context.close()
+
+
+def test_an_agent_on_a_page_with_a_widget_gets_a_link_and_the_page_stays(
+    agent_browser: Browser, service: str, booking_url: str, api: Api, owner: Owner, site: Site
+) -> None:
+    bot = {"name": "Bot", "systemPrompt": "Help.", "model": "demo"}
+    bot_id = api.post("/api/agents/create", bot)["agent"]["id"]
+    script = f'<script src="{service}/widget.js" data-agent="{bot_id}" async></script>'
+    # A second widget adds no second set of tools.
+    other_id = api.post("/api/agents/create", bot)["agent"]["id"]
+    site.pages["/"] = document(script, script.replace(bot_id, other_id))
+    context = agent_browser.new_context(**SCREENS["phone"], **STILL)
+    page: Page = context.new_page()
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.set_default_timeout(PATIENCE * 1_000)
+    page.goto(f"{site.url}/")
+    wait_for(lambda: len(page.webmcp.tools()) == len(TOOLS), pause=0.1)
+    (salon_service,) = page.webmcp.call_tool("list_services")["structuredContent"]["services"]
+    tomorrow = (clock.now() + timedelta(days=1)).date().isoformat()
+    search = {"serviceId": salon_service["id"], "firstDay": tomorrow}
+    free_times = page.webmcp.call_tool("find_free_times", search)["structuredContent"]
+    request = {"serviceId": salon_service["id"], "startAt": free_times["times"][0]["startAt"]}
+    prepared = page.webmcp.call_tool("prepare_booking", request)["structuredContent"]
+    assert prepared["url"].startswith(f"{booking_url}/")
+    assert page.url == f"{site.url}/"
+    call_console(owner.workspace.id, "admit_assistants", isOn=False)
+    page.reload()
+    expect(launcher(page).first).to_be_visible()
+    page.goto(prepared["url"])  # The link ended with the switch, so the page has no form.
+    expect(page.locator("form")).to_have_count(0)
+    assert failures == []
     context.close()
 
 

@@ -491,6 +491,12 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     if (origins.length && !origins.includes(here) && here !== new URL(base).origin)
       return warn(`its owner does not allow it on ${here} (allowedOrigins).`);
     if (!document.body) await new Promise((go) => document.addEventListener("DOMContentLoaded", go, { once: true }));
+    if (document.modelContext) {
+      const tools = document.createElement("script");
+      tools.src = `${base}assets/webmcp.js`;
+      tools.dataset.tools = `${base}book/${encodeURIComponent(agentId)}/mcp`;
+      document.body.append(tools);
+    }
 
     const language = options.language || document.documentElement.lang || navigator.language || "";
     const words = WORDS[/^ru\b/i.test(language) ? "ru" : "en"];

@@ -24,6 +24,7 @@ from chalicelib.domains.bookings.rules import prepared_links
 from chalicelib.domains.bookings.store import assistant_metrics
 from chalicelib.domains.bookings.store import booking_pages as page_rows
 from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
 from chalicelib.domains.sites.flows import site_pages
 from chalicelib.engine.claims import ClaimRow
@@ -49,7 +50,7 @@ class PageRef(Wire):
     The address of the request decides which, so no caller sends it.
     """
 
-    workspace: str | None = optional("Slug of the workspace, or null at the host of a site.")
+    workspace: str | None = optional("Slug of the workspace, or id of one of its bots, or null.")
     site: str | None = optional("Slug or host of the site, or null.")
 
 
@@ -117,11 +118,13 @@ def workspace_of(page: PageRef) -> str:
     Raises:
         NoToolsError: there is no such page.
     """
-    workspace_id = (
-        site_pages.workspace_of(page.site)
-        if page.site
-        else ClaimRow.workspace_of(SLUG_CLAIM, page.workspace or "")
-    )
+    name = page.workspace or ""
+    if page.site:
+        workspace_id = site_pages.workspace_of(page.site)
+    elif name.isupper():  # An id of a bot, whose widget knows no slug. Slugs are in lower case.
+        workspace_id = AGENTS.workspace_of(name)
+    else:
+        workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name)
     if workspace_id is None:
         raise _no_tools()
     return workspace_id

@@ -1,4 +1,5 @@
-// The page's tools for the agent of the visitor's browser (WebMCP). Each call goes to the page's own tools.
+// The tools of a booking page for the agent of the visitor's browser (WebMCP), also on pages with a chat widget.
+// Each call goes to the page's endpoint.
 (async () => {
   const context = document.modelContext;
   const path = document.currentScript?.dataset.tools;
@@ -24,11 +25,12 @@
       annotations: { readOnlyHint: annotations.readOnlyHint, untrustedContentHint: true },
       execute: async (input) => {
         const result = await send("tools/call", { name, arguments: input });
-        // What is prepared opens here, filled in, and the visitor confirms it.
+        // On the booking page, what is prepared opens filled in. Other pages stay, and the agent shows the link.
         const url = name.startsWith("prepare_") && !result.isError && result.structuredContent.url;
-        if (url) setTimeout(() => location.assign(url));
+        if (url && new URL(url).origin === origin) setTimeout(() => location.assign(url));
         return result;
       },
     });
   }
-})();
+  // A page whose tools are off, or that another widget has given them, gets none.
+})().catch(() => {});

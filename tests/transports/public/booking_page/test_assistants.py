@@ -65,6 +65,16 @@ def test_the_tools_end_with_the_page_and_with_the_switch(assistant: Assistant) -
     assert assistant.send("ping").status == 404
 
 
+def test_a_widget_finds_the_tools_by_the_id_of_its_bot(assistant: Assistant) -> None:
+    body = {"name": "Bot", "systemPrompt": "Help.", "model": "demo"}
+    api = assistant.page.salon.api
+    bot = api.post("/api/agents/create", body)["agent"]["id"]
+    by_bot = Assistant(assistant.page, f"/book/{bot}/mcp")
+    assert by_bot.call("get_business") == assistant.call("get_business")
+    by_service = Assistant(assistant.page, f"/book/{assistant.page.salon.service}/mcp")
+    assert by_service.send("ping").status == 404
+
+
 def test_any_origin_may_call_and_learns_the_allowed_headers(assistant: Assistant) -> None:
     origin = {"Origin": "http://localhost:5173"}
     answer = assistant.send("ping", headers=origin)
