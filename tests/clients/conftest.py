@@ -1,16 +1,20 @@
 """The server under test, and the table of docs/clients.md that a whole run writes."""
 
 import os
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.clients import page
 from tests.clients.frameworks import (
     FRAMEWORKS,
     JAVASCRIPT,
+    SDKS,
     Framework,
     LangchainGemini,
     Server,
+    TypescriptSdk,
     version_of,
 )
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
@@ -30,10 +34,24 @@ def server() -> Server:
 @pytest.fixture(params=FRAMEWORKS, ids=lambda framework: framework.package)
 def framework(request: pytest.FixtureRequest, server: Server) -> Framework:
     """Each framework in turn."""
-    if request.param is LangchainGemini and not (JAVASCRIPT / "node_modules").exists():
+    return connected(request.param, server)
+
+
+@pytest.fixture(params=[*FRAMEWORKS, *SDKS], ids=lambda client: client.package)
+def assistant(request: pytest.FixtureRequest, server: Server) -> Any:
+    """Each kind of client in turn, as the assistant of a visitor of the demo's booking page."""
+    answer = httpx.get(f"{os.environ['BASE_URL']}/api/workspaces/list", headers=server.headers)
+    (workspace,) = answer.raise_for_status().json()["data"]["workspaces"]
+    url = f"{os.environ['BASE_URL']}/book/{workspace['slug']}/mcp"
+    return connected(request.param, Server(url))
+
+
+def connected(client: Any, server: Server) -> Any:
+    """Return a client of a server."""
+    is_javascript = issubclass(client, LangchainGemini | TypescriptSdk)
+    if is_javascript and not (JAVASCRIPT / "node_modules").exists():
         pytest.skip("npm was not found, so no JavaScript client was installed")
-    framework: Framework = request.param(server)
-    return framework
+    return client(server)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import agents
@@ -51,15 +52,15 @@ PROMPT = "Call the tool."
 
 @dataclass(frozen=True)
 class Server:
-    """The tool server under test."""
+    """The tool server under test. The tools of a booking page need no key."""
 
     url: str
-    key: str
+    key: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers that a client is configured with."""
-        return {"Authorization": f"Bearer {self.key}"}
+        return {"Authorization": f"Bearer {self.key}"} if self.key else {}
 
 
 @dataclass(frozen=True)
@@ -261,17 +262,22 @@ class LangchainGemini:
                 "API_KEY": self.server.key,
                 "GEMINI_URL": gemini.url,
             }
-            script = JAVASCRIPT / "gemini.mjs"
-            run = subprocess.run(
-                ["node", script],
-                env={**os.environ, **variables},
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-            )
-            assert run.returncode == 0, run.stderr
+            run_script("gemini.mjs", variables)
             return gemini
+
+
+def run_script(script: str, variables: dict[str, str], *arguments: Path) -> str:
+    """Run a script of the JavaScript clients, and return its output."""
+    run = subprocess.run(
+        ["node", JAVASCRIPT / script, *arguments],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 class ScriptedModel(agents.Model):
@@ -409,4 +415,55 @@ class PydanticAi:
             await agent.run(PROMPT)
 
 
+class PythonSdk:
+    """The official Python SDK."""
+
+    package = "mcp"
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        return asyncio.run(self._call(tool, arguments))
+
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        async with (
+            streamable_http_client(self.server.url) as streams,
+            ClientSession(*streams[:2]) as session,
+        ):
+            await session.initialize()
+            result: Any = await session.call_tool(tool, arguments)
+            return Outcome(result.isError, result.content[0].text)
+
+
+class TypescriptSdk:
+    """The official TypeScript SDK."""
+
+    package = "@modelcontextprotocol/sdk"
+    arguments: tuple[Path, ...] = ()
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        with TemporaryDirectory() as folder:
+            variables = {
+                "SERVER_URL": self.server.url,
+                "TOOL": tool,
+                "ARGUMENTS": json.dumps(arguments),
+                "MCP_REMOTE_CONFIG_DIR": folder,
+            }
+            output = run_script("sdk.mjs", variables, *self.arguments)
+        return Outcome(**json.loads(output))
+
+
+class McpRemote(TypescriptSdk):
+    """mcp-remote, which passes the messages of a client with standard input on to a server."""
+
+    package = "mcp-remote"
+    arguments = (JAVASCRIPT / "node_modules" / "mcp-remote" / "dist" / "proxy.js",)
+
+
+SDKS = [PythonSdk, TypescriptSdk, McpRemote]
+"""Clients without a model."""
 FRAMEWORKS = [GoogleGenai, LangchainGemini, OpenaiAgents, Langchain, PydanticAi]
