@@ -26,13 +26,14 @@ from chalicelib.transports import mcp, tools
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
+    JSON_TYPE,
     MAX_PUBLIC_BODY_BYTES,
     HttpRequest,
     HttpResponse,
     check_size,
     parse_json,
 )
-from chalicelib.transports.web import sites
+from chalicelib.transports.web import discovery, sites
 
 PAGE = frozenset(PageRef.model_fields)
 """The arguments that the address decides."""
@@ -78,6 +79,43 @@ def _respond(request: HttpRequest, page: Mapping[str, str]) -> HttpResponse:
         return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
     except mcp.RequestRefusedError as refusal:
         raise refusal.error from None
+
+
+def ucp_profile(site_url: str, workspace_id: str) -> HttpResponse:
+    """Return the profile of a business, which UCP's clients look for at ``/.well-known/ucp``.
+
+    Raises:
+        NoToolsError: the page or its tools are off.
+    """
+    visits.open_visit(workspace_id)
+    version = {"version": catalog.UCP_VERSION}
+    published = f"https://ucp.dev/{catalog.UCP_VERSION}"
+    service = {
+        **version,
+        "spec": f"{published}/specification/overview",
+        "transport": "mcp",
+        "endpoint": f"{site_url}/mcp",
+        "schema": f"{published}/services/shopping/mcp.openrpc.json",
+    }
+    capabilities = {
+        f"{catalog.CAPABILITY}.{name}": [
+            {
+                **version,
+                "spec": f"{published}/specification/catalog/{name}",
+                "schema": f"{published}/schemas/shopping/catalog_{name}.json",
+            }
+        ]
+        for name in ("search", "lookup")
+    }
+    profile = {
+        "ucp": {
+            **version,
+            "services": {"dev.ucp.shopping": [service]},
+            "capabilities": capabilities,
+            "payment_handlers": {},
+        }
+    }
+    return discovery.file(to_json(profile).decode(), JSON_TYPE)
 
 
 @cache

@@ -129,11 +129,11 @@ def _tools(page_url: str) -> str:
     )
 
 
-def file(text: str) -> HttpResponse:
+def file(text: str, media_type: str = f"{TEXT_TYPE}; charset=utf-8") -> HttpResponse:
     """Return a file that search engines may keep for minutes."""
     body = text.encode()
     headers = {
-        "Content-Type": f"{TEXT_TYPE}; charset=utf-8",
+        "Content-Type": media_type,
         "Cache-Control": render.CACHED_LONGER,
         "ETag": etag(body),
         "X-Content-Type-Options": "nosniff",

@@ -37,7 +37,8 @@ _FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fil
 _SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
     "chalicelib.transports.web.discovery:site_llms"
 )
-ROBOTS, SITEMAP, LLMS = "robots.txt", "sitemap.xml", "llms.txt"
+_UCP_PROFILE: Lazy[[str, str], HttpResponse] = Lazy("chalicelib.transports.assistants:ucp_profile")
+ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
 """Names of files next to a site's pages. A slug has no dot."""
 
 
@@ -48,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
     if name is None:
         return _notice(request, RenderedPage("no site"))
     slug = request.path.get("page", "")
-    if slug in {ROBOTS, SITEMAP, LLMS}:
+    if slug in {ROBOTS, SITEMAP, LLMS, UCP}:
         return _file(request, name, slug)
     rendered = site_pages.render(name, slug)
     redirection = _redirect(request, name, rendered)
@@ -117,7 +118,11 @@ def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
 
 
 def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
-    """Return ``robots.txt``, ``sitemap.xml`` (sitemaps.org) or ``llms.txt`` of a site."""
+    """Return ``robots.txt``, ``sitemap.xml`` (sitemaps.org), ``llms.txt`` or a site's UCP profile.
+
+    Raises:
+        NotFoundError: the profile is asked for, but the tools for assistants are off.
+    """
     rendered, pages = site_pages.listed_pages(name)
     if rendered.site is None:
         return _notice(request, rendered)
@@ -128,6 +133,8 @@ def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
     if file == LLMS:
         urls = ((page.title, page.url) for page in pages)
         return _SITE_LLMS(rendered.site.title, urls, rendered.workspace_id)
+    if file == UCP:
+        return _UCP_PROFILE(rendered.site.url, rendered.workspace_id)
     text = render.document("en", "sites/sitemap.xml", pages=pages)
     return render.xml(text, "application/xml", render.CACHED_LONGER)
 

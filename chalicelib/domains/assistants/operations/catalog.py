@@ -28,7 +28,8 @@ from chalicelib.lib import extracts, trees
 from chalicelib.lib.localized import CURRENCY
 
 UCP_VERSION = "2026-04-08"
-SEARCH, LOOKUP = "dev.ucp.shopping.catalog.search", "dev.ucp.shopping.catalog.lookup"
+CAPABILITY = "dev.ucp.shopping.catalog"
+SEARCH, LOOKUP = f"{CAPABILITY}.search", f"{CAPABILITY}.lookup"
 MAX_PAGE = 50
 MAX_IDS = 50
 _CURSOR = re.compile(r"([1-9][0-9]{0,3})-([1-9][0-9]?)", re.ASCII)

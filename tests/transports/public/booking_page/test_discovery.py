@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.factories import pages
 from tests.factories.console import HOSTILE
 from tests.transports.public.booking_page.assistants import Assistant
 from tests.transports.public.booking_page.helpers import BookingPage, text, visitor
+from tests.transports.public.booking_page.test_assistants_catalog import check
 
 
 def json_ld(page: BookingPage, path: str) -> Any:
@@ -72,6 +74,33 @@ def test_a_site_lists_its_pages_and_serves_the_tools(page: BookingPage) -> None:
     assert on_site.call("get_business")["name"] == page.owner.workspace.name
     assert f"{page.home}/mcp)" in text(visitor.call("GET", f"{path}/llms.txt"))
     assert Assistant(page, "/s/no-such-site/mcp").send("ping").status == 404
+
+
+def test_a_site_has_the_ucp_profile_of_its_business_while_the_tools_are_on(
+    page: BookingPage,
+) -> None:
+    api: Api = page.salon.api
+    site = pages.new_site(api, "Salon")
+    pages.save(api, pages.create(api, site, "About us"), "<h1>About us</h1>")
+    (project,) = api.get("/api/projects/list")["projects"]
+    # On the host of the site, the edge puts the path into one segment.
+    path = f"/s/{project['slug']}/.well-known%2Fucp"
+    assert visitor.call("GET", path).status == 404
+    Assistant.admitted(page)
+    answer = visitor.call("GET", path)
+    assert answer.headers["Content-Type"] == "application/json"
+    assert "max-age" in answer.headers["Cache-Control"]
+    profile = check(json.loads(answer.body), "discovery/profile.json#/$defs/business_profile")[
+        "ucp"
+    ]
+    (service,) = profile["services"]["dev.ucp.shopping"]
+    assert service["endpoint"].endswith(f"/s/{project['slug']}/mcp")
+    assistant = Assistant(page, urlsplit(service["endpoint"]).path)
+    used = assistant.call("search_catalog", catalog={})["ucp"]
+    assert used["version"] == profile["version"]
+    assert used["capabilities"].keys() <= profile["capabilities"].keys()
+    call_console(page.owner.workspace.id, "admit_assistants", isOn=False)
+    assert visitor.call("GET", path).status == 404
 
 
 def test_a_site_may_have_a_page_with_the_name_of_the_tools(page: BookingPage) -> None:
