@@ -16,7 +16,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import Entry
 from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.assistants.flows.visits import TOOLS, NoToolsError, PageRef
+from chalicelib.domains.assistants.flows.visits import TOOLS, PageRef
 from chalicelib.domains.assistants.operations import (  # noqa: F401  they declare tools
     booking,
     catalog,
@@ -75,10 +75,7 @@ def _respond(request: HttpRequest, page: Mapping[str, str]) -> HttpResponse:
     server = mcp.ToolServer(
         lambda _: INSTRUCTIONS, lambda _: _list(), _entries, partial(_run, page), admit=admit
     )
-    try:
-        return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
-    except mcp.RequestRefusedError as refusal:
-        raise refusal.error from None
+    return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
 
 
 def ucp_profile(site_url: str, workspace_id: str) -> HttpResponse:
@@ -151,8 +148,6 @@ def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any
             request_id=call.request_id,
             naming=insert_tool_names,
         )
-    except NoToolsError as error:
-        raise mcp.RequestRefusedError(error) from None
     except ValidationError as error:
         # UCP demands this error for too many ids (catalog lookup, batch size).
         if error.errors[0].field.startswith("catalog.ids"):

@@ -154,14 +154,6 @@ _NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
 """Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``."""
 
 
-class RequestRefusedError(Exception):
-    """An error that refuses the HTTP request instead of one of its messages."""
-
-    def __init__(self, error: AppError) -> None:
-        super().__init__(error.message)
-        self.error = error
-
-
 class Raw(NamedTuple):
     """JSON bytes that are inserted into a result unchanged."""
 
@@ -174,8 +166,8 @@ class ToolServer(NamedTuple):
 
     ``instructions`` and ``tools`` depend on the call: what a model reads first, and the
     list as JSON bytes. ``entries`` returns the declarations by the tool's name. ``run`` returns the
-    result of a call, and raises the errors of the operation. ``admit`` is called before all but
-    calls of these tools, and may refuse the request.
+    result of a call, and raises the errors of the operation. ``admit`` may refuse the whole
+    request. It is called for all but tool calls that succeed, which must check the same.
     """
 
     instructions: "Callable[[Call], str]"
@@ -457,9 +449,11 @@ def _call(call: Call) -> dict[str, Any]:
     call.log["operation"] = entry.name
     try:
         return call.server.run(call, entry)
-    except (RpcError, RequestRefusedError):
+    except RpcError:
+        call.server.admit()
         raise
     except AppError as error:
+        call.server.admit()
         return _failed(call, error)
     except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection
         log.exception("a tool crashed", extra={"requestId": call.request_id, "tool": name})

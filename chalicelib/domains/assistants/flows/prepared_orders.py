@@ -13,6 +13,7 @@ from chalicelib.domains.bookings.rules.prepared_links import PARAMETER
 from chalicelib.domains.bookings.store.booking_pages import AssistantsRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.leads.flows.form_html import OrderLine
+from chalicelib.domains.leads.flows.submissions import MAX_QUANTITY
 from chalicelib.domains.leads.store.forms import FORMS
 
 MAX_LINES = 20
@@ -25,7 +26,7 @@ def read(workspace_id: str, quantities: Mapping[str, int]) -> list[OrderLine]:
 
     Raises:
         NotFoundError: a product is unknown or no longer sold.
-        ConflictError: fewer pieces are in stock.
+        ConflictError: fewer pieces are in stock, or an order may not have as many.
     """
     rows = PRODUCTS.fetch(workspace_id, list(quantities))
     products = {row.id: row for row in rows if row.status == "active"}
@@ -41,6 +42,9 @@ def read(workspace_id: str, quantities: Mapping[str, int]) -> list[OrderLine]:
 
 
 def _require_stock(product: ProductRow, quantity: int) -> None:
+    if quantity > MAX_QUANTITY:
+        msg = f"An order may have {MAX_QUANTITY} pieces of a product."
+        raise ConflictError(msg)
     if product.stock is not None and product.stock < quantity:
         # The exact stock is not for visitors.
         fewer = "None" if product.stock <= 0 else f"Fewer than {quantity}"

@@ -56,6 +56,17 @@ def test_the_tools_do_not_exist_until_the_owner_switches_them_on(
     assert (unknown.status, unknown.data["message"]) == (404, closed.data["message"])
 
 
+@pytest.mark.parametrize("arguments", [{}, {"catalog": 5}, {"catalog": {"ids": []}}, [], "{"])
+@pytest.mark.parametrize("tool", ["get_business", "lookup_catalog", "prepare_booking", "nope"])
+def test_a_call_of_tools_that_are_off_is_neither_checked_nor_counted(
+    page: BookingPage, tool: str, arguments: Any
+) -> None:
+    rows = all_rows()
+    closed = Assistant(page).send("tools/call", name=tool, arguments=arguments)
+    assert (closed.status, closed.data["code"]) == (404, "not_found")
+    assert {key for key in all_rows().keys() - rows if "METRICS" in key} == set()
+
+
 def test_the_tools_end_with_the_page_and_with_the_switch(assistant: Assistant) -> None:
     assert assistant.send("ping").status == 200
     assistant.page.set(isOn=False)

@@ -95,6 +95,16 @@ def test_an_order_needs_products_in_stock_and_a_form(
     assert "no orders" in without_form.refuse("prepare_order", items=[{"productId": bread}])
 
 
+def test_an_order_of_more_pieces_than_the_form_takes_is_not_prepared(
+    assistant: Assistant, page: BookingPage
+) -> None:
+    body = {"name": "Crumb", "price": 1}
+    product = page.salon.api.post("/api/products/create", body)["product"]["id"]
+    items = [{"productId": product, "quantity": 1_000}] * 11
+    assert "10000 pieces" in assistant.refuse("prepare_order", items=items)
+    assert assistant.call("prepare_order", items=items[1:])["total"] == 10_000
+
+
 def test_pages_are_searched_through_a_bot_that_every_visitor_may_ask(
     assistant: Assistant, page: BookingPage, time: Time
 ) -> None:
