@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from math import inf
 from typing import NamedTuple, TypeVar
@@ -53,6 +54,13 @@ def high_contention() -> RetryPolicy:
 sleep: Callable[[float], None] = time.sleep
 """The function that pauses. Tests replace it."""
 
+turn: Callable[[], AbstractContextManager[object]] = nullcontext
+"""Returns the context of a retry under high contention.
+
+A process on AWS has one request at a time, so its context does nothing. The local server has many,
+and lets them retry in turn (``infra.local.workarounds``).
+"""
+
 
 def retry_on_conflict(
     attempt: Callable[[], T], retry_policy: Callable[[], RetryPolicy] = lambda: DEFAULT_RETRY_POLICY
@@ -66,10 +74,15 @@ def retry_on_conflict(
         UnavailableError: every allowed attempt ended in a conflict, or the deadline passed.
     """
     started = deadline.monotonic()
+    policy = DEFAULT_RETRY_POLICY
     for number in count():
         attempt_started = deadline.monotonic()
         try:
-            return attempt()
+            if not number or not policy.proportional:
+                return attempt()
+            with turn():
+                attempt_started = deadline.monotonic()
+                return attempt()
         except ConcurrentUpdateError as error:
             # Python removes the name ``error`` at the end of the block.
             conflict = error

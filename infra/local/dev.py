@@ -116,6 +116,7 @@ def use_local_database() -> int:
     from infra.operator import refolding  # noqa: PLC0415
 
     local_logs.configure(stack.data.log)
+    workarounds.be_patient()
     tables.ensure_tables()
     workarounds.apply()
     local_settings = settings()

@@ -1,16 +1,55 @@
 """Handlers of botocore events that work around differences between DynamoDB Local and DynamoDB."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Lock, local
 from typing import Any
 
-from chalicelib.core import deadline
+from chalicelib.core import deadline, retry
+from chalicelib.engine import connection as connection_module
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import ControlRow
 
 PAGE_ROWS = 500
 """Largest number of rows in a page of a Query."""
 TURN_SECONDS = 20.0
-"""Longest wait of a transaction for the others of this process."""
+"""Longest wait of a transaction or a retry for the others of this process."""
+DATABASE_SECONDS = 20
+"""Seconds to wait for a response of DynamoDB Local on a busy machine."""
+REQUEST_SECONDS = 60.0
+"""Seconds until the deadline of a request. No gateway ends it earlier."""
+CONTENTION_SECONDS = 50.0
+"""Duration of retries under high contention."""
+
+
+def be_patient() -> None:
+    """Give requests more time than on AWS, where no other work shares the processors.
+
+    On a busy machine, a request would otherwise be refused, or sent to the database again, which
+    makes the machine only busier. Call it before the first connection.
+    """
+    connection_module.READ_SECONDS = DATABASE_SECONDS
+    deadline.REQUEST_SECONDS = REQUEST_SECONDS
+    retry.HIGH_CONTENTION_SECONDS = CONTENTION_SECONDS
+    retry.turn = retry_in_turn
+
+
+_retries = Lock()
+
+
+@contextmanager
+def retry_in_turn() -> Iterator[None]:
+    """Let the threads of this process retry a contended change one after the other.
+
+    They share the processors with each other and with the database. Otherwise, on a busy machine,
+    most of fifty clients who book the same day fail each other's attempts until their time is up.
+    """
+    has_turn = _retries.acquire(timeout=deadline.remaining(TURN_SECONDS))
+    try:
+        yield
+    finally:
+        if has_turn:
+            _retries.release()
 
 
 def apply(*, in_memory: bool = False) -> None:

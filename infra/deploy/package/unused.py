@@ -43,7 +43,7 @@ TABLES_RULES = re.compile(rf"{BOTOCORE_DATA}dynamodb/.*/endpoint-rule-set-")
 
 That takes a twelfth of the instructions of a warm call. Without rules, botocore takes the endpoint
 of the region from ``ENDPOINTS`` once. Only the rules know endpoints of single accounts, which need
-an account id in the credentials. Those of Lambda have none.
+an account id in the credentials. Lambda's credentials have none.
 """
 WITHOUT_DOCS = {
     "botocore/docs/__init__.py": b"""DEPRECATED_SERVICE_NAMES = frozenset()

@@ -90,7 +90,7 @@ def test_fifty_concurrent_bookings_of_different_times_all_succeed(
 
 @pytest.mark.usefixtures("_slow_commits")
 @pytest.mark.slow
-def test_fifty_visitors_at_once_get_the_times_that_they_choose(
+def test_fifty_concurrent_visitors_get_the_times_that_they_choose(
     api: Api, owner: Owner, time: Time
 ) -> None:
     salon = Salon.opened(api, [{"timezone": "UTC"}], ROUND_THE_CLOCK, durationMin=15)

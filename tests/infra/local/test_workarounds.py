@@ -3,11 +3,16 @@
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from threading import Barrier
+from time import sleep
 from types import SimpleNamespace
 
 import pytest
 
+from chalicelib.core import deadline, retry
+from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.engine import connection
 from infra.local import workarounds
 
 EVENT = "dynamodb.TransactWriteItems"
@@ -38,3 +43,38 @@ def test_a_process_sends_one_transaction_at_a_time(
         list(pool.map(send, range(8)))
     assert max(highest_counts) == 1
     assert len(highest_counts) == 8
+
+
+def test_a_process_retries_one_contended_change_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module, name in (
+        (retry, "turn"),
+        (retry, "HIGH_CONTENTION_SECONDS"),
+        (deadline, "REQUEST_SECONDS"),
+        (connection, "READ_SECONDS"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name))
+    monkeypatch.setattr(retry, "sleep", lambda _: None)
+    workarounds.be_patient()
+    begin, open_retries, highest_counts = Barrier(8), list[int](), list[int]()
+
+    def change(number: int) -> int:
+        attempts = count()
+
+        def attempt() -> int:
+            if next(attempts) == 0:
+                begin.wait()
+                raise ConcurrentUpdateError
+            open_retries.append(number)
+            for _ in range(20):  # Other threads run, unless they wait.
+                sleep(0)
+            highest_counts.append(len(open_retries))
+            open_retries.remove(number)
+            return number
+
+        return retry.retry_on_conflict(attempt, retry.high_contention)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(change, range(8))) == list(range(8))
+    assert highest_counts == [1] * 8
