@@ -149,8 +149,8 @@ BUGS = {
     "an event outside the transaction": Bug("events", 9, EventOutside),
     "a cause that is its own": Bug("jobs", 24, plant=_own_cause),
     "a job done twice": Bug("jobs", 1, JobDoneTwice),
-    "a payment outside the transaction": Bug("paying", 13, PaymentOutside),
-    "a new key for each request of a refund": Bug("paying", 22, plant=_new_key_for_each_request),
+    "a payment outside the transaction": Bug("paying", 17, PaymentOutside),
+    "a new key for each request of a refund": Bug("paying", 218, plant=_new_key_for_each_request),
 }
 
 
