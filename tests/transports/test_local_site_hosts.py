@@ -11,6 +11,7 @@ from infra.local import devserver
 from tests.conftest import Api
 from tests.domains.sites.test_site_domains import bind
 from tests.factories.examples import Things
+from tests.support.sweep import sweep
 from tests.transports.conftest import Connection, serving
 
 
@@ -34,14 +35,14 @@ def get(port: int, path: str, host: str) -> tuple[int, bytes]:
         return reply.status, reply.body
 
 
-@pytest.mark.parametrize("host", ["shop.localhost", "SHOP.localhost.", "shop.localhost:8000"])
+@sweep("host", ["shop.localhost", "SHOP.localhost.", "shop.localhost:8000"])
 def test_a_site_is_at_its_host(host: str, port: int) -> None:
     status, body = get(port, "/", host)
     assert status == 200
     assert b"<h1>Bread</h1>" in body
 
 
-@pytest.mark.parametrize(
+@sweep(
     "path",
     ["/console", "/api/projects/list", "/api/mcp", "/api/health", "/s/bakery/", "/blog", "/../api"],
 )
@@ -51,12 +52,12 @@ def test_a_host_of_a_site_has_no_other_pages_of_the_service(path: str, port: int
     assert b"<!doctype html>" in body.lower()
 
 
-@pytest.mark.parametrize(("path", "status"), [("/widget.js", 200), ("/api/public/hit", 405)])
+@sweep(("path", "status"), [("/widget.js", 200), ("/api/public/hit", 405)])
 def test_a_host_of_a_site_has_what_pages_call(path: str, status: int, port: int) -> None:
     assert get(port, path, "shop.localhost")[0] == status
 
 
-@pytest.mark.parametrize(
+@sweep(
     "host",
     [
         *("127.0.0.1:8000", "localhost", "LOCALHOST.:8000", "[::1]:8000", "192.168.1.7:8000"),
@@ -72,14 +73,14 @@ def test_other_names_of_the_machine_lead_to_the_service(
 
 
 @pytest.mark.parametrize("site_hosts", ["local", ""])
-@pytest.mark.parametrize(
+@sweep(
     "host",
     [
         *("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"),
         *("my-machine.lan", "shop.localhost.evil.example", "xn--80ak6aa92e.com"),
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/console", "/api/health", "/dev/mail", "/files/a/b"])
+@sweep("path", ["/", "/console", "/api/health", "/dev/mail", "/files/a/b"])
 def test_a_name_of_others_that_leads_here_is_refused(
     path: str, host: str, site_hosts: str, port: int, reload_settings: Callable[[], None]
 ) -> None:

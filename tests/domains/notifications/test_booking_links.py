@@ -16,6 +16,7 @@ from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.chat import Bot, ask, new_bot, propose_booking
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
+from tests.support.restoring import Snapshots
 from tests.transports.public.booking_page.helpers import BookingPage, text
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -26,15 +27,25 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.fixture
 def salon(
-    api: Api, inbox: Inbox, time: Time, monkeypatch: pytest.MonkeyPatch, reload_settings: Any
+    api: Api,
+    inbox: Inbox,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+    reload_settings: Any,
+    snapshots: Snapshots,
 ) -> Salon:
     """A salon whose visitor has made all bookings of this hour that need no proof."""
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
     time.pass_by(days=1)
-    salon = Salon.opened(api, [{"capacity": 4}])
-    for number in range(3):
-        visitor.post(BOOK, salon.order(DAYS[number], f"V {number}"))
+
+    def make() -> Salon:
+        opened = Salon.opened(api, [{"capacity": 4}])
+        for number in range(3):
+            visitor.post(BOOK, opened.order(DAYS[number], f"V {number}"))
+        return opened
+
+    salon: Salon = snapshots.once_upon_equal_rows("a salon without free proofs", make)
     return salon
 
 

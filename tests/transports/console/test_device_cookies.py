@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from chalicelib.transports.console.routes import PREFIX
 from tests.conftest import PASSWORD, Answer, Time, call_operator
 from tests.factories.console import Person, cookies, invite
 from tests.support.effort import examples
+from tests.support.sweep import sweep
 
 SECRET = "the-secret-of-the-edge"
 OWNER, NEW_PASSWORD = "ada@example.com", "battery staple"
@@ -160,7 +161,14 @@ class TestLimitsOfDevices:
         attack()
         assert eve.sign_in(email=OWNER) == 429
 
-    @pytest.mark.parametrize(
+    @pytest.fixture
+    def known(self) -> Browser:
+        """A browser of the account, which is then under attack."""
+        browser = known_browser()
+        attack()
+        return browser
+
+    @sweep(
         "forge",
         [
             lambda _: "",
@@ -173,11 +181,10 @@ class TestLimitsOfDevices:
             lambda device: f'"{device}"',
         ],
     )  # fmt: skip
-    def test_a_forged_cookie_is_no_device(self, forge: Callable[[str], str]) -> None:
-        known = known_browser()
-        attack()
-        known.device = forge(known.device)
-        assert known.sign_in() == 429
+    def test_a_forged_cookie_is_no_device(
+        self, forge: Callable[[str], str], known: Browser
+    ) -> None:
+        assert replace(known, device=forge(known.device)).sign_in() == 429
 
 
 class TestCookie:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.conftest import Answer, Owner, Time, call_console, call_operator, run
 from tests.factories.console import Person, begun, person
 from tests.factories.salon import CREATE, Salon, check_calendars
 from tests.factories.services import store_booking
+from tests.support.restoring import Snapshots
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 DAY = "2027-01-18"
@@ -73,8 +74,12 @@ class Desk:
 
 
 @pytest.fixture
-def desk(new_owner: NewOwner, time: Time) -> Desk:
-    return Desk.opened(new_owner(timezone="Asia/Vladivostok"))
+def desk(new_owner: NewOwner, time: Time, snapshots: Snapshots) -> Desk:
+    def make() -> Desk:
+        return Desk.opened(new_owner(timezone="Asia/Vladivostok"))
+
+    made: Desk = snapshots.once_upon_equal_rows("a desk in Vladivostok", make)
+    return replace(made, console_owner=replace(made.console_owner))
 
 
 class TestCalendar:
