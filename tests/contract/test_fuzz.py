@@ -75,7 +75,7 @@ def documented(operation: Operation) -> set[str]:
 
 
 @every_operation
-@examples(60, 3)
+@examples(60, 2)
 @given(data=st.data())
 def test_no_arguments_break_an_operation(
     operation: Operation,

@@ -7,12 +7,13 @@ HYPOTHESIS_PROFILE or --hypothesis-profile selects the number of hypothesis exam
 import os
 from collections.abc import Collection, Iterable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 DEV, CI = 20, 200
+Case = TypeVar("Case")
 
 COMMON: dict[str, Any] = {
     "deadline": None,
@@ -54,6 +55,16 @@ def slow_but_for(quick: Collection[Any], values: Iterable[Any]) -> list[Any]:
     return [
         value if value in quick else pytest.param(value, marks=pytest.mark.slow) for value in values
     ]
+
+
+def drawn(cases: Sequence[Case], values: Iterable[Any]) -> list[Any]:
+    """Return pairs of a value and its cases, for a parameter that each case costs a request.
+
+    Each value has one of the cases in turn. A slow test of each value has all cases.
+    """
+    each = [(value, cases[n % len(cases)]) for n, value in enumerate(values)]
+    whole = [pytest.param(value, list(cases), marks=pytest.mark.slow) for value, _ in each]
+    return [(value, [case]) for value, case in each] + whole
 
 
 def matrix(names: str, *axes: Sequence[Any]) -> pytest.MarkDecorator:

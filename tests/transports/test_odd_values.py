@@ -17,7 +17,7 @@ from chalicelib.transports.http import HttpRequest
 from tests.conftest import Answer, Api, Owner
 from tests.factories.console import Person, person
 from tests.factories.examples import Things, example
-from tests.support.effort import slow_but_for
+from tests.support.effort import matrix, slow_but_for
 from tests.support.restoring import Snapshots
 
 LONG = "x" * 3_000
@@ -140,8 +140,7 @@ def visitor(owner: Owner, things: Things, snapshots: Snapshots) -> Person:
     return replace(session)
 
 
-@odd
-@pytest.mark.parametrize("path", ROUTES)
+@matrix("path, value", list(ROUTES), list(ODD.values()))
 def test_an_odd_path_or_query_does_not_break_a_page_of_the_console(
     path: str, value: str, owner: Owner, things: Things, visitor: Person
 ) -> None:

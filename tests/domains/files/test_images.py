@@ -18,6 +18,7 @@ from tests.factories.images import (
     sample,
     saved,
 )
+from tests.support.effort import matrix
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 """As in production, a warning from Pillow does not stop the conversion."""
@@ -211,8 +212,7 @@ def scene(mode: str, size: tuple[int, int]) -> Image.Image:
 class TestJpegs:
     """Re-encoding a JPEG never makes it larger, and keeps its appearance."""
 
-    @pytest.mark.parametrize("quality", [1, 5, 20, 40, 60, 75, 88, 95, 100])
-    @pytest.mark.parametrize("size", [(1, 1), (60, 40), (801, 597)])
+    @matrix("quality, size", [1, 5, 20, 40, 60, 75, 88, 95, 100], [(1, 1), (60, 40), (801, 597)])
     def test_a_jpeg_never_grows(self, size: tuple[int, int], quality: int) -> None:
         for mode in ("RGB", "L", "CMYK"):
             for options in (

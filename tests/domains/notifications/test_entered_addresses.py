@@ -42,6 +42,10 @@ NEIGHBOURS = [
     ("АДА@example.com", "ада@example.com"),
 ]
 """Addresses of different users, which were equal when folded."""
+BOTH_ORDERS = [
+    *NEIGHBOURS,
+    *(pytest.param(*pair[::-1], marks=pytest.mark.slow) for pair in NEIGHBOURS),
+]
 
 
 @pytest.fixture
@@ -114,7 +118,7 @@ class TestEveryEntrance:
             assert signed_in(spelling) == account["accountId"]
 
 
-@pytest.mark.parametrize(("one", "other"), [*NEIGHBOURS, *(pair[::-1] for pair in NEIGHBOURS)])
+@pytest.mark.parametrize(("one", "other"), BOTH_ORDERS)
 class TestNeighbours:
     def test_different_addresses_are_two_clients(self, one: str, other: str, api: Api) -> None:
         form = api.post("/api/forms/create", FORM)["form"]["id"]

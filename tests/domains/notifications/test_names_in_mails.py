@@ -17,6 +17,8 @@ from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import FORM, submit
 from tests.factories.people import Account, accept_as_new, invite
 from tests.factories.salon import Salon
+from tests.support.effort import slow_but_for
+from tests.support.sweep import sweep
 
 pytestmark = pytest.mark.usefixtures("database")
 HOSTILE = [
@@ -57,7 +59,18 @@ GENUINE = [
 ]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@sweep("name", HOSTILE)
+def test_link_is_found_and_broken(name: str) -> None:
+    assert has_link(name)
+    assert name not in unlinked(name)
+
+
+@sweep("name", GENUINE)
+def test_genuine_name_has_no_link(name: str) -> None:
+    assert unlinked(name) == name
+
+
+@pytest.mark.parametrize("name", slow_but_for(HOSTILE[::8], HOSTILE))
 class TestALink:
     def test_link_is_refused_in_names_used_in_emails(
         self, name: str, api: Api, owner: Owner
@@ -109,7 +122,7 @@ class TestALink:
         assert name not in str(inbox.only()["Subject"])
 
 
-@pytest.mark.parametrize("name", GENUINE)
+@pytest.mark.parametrize("name", slow_but_for(GENUINE[::6], GENUINE))
 def test_genuine_name_is_emailed_unchanged(name: str, api: Api, inbox: Inbox) -> None:
     salon = Salon.opened(api)
     api.post("/api/services/update", {"id": salon.service, "name": name})

@@ -7,10 +7,11 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.gateways import mail
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import MAX_FIELDS
-from chalicelib.transports.console.routes import PROOF, ROUTES
+from chalicelib.transports.console.routes import PROOF, ROUTES, WORKSPACE
 from tests.conftest import Answer
 from tests.factories.console import Person, World
-from tests.factories.console_forms import FORMS, SENT, every_form, read_rows
+from tests.factories.console_forms import FORMS, SENT, read_rows
+from tests.support.effort import drawn, slow_but_for
 
 
 def test_every_form_is_covered() -> None:
@@ -21,10 +22,24 @@ def is_refused(answer: Answer) -> bool:
     return answer.status == 403 and b"out of date" in answer.body
 
 
+HEADERS: list[dict[str, str]] = [
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://["},
+    {"origin": "https://127.0.0.1.evil.example"},
+    {"sec_fetch_site": "cross-site"},
+    {"sec_fetch_site": "same-site"},
+    {"origin": "http://x", "host": "y"},
+]
+"""Headers of forms on other pages."""
+OF_NO_WORKSPACE = [route for route in SENT if not route.startswith(WORKSPACE)]
+"""Forms that the tests of access do not send."""
+
+
 class TestForms:
-    @every_form
+    @pytest.mark.parametrize(("route", "headers"), drawn(HEADERS, SENT))
     def test_forms_are_accepted_only_from_the_consoles_own_pages(
-        self, route: str, world: World
+        self, route: str, headers: list[dict[str, str]], world: World
     ) -> None:
         console_owner, other = world.person("boss"), world.person("boss")
         path, fields, rows_before = (
@@ -33,17 +48,10 @@ class TestForms:
             read_rows(),
         )
         right = console_owner.csrf
-        for csrf in ("", "0" * 64, right[:-1], right.upper(), other.csrf, access.csrf_token("")):
+        tokens = ["", "0" * 64, right[:-1], right.upper(), other.csrf, access.csrf_token("")]
+        for csrf in tokens if headers == HEADERS else ["", tokens[len(route) % len(tokens)]]:
             assert is_refused(console_owner.post(path, fields, csrf))
-        for foreign in (
-            {"origin": "https://evil.example"},
-            {"origin": "null"},
-            {"origin": "http://["},
-            {"origin": "https://127.0.0.1.evil.example"},
-            {"sec_fetch_site": "cross-site"},
-            {"sec_fetch_site": "same-site"},
-            {"origin": "http://x", "host": "y"},
-        ):
+        for foreign in headers:
             assert is_refused(console_owner.post(path, fields, **foreign)), foreign
         body = "&".join(f"a{number}=" for number in range(MAX_FIELDS)) + f"&csrf={right}"
         assert is_refused(console_owner.request("POST", path, body.encode()))
@@ -53,7 +61,7 @@ class TestForms:
         )
         assert read_rows() == rows_before
 
-    @every_form
+    @pytest.mark.parametrize("route", slow_but_for(OF_NO_WORKSPACE + SENT[::5], SENT))
     def test_forms_with_the_right_token_are_accepted(
         self, route: str, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:

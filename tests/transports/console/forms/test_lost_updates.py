@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
@@ -29,6 +30,7 @@ from chalicelib.transports.console.routes import (
 from tests.conftest import Answer, call_console
 from tests.factories import console
 from tests.factories.console import World
+from tests.support.effort import matrix
 from tests.transports.console.forms.helpers import text
 
 SECTIONS = f"{SITE}/pages/{{page}}/sections"
@@ -336,12 +338,11 @@ def test_a_field_that_both_changed_is_shown_and_the_next_save_decides(
     assert update.read_state(world) == (update.mine, state_before[1])
 
 
-@every_update
-@pytest.mark.parametrize("is_same", [True, False])
-@pytest.mark.parametrize("is_last", [True, False], ids=["before the commit", "before the call"])
+@matrix("update, moment", UPDATES, [*product([True, False], repeat=2)])
 def test_a_change_between_the_comparison_and_the_write_is_compared_again(
-    update: Update, is_same: bool, is_last: bool, world: World, monkeypatch: pytest.MonkeyPatch
+    update: Update, moment: tuple[bool, bool], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    is_same, is_last = moment  # The last moment is before the commit, the other before the call.
     console_owner, path = world.person("boss"), world.here.path_of(update.route)
     fields = update.types(opened(console_owner.get(path)))
     changes = [update.same if is_same else update.other]
