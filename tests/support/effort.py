@@ -62,9 +62,8 @@ def drawn(cases: Sequence[Case], values: Iterable[Any]) -> list[Any]:
 
     Each value has one of the cases in turn. A slow test of each value has all cases.
     """
-    each = [(value, cases[n % len(cases)]) for n, value in enumerate(values)]
-    whole = [pytest.param(value, list(cases), marks=pytest.mark.slow) for value, _ in each]
-    return [(value, [case]) for value, case in each] + whole
+    quick = [(value, [cases[n % len(cases)]]) for n, value in enumerate(values)]
+    return quick + [pytest.param(value, [*cases], marks=pytest.mark.slow) for value, _ in quick]
 
 
 def matrix(names: str, *axes: Sequence[Any]) -> pytest.MarkDecorator:

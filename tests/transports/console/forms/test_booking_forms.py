@@ -78,8 +78,8 @@ def desk(new_owner: NewOwner, time: Time, snapshots: Snapshots) -> Desk:
     def make() -> Desk:
         return Desk.opened(new_owner(timezone="Asia/Vladivostok"))
 
-    made: Desk = snapshots.once_upon_equal_rows("a desk in Vladivostok", make)
-    return replace(made, console_owner=replace(made.console_owner))
+    opened: Desk = snapshots.once_upon_equal_rows("a desk in Vladivostok", make)
+    return replace(opened, console_owner=replace(opened.console_owner))
 
 
 class TestCalendar:
