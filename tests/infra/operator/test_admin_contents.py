@@ -7,7 +7,6 @@ import pytest
 
 from chalicelib.core import plans
 from chalicelib.core.ids import new_id
-from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
@@ -35,18 +34,6 @@ class TestSuspendAndResumeSite:
             assert operator.run(command, "--site", site) == {"id": site, "status": status}
             assert api.get(LIST)["projects"][0]["status"] == status
             assert counters.read(owner.workspace.id, "SITE")[f"status:{status}"] == 1
-
-    def test_suspend_and_resume_refuse_an_unknown_or_deleted_site(
-        self, operator: Operator, owner: Owner
-    ) -> None:
-        api = owner.api()
-        site = api.post("/api/projects/create", {"title": "x"})["project"]["id"]
-        api.post("/api/projects/delete", {"id": site})
-        for command in ("suspend-site", "resume-site"):
-            for value in (site, new_id(), "", owner.workspace.id):
-                assert ("No site" if value else "id: ") in operator.run_failing(
-                    command, "--site", value
-                )
 
 
 class TestAddFile:
@@ -111,11 +98,6 @@ class TestAddFile:
         for path in (tmp_path, tmp_path / "none", empty, damaged, large):
             assert operator.run_failing(*self.words(workspace, path))
 
-    def test_add_file_refuses_an_unknown_workspace(
-        self, operator: Operator, paper_file: Path
-    ) -> None:
-        assert "workspace" in operator.run_failing(*self.words(new_id(), paper_file)).lower()
-
 
 class TestEraseClient:
     def test_erase_client_prints_the_removed_data(self, operator: Operator, workspace: str) -> None:
@@ -147,11 +129,6 @@ class TestEraseClient:
         assert entry.actor == "operator"
         assert "4951234567" not in str(entry.attribute_values)
 
-    def test_erase_client_requires_a_client(self, operator: Operator, workspace: str) -> None:
-        assert "client" in operator.run_failing("erase-client", "--workspace", workspace)
-        words = ("erase-client", "--workspace", workspace, "--email", "nobody@example.com")
-        assert "no data of this client" in operator.run_failing(*words)
-
 
 class TestMoney:
     @pytest.fixture(autouse=True)
@@ -161,22 +138,6 @@ class TestMoney:
     def changes(self, operator: Operator, command: str, kopecks: int, key: str) -> Any:
         words = ("--account", "ann@example.com", "--kopecks", str(kopecks), "--reason", "Paid")
         return operator.run(command, *words, "--idempotency-key", key)
-
-    def test_money_is_credited_once_per_key(self, operator: Operator) -> None:
-        first = self.changes(operator, "credit", 500, "a")
-        assert first == {
-            "accountId": accounts.require_by_email("ann@example.com").id,
-            "balance": 500,
-        }
-        self.changes(operator, "credit", 1, "b")
-        assert self.changes(operator, "credit", 500, "a") == first
-
-    def test_balance_is_never_adjusted_below_zero(self, operator: Operator) -> None:
-        self.changes(operator, "credit", 500, "a")
-        assert self.changes(operator, "adjust", -200, "b")["balance"] == 300
-        words = ("--account", "ann@example.com", "--kopecks", "-301", "--reason", "x")
-        line = operator.run_failing("adjust", *words, "--idempotency-key", "c")
-        assert "cannot fall below 0" in line
 
     def test_balance_is_printed_with_its_entries(self, operator: Operator) -> None:
         self.changes(operator, "credit", 500, "a")
@@ -226,14 +187,6 @@ class TestBots:
         assert [limits[window]["remaining"] for window in windows] == [None, 0, 900]
         result = operator.invoke("set-bot-limits", "--agent", agent, "--daily", "many")
         assert (result.exit_code, "many" in result.stderr) == (1, True)
-
-    def test_keys_of_bots_are_created_and_revoked(self, operator: Operator, agent: str) -> None:
-        bot_key = operator.run("create-bot-key", "--agent", agent, "--name", "Site")
-        assert bot_key.keys() == {"keyId", "token"}
-        assert bot_keys.is_key_of(agent, bot_key["token"])
-        gone = operator.run("delete-bot-key", "--agent", agent, "--key", bot_key["keyId"])
-        assert gone == {"keyId": bot_key["keyId"]}
-        assert not bot_keys.is_key_of(agent, bot_key["token"])
 
     @pytest.mark.parametrize(
         "words",
