@@ -221,17 +221,6 @@ class TestStatement:
         older = call_operator("list_ledger", account=email, before=3)["entries"]
         assert [entry["id"] for entry in older] == ["2", "1"]
 
-    def test_the_statement_of_an_account_without_money_is_empty(self, owner: Owner) -> None:
-        who = {"account_id": "nobody", "membership": "owner"}
-        assert call_console(owner.workspace.id, "get_statement", **who) == {
-            "accountId": "nobody",
-            "available": 0,
-            "reserved": 0,
-            "entries": 0,
-            "lines": [],
-            "next": None,
-        }
-
     def test_bots_of_former_workspaces_are_not_named(
         self, owner: Owner, things: Things, new_owner: Callable[..., Owner]
     ) -> None:

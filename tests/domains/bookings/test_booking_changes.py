@@ -341,22 +341,6 @@ class TestList:
         assert page["pagination"]["total"] == len(page["bookings"])
         return [booking["client"]["name"].split()[0] for booking in page["bookings"]]
 
-    @pytest.mark.usefixtures("booking_ids")
-    def test_the_list_sorts(self, api: Api) -> None:
-        assert self.names(api) == ["Bob", "Ada", "Ёлкина"]
-        assert self.names(api, "sort=startAtAsc") == ["Ёлкина", "Ada", "Bob"]
-        assert self.names(api, "sort=createdAtDesc") == ["Bob", "Ёлкина", "Ada"]
-
-    @pytest.mark.usefixtures("booking_ids")
-    def test_the_start_filter_includes_both_ends(self, api: Api, salon: Salon) -> None:
-        assert self.names(api, "from=2027-01-19&to=2027-01-19") == ["Ada"]
-        assert self.names(api, "from=2027-01-18T10:00&to=2027-01-19T10:00 03:00") == [
-            "Ada",
-            "Ёлкина",
-        ]
-        assert self.names(api, "from=2027-01-19T07:00:00.001Z") == ["Bob"]
-        assert self.names(api, "to=2027-01-18T06:59:59Z") == []
-
     def test_dates_are_read_in_the_zone_of_the_resource(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, [{"timezone": "Asia/Tokyo"}])
         salon.book("2027-01-18T00:30", ignoreSchedule=True)
@@ -385,18 +369,6 @@ class TestList:
         from urllib.parse import quote
 
         assert self.names(api, f"q={quote(search)}") == expected_names
-
-    def test_filters_by_status_service_and_resource(
-        self, api: Api, salon: Salon, booking_ids: dict[str, str]
-    ) -> None:
-        salon.set_status(booking_ids["Bob"], "no_show")
-        assert self.names(api, "status=no_show") == ["Bob"]
-        assert self.names(api, "status=all&size=100") == ["Bob", "Ada", "Ёлкина"]
-        assert self.names(api, f"serviceId={salon.service}&status=confirmed") == ["Ada", "Ёлкина"]
-        assert self.names(api, "serviceId=none") == self.names(api, "resourceId=none") == []
-        page = api.get(f"{LIST}?page=2&size=2")
-        assert page["pagination"] == {"total": 3, "page": 2, "size": 2}
-        assert "statusHistory" not in page["bookings"][0]
 
 
 class TestErasure:
