@@ -57,23 +57,6 @@ SEPARATORS = (
 
 
 class TestListProducts:
-    def test_the_list_sorts_by_sort_order_creation_price_or_name(self, api: Api) -> None:
-        for name, price in (("Ёлка", 300), ("ель", 100), ("Дуб", 200)):
-            create(api, name, price)
-        assert names(api) == "Ёлка ель Дуб"
-        assert names(api, sort="sortOrder") == "Ёлка ель Дуб"
-        assert names(api, sort="createdAt") == "Дуб ель Ёлка"
-        assert names(api, sort="price") == "ель Дуб Ёлка"
-        assert names(api, sort="name") == "Дуб Ёлка ель"
-
-    def test_the_search_finds_part_of_the_name_or_sku_in_any_case(self, api: Api) -> None:
-        create(api, "Ёлка", sku="AB-17")
-        create(api, "Oak", sku="CD-18")
-        assert names(api, q="елк") == "Ёлка"
-        assert names(api, q="b-1") == "Ёлка"
-        assert names(api, q="-1") == "Ёлка Oak"
-        assert names(api, q="nothing") == ""
-
     @pytest.mark.parametrize(
         ("name", "search"),
         [
@@ -104,11 +87,6 @@ class TestListProducts:
         create(api, "Other")
         assert names(api, q=search) == name
 
-    def test_a_search_without_a_word_of_the_product_finds_nothing(self, api: Api) -> None:
-        create(api, "Кофе в зёрнах Oro", sku="AB-17")
-        for search in ("кофе arabica", "oro ofe", "oro рнах", "17 b", "кофе c"):
-            assert names(api, q=search) == "", search
-
     @examples(40)
     @given(
         words=st.lists(
@@ -128,15 +106,6 @@ class TestListProducts:
         search = "".join(part + gap for part, gap in zip(parts, between[6:], strict=False))
         hits = api.get(f"{LIST}?{urlencode({'q': search})}")["products"]
         assert [hit["id"] for hit in hits] == [product["id"]], (name, search)
-
-    def test_the_sort_can_be_descending(self, api: Api) -> None:
-        for name, price in (("A", 300), ("C", 100), ("B", 200)):
-            create(api, name, price)
-        assert names(api, sortDir="desc") == "B C A"
-        assert names(api, sort="price", sortDir="desc") == "A B C"
-        assert names(api, sort="name", sortDir="desc") == "C B A"
-        assert names(api, sort="createdAt", sortDir="asc") == "A C B"
-        assert names(api, sort="createdAt", sortDir="desc") == names(api, sort="createdAt")
 
     def test_the_price_filter_includes_both_bounds(self, api: Api) -> None:
         for price in (0, 100, 199, 200, 201):
@@ -187,35 +156,6 @@ class TestListProducts:
         assert names(api, categoryId=foreign, subcategories="true") == ""
         warned = api.get(f"{LIST}?subcategories=true")
         assert (warned["total"], len(warned["warnings"])) == (5, 1)
-
-    def test_the_list_filters_by_status_and_category(self, api: Api) -> None:
-        bread, cakes = create_category(api), create_category(api, "Cakes")
-        create(api, "A", categoryId=bread)
-        create(api, "B", categoryId=bread, status="inactive")
-        create(api, "C", categoryId=cakes)
-        assert names(api, status="active") == "A C"
-        assert names(api, status="inactive") == "B"
-        assert names(api, status="all") == "A B C"
-        assert names(api, categoryId=bread) == "A B"
-        assert names(api, categoryId=bread, status="active") == "A"
-
-    def test_the_list_has_pages_of_twenty_and_a_total(self, api: Api) -> None:
-        for number in range(23):
-            create(api, f"{number:02}")
-        first, second = api.get(LIST), api.get(f"{LIST}?page=2")
-        assert [len(first["products"]), len(second["products"])] == [20, 3]
-        assert first["total"] == second["total"] == 23
-        assert api.get(f"{LIST}?page=9")["products"] == []
-        assert names(api, page=3, size=7).split()[0] == "14"
-
-    @pytest.mark.parametrize(
-        "query",
-        [
-            *("minPrice=2&maxPrice=1", "barcode=4006381333932", "barcode=x"),
-        ],
-    )
-    def test_the_list_refuses_invalid_parameters(self, query: str, api: Api) -> None:
-        assert api.call_refused("GET", f"{LIST}?{query}").status == 400
 
     def test_long_descriptions_are_truncated_with_a_warning(self, api: Api) -> None:
         long = create(api, description="ж" * 20_000)

@@ -61,13 +61,6 @@ class TestStockDelta:
         assert (answer.status, answer.data["code"]) == (409, "conflict")
         assert "Set stock to a number first" in answer.data["message"]
 
-    def test_a_delta_together_with_a_stock_is_400(self, api: Api) -> None:
-        product = create(api, stock=1)
-        body = {"id": product["id"], "stock": 2, "stockDelta": 1}
-        answer = api.call_refused("POST", UPDATE, body)
-        assert answer.status == 400
-        assert "received both" in answer.data["message"]
-
 
 def statuses(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
     return Counter((a.status, a.data.get("code")) for a in answers)

@@ -37,19 +37,6 @@ class TestEmbeddedModel:
         }
         assert "warnings" not in data
 
-    def test_a_prompt_is_enough_for_a_draft(self, openverse: FakeOpenverse, api: Api) -> None:
-        data = fill(api, prompt="Ржаной хлеб на закваске. Печём утром.")
-        assert data["draft"]["name"] == "Ржаной хлеб на закваске"
-        assert "Печём утром" in data["draft"]["description"]
-
-    def test_a_barcode_is_enough_for_a_draft(
-        self, open_facts: list[OpenFacts], openverse: FakeOpenverse, api: Api
-    ) -> None:
-        open_facts[0].products[NUTELLA] = nutella()
-        data = fill(api, barcode=NUTELLA)
-        assert data["draft"]["name"] == "Нутелла"
-        assert "Ореховая паста с какао" in data["draft"]["description"]
-
     def test_the_draft_has_a_category_of_the_workspace(
         self, openverse: FakeOpenverse, api: Api
     ) -> None:
@@ -117,10 +104,6 @@ class TestModel:
         assert (first["categoryId"], first["durationMin"]) == (hair, 45)
         assert (second["categoryId"], second["durationMin"]) == (None, None)
         assert request(model)["categories"] == [{"id": hair, "path": "Haircuts"}]
-
-    def test_drafts_are_in_russian_by_default(self, model: OpenAiApi, api: Api) -> None:
-        fill(api)
-        assert request(model) == {"language": "ru", "name": "Bread"}
 
     def test_a_category_that_is_not_the_workspaces_is_ignored(
         self, model: OpenAiApi, new_owner: Callable[..., Owner]
