@@ -60,16 +60,6 @@ class TestPage:
         }
         assert import_page(api, site, url=IMAGE_SERVER)["page"]["title"] == "Пекарня"
 
-    def test_the_given_title_and_slug_are_used(self, api: Api, site: str) -> None:
-        html = "<title>T</title>"
-        new_page = import_page(api, site, html=html, title="Mine", slug="mine")["page"]
-        assert (new_page["title"], new_page["slug"], new_page["isHome"]) == ("Mine", "mine", True)
-        assert import_page(api, site, html="<p>")["page"]["title"] == "Imported page"
-        refusal = api.call_refused(
-            "POST", IMPORT, {"projectId": site, "html": "<p>", "slug": "mine"}
-        )
-        assert (refusal.status, refusal.data["code"]) == (409, "slug_taken")
-
     @pytest.mark.parametrize(
         ("html_title", "title"),
         [
@@ -86,10 +76,6 @@ class TestPage:
         assert new_page["title"] == title
         copy = api.post("/api/pages/create", {"projectId": site, "title": new_page["title"]})
         assert copy["page"]["title"] == title
-
-    def test_a_long_title_is_cut(self, api: Api, site: str) -> None:
-        new_page = import_page(api, site, html=f"<title>{'Ё' * 300}</title>")["page"]
-        assert new_page["title"] == "Ё" * 200
 
     def test_an_import_may_replace_a_page_and_increments_its_version(
         self, api: Api, site: str
