@@ -95,12 +95,6 @@ class TestUpload:
         answer = api.call_refused("POST", UPLOAD, {"name": name, "content": "aGk="})
         assert (answer.status, answer.data["errors"][0]["field"]) == (400, "name")
 
-    def test_two_files_never_share_a_url(self, api: Api) -> None:
-        one, other = upload(api), upload(api)
-        assert one["url"] != other["url"]
-        secret = key(one["url"]).split("/")[1].removeprefix(one["id"])
-        assert len(secret) >= 20
-
     def test_a_forms_bytes_arrive_unchanged(self, api: Api) -> None:
         place = folder(api, "f")
         body, headers = form(
@@ -332,15 +326,6 @@ class TestTwoSteps:
         assert (file["size"], file["folderId"]) == (5_000_000, place["id"])
         assert used(owner) == 5_000_000
         assert list_stored_files() - objects_before == {key(file["url"])}
-
-    def test_an_image_is_re_encoded_on_completion(self, api: Api, owner: Owner) -> None:
-        body = photo("BMP", (300, 300))
-        announced = announce(api, len(body), "a.bmp")
-        put(announced, body)
-        file = api.post(COMPLETE, {"id": announced["id"]})["file"]
-        small = store().get(key(file["thumbnailUrl"])) or b""
-        assert file["mimeType"] == "image/png"
-        assert used(owner) == file["size"] + len(small)
 
     def test_completing_before_the_bytes_were_sent_is_refused(self, api: Api) -> None:
         announced = announce(api, 3)

@@ -8,7 +8,6 @@ import pytest
 
 from chalicelib.core import plans
 from chalicelib.core.errors import UnavailableError
-from chalicelib.engine.listing import queries
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports.schedules import run_jobs
@@ -37,15 +36,6 @@ def small_quota(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 class TestListFiles:
-    def test_an_empty_root_lists_nothing(self, api: Api) -> None:
-        assert list_files(api) == {
-            "status": True,
-            "folders": [],
-            "files": [],
-            "currentFolder": None,
-            "pagination": {"total": 0, "page": 1, "limit": 10},
-        }
-
     def test_a_folder_lists_files_newest_first_and_folders_by_name(
         self, time: Time, api: Api
     ) -> None:
@@ -62,26 +52,6 @@ class TestListFiles:
         assert data["files"] == uploads[::-1]
         assert data["currentFolder"] == home | {"filesCount": 2}
         assert list_files(api)["folders"] == [home | {"filesCount": 2}]
-
-    @pytest.mark.parametrize("small", [0, 500])
-    def test_pages_count_only_files(
-        self, small: int, api: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(queries, "SMALL_ROWS", small)
-        upload(api, "elsewhere.txt", folderId=folder(api, "Folder of a file")["id"])
-        for number in range(5):
-            folder(api, f"Folder {number}")
-        names = [upload(api, f"{number}.txt")["name"] for number in range(5)]
-        pages = [list_files(api, page=page, size=2) for page in (1, 2, 3, 4)]
-        assert [[f["name"] for f in page["files"]] for page in pages] == [
-            names[:2:-1],
-            names[2:0:-1],
-            names[:1],
-            [],
-        ]
-        for number, page in enumerate(pages, 1):
-            assert page["pagination"] == {"total": 5, "page": number, "limit": 2}
-            assert len(page["folders"]) == 6
 
     def test_the_tree_has_every_folder_with_its_count(self, api: Api) -> None:
         a = folder(api, "a")

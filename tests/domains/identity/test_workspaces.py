@@ -1,12 +1,9 @@
 """The list of workspaces, as the owner of an API key receives it."""
 
-import re
 from collections.abc import Callable
-from datetime import datetime
 
-from chalicelib.core import clock
 from chalicelib.domains.identity.store import accounts, workspaces
-from tests.conftest import Api, Owner, Time, call_operator
+from tests.conftest import Owner, Time, call_operator
 
 LIST = "/api/workspaces/list"
 
@@ -36,11 +33,6 @@ class TestListWorkspaces:
             "activeWorkspaceId": owner.workspace.id,
             "now": "2027-01-15T15:00:00+03:00",
         }
-
-    def test_joined_at_is_in_utc_with_milliseconds(self, api: Api) -> None:
-        joined = api.get(LIST)["workspaces"][0]["joinedAt"]
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", joined)
-        assert datetime.fromisoformat(joined) <= clock.now()
 
     def test_list_has_all_workspaces_of_the_owner_and_the_active_one(
         self, time: Time, new_owner: Callable[..., Owner]
@@ -83,10 +75,6 @@ class TestListWorkspaces:
         workspace = {w["id"]: w for w in member.api().get(LIST)["workspaces"]}[owner.workspace.id]
         assert (workspace["role"], workspace["joinedAt"]) == ("manager", "2027-01-16T12:00:00.000Z")
 
-    def test_key_with_any_scope_can_list_workspaces(self, owner: Owner) -> None:
-        for scope in ("files:read", "blog:write", "pages:write"):
-            assert owner.api(scope).get(LIST)["activeWorkspaceId"] == owner.workspace.id
-
     def test_key_of_a_workspace_below_business_is_refused(
         self, new_owner: Callable[..., Owner]
     ) -> None:
@@ -95,13 +83,6 @@ class TestListWorkspaces:
             assert (answer.status, answer.data["code"]) == (403, "plan_required")
         assert new_owner(plan="enterprise").api().get(LIST)["workspaces"]
 
-    def test_missing_or_wrong_key_is_401(self, owner: Owner) -> None:
-        token = owner.token()
-        for value in (None, "", "svc_live_", token[:-1], token.lower(), f"{token}0"):
-            answer = Api(value).call_refused("GET", LIST)
-            assert (answer.status, answer.data["code"]) == (401, "unauthorized")
-            assert answer.headers["WWW-Authenticate"] == "Bearer"
-
     def test_workspace_is_determined_by_the_key_only(
         self, owner: Owner, new_owner: Callable[..., Owner]
     ) -> None:
@@ -109,10 +90,3 @@ class TestListWorkspaces:
         data = owner.api().get(f"{LIST}?workspaceId={other}&groupId={other}")
         assert data["activeWorkspaceId"] == owner.workspace.id
         assert other not in str(data)
-
-    def test_names_are_returned_unchanged(self, owner: Owner) -> None:
-        email = accounts.get(owner.workspace.owner_id).email
-        call_operator("create_workspace", owner=email, name="  Пекарня «Ёж» 🦔 ")
-        workspace = owner.api().get(LIST)["workspaces"][1]
-        assert workspace["name"] == "Пекарня «Ёж» 🦔"
-        assert workspace["slug"] == "pekarnya-ezh-hedgehog"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.webhooks.flows.turns import TURN
 from chalicelib.domains.webhooks.rules import PAUSES
 from chalicelib.gateways.post import PostReply
@@ -131,22 +130,6 @@ class TestEvents:
         assert "client.erased" in receiver.types
         assert all("ada@example.com" not in request.body.decode() for request in receiver.requests)
 
-    def test_a_repeated_call_with_an_idempotency_key_emits_once(
-        self, webhook: dict[str, Any], receiver: Receiver, things: Things
-    ) -> None:
-        for _ in range(2):
-            submit(things.form, "v", "one", name="Ada", email="ada@example.com")
-        run_until_idle()
-        assert receiver.types == ["lead.created"]
-
-    def test_a_refused_call_emits_nothing(
-        self, webhook: dict[str, Any], receiver: Receiver, api: Api, things: Things
-    ) -> None:
-        body = {"id": things.lead, "status": "won", "ifVersion": 99}
-        api.call_refused("POST", "/api/forms/collection-status", body)
-        run_until_idle()
-        assert receiver.requests == []
-
     def test_events_of_another_workspace_are_not_received(
         self, webhook: dict[str, Any], receiver: Receiver, new_owner: Any
     ) -> None:
@@ -242,12 +225,6 @@ class TestAttempts:
         call_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
         run_until_idle()
         assert [request.event_id for request in receiver.requests] == [event_id, event_id]
-
-    def test_an_unknown_event_cannot_be_sent_again(self, webhook: dict[str, Any]) -> None:
-        with pytest.raises(NotFoundError, match="no event with this id"):
-            call_operator(
-                "resend_webhook_delivery", webhookId=webhook["webhookId"], eventId="evt_none"
-            )
 
 
 class TestSwitchingOff:
