@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Answer, Owner, Time, call_console, call_operator, run_concurrently
+from tests.conftest import Answer, Owner, Time, call_console, call_operator
 from tests.factories.console import Person, begun, person
-from tests.factories.salon import CREATE, Salon, check_calendars
+from tests.factories.salon import CREATE, Salon
 from tests.factories.services import store_booking
 from tests.support.restoring import Snapshots
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -183,17 +183,6 @@ class TestCalendar:
         )
         assert time_label.strip() == "11:00"
 
-    def test_cancelled_bookings_and_no_shows_are_in_the_list_alone(self, desk: Desk) -> None:
-        for hour, status in ((10, "cancelled"), (12, "no_show")):
-            booking = desk.salon.book(f"{DAY}T{hour}:00", f"Was {status}")
-            desk.salon.set_status(booking["id"], status)
-        assert "Was " not in desk.page(f"?date={DAY}")
-        assert "Was " not in desk.page(f"?view=week&date={DAY}")
-        list_page = desk.page("?view=list")
-        assert "Was cancelled" in list_page
-        assert "Was no_show" in list_page
-        assert "Was no_show" not in desk.page("?view=list&status=cancelled")
-
     def test_closed_hours_and_time_off_are_named(self, desk: Desk) -> None:
         body = {
             "startAt": DAY,
@@ -214,18 +203,6 @@ class TestCalendar:
         assert "Enter a date, such as 2027-01-31." in text(answer)
         assert "Friday, 15 January 2027" in text(answer)
 
-    def test_the_list_is_searched_by_phone_and_filtered(self, desk: Desk) -> None:
-        desk.book_by_phone(f"{DAY}T10:00")
-        desk.salon.book("2027-01-20T10:00", "Bob")
-        list_page = desk.page("?view=list&q=700-12-34")
-        assert "Ada" in list_page
-        assert "Bob" not in list_page
-        list_page = desk.page("?view=list&from=2027-01-20&to=2027-01-20")
-        assert "Ada" not in list_page
-        assert "Bob" in list_page
-        assert "Nothing found" in desk.page("?view=list&q=nobody")
-        assert desk.console_owner.get(f"{desk.path}?view=list&from=x").status == 400
-
     @pytest.mark.parametrize("view", ["day", "week"])
     def test_a_busy_day_or_week_says_that_there_is_more_and_stays_light(
         self, view: str, desk: Desk
@@ -245,13 +222,6 @@ class TestCalendar:
         overview = text(desk.console_owner.get(desk.path.removesuffix("/bookings")))
         for link in (f"/{booking['id']}", "", "?view=list"):
             assert f'href="{desk.path}{link}"' in overview
-
-    @pytest.mark.parametrize("view", ["", "?view=week", "?view=list", "/new"])
-    def test_an_empty_workspace_teaches(self, view: str, new_owner: NewOwner) -> None:
-        owner = new_owner()
-        answer = person(owner).get(f"/console/w/{owner.workspace.slug}/bookings{view}")
-        assert answer.status == 200
-        assert b'class="empty"' in answer.body
 
 
 class TestStatus:
@@ -344,47 +314,6 @@ class TestMove:
         assert desk.change(first, action="move", start=desk.slots(page)["12:00"]).status == 303
         assert desk.read_row(first)["resourceId"] == desk.salon.resources[1]
 
-    def test_of_two_people_who_move_to_one_slot_one_wins(self, desk: Desk) -> None:
-        who = [desk.console_owner, desk.member()]
-        booking_ids = [
-            desk.salon.book(f"{DAY}T{hour}:00", f"C {hour}", resourceId=desk.salon.resource)["id"]
-            for hour in (10, 11)
-        ]
-        fields = {"action": "move", "date": DAY, "exact": "15:00", "version": "1"}
-        answers = run_concurrently(
-            2, lambda n: who[n].post(f"{desk.path}/{booking_ids[n]}", fields)
-        )
-        assert sorted(answer.status for answer in answers) == [303, 409]
-        lost = next(number for number in (0, 1) if answers[number].status == 409)
-        answer = answers[lost]
-        assert "no longer free" in text(answer)
-        assert value_of(answer, "exact") == "15:00"
-        assert "Mon 18 Jan, 16:00" in desk.slots(answer)
-        assert desk.read_row(booking_ids[lost])["startLocal"][11:16] == f"{10 + lost}:00"
-        check_calendars(desk.owner.workspace.id, desk.salon.resources)
-        nearest = desk.slots(answer)["Mon 18 Jan, 16:00"]
-        assert (
-            who[lost].post(f"{desk.path}/{booking_ids[lost]}", {**fields, "near": nearest}).status
-            == 303
-        )
-
-    def test_a_time_outside_opening_hours_is_an_explicit_choice(self, desk: Desk) -> None:
-        booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        fields = {"action": "move", "date": DAY, "exact": "20:15"}
-        answer = desk.change(booking, **fields)
-        assert answer.status == 409
-        assert "tick “Outside opening hours”" in text(answer)
-        assert desk.change(booking, **fields, outside="1").status == 303
-        assert desk.read_row(booking)["startLocal"][:16] == f"{DAY}T20:15"
-
-    def test_a_passed_time_needs_the_explicit_choice(self, desk: Desk) -> None:
-        booking = desk.salon.book(f"{DAY}T10:00")["id"]
-        fields = {"action": "move", "date": "2027-01-14", "exact": "10:00"}
-        answer = desk.change(booking, **fields)
-        assert answer.status == 400
-        assert "This time has passed" in text(answer)
-        assert desk.change(booking, **fields, outside="1").status == 303
-
     @pytest.mark.parametrize("fields", [{}, {"exact": "25:99"}, {"outside": "1"}])
     def test_a_move_without_a_time_is_reported(self, fields: dict[str, str], desk: Desk) -> None:
         booking = desk.salon.book(f"{DAY}T10:00")["id"]
@@ -399,25 +328,6 @@ class TestMove:
             answer = desk.console_owner.get(f"{desk.path}/{path}")
             assert answer.status == 400
             assert error_beside(answer, "date") == "Enter a date, such as 2027-01-31."
-
-    @pytest.mark.parametrize(
-        ("day", "slots"), [("2027-03-28", 23), ("2027-10-31", 25)], ids=["23 hours", "25 hours"]
-    )
-    def test_a_day_of_a_clock_change_offers_all_its_hours(
-        self, day: str, slots: int, new_owner: NewOwner, time: Time
-    ) -> None:
-        rules = [{"weekday": "sun", "start": "00:00", "end": "24:00"}]
-        owner = new_owner(timezone="Europe/Berlin")
-        desk = Desk.opened(owner, rules=rules, horizonDays=365, resources=[{}])
-        booking = desk.salon.book("2027-01-17T10:00")["id"]
-        page = desk.console_owner.get(f"{desk.path}/{booking}?do=move&date={day}")
-        assert text(page).count('name="start"') == slots
-        answer = desk.change(booking, action="move", date=day, exact="02:30", outside="1")
-        assert answer.status == 400
-        assert "The clocks change" in error_beside(answer, "exact")
-        assert (
-            desk.change(booking, action="move", date=day, exact="03:30", outside="1").status == 303
-        )
 
 
 class TestNewBooking:

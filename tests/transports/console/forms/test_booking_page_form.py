@@ -158,9 +158,3 @@ def test_a_long_list_has_a_search_and_pages(console_owner: Person, path: str, ow
     assert "Cut 1<" not in search_page
     for odd in ("?page=0", "?page=x", "?page=99999", "?page=-1", "?q=%00"):
         assert console_owner.get(path + odd).status == 200
-
-
-def test_a_workspace_without_services_learns_what_they_are(
-    console_owner: Person, path: str
-) -> None:
-    assert "/services/new" in text(console_owner.get(path))

@@ -12,7 +12,6 @@ from chalicelib.domains.identity.store import console_sessions
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
 from chalicelib.transports.console.bots import bots
-from chalicelib.transports.console.typed_values import kopecks
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Time, all_rows, call_console, call_operator
 from tests.factories.console import Person, World
@@ -178,25 +177,6 @@ class TestChatInConsole:
 
 
 class TestLimits:
-    @pytest.mark.parametrize(
-        ("typed_amount", "amount"),
-        [
-            ("", None),
-            ("  ", None),
-            ("0", 0),
-            ("500", 50_000),
-            ("99.9", 9990),
-            ("99,90", 9990),
-            ("1 234,50 ₽", 123_450),
-            ("1\u00a0234\u202f567", 123_456_700),
-            ("0,01", 1),
-        ],
-    )
-    def test_amounts_in_rubles_are_accepted_in_common_spellings(
-        self, typed_amount: str, amount: int | None
-    ) -> None:
-        assert kopecks("daily", typed_amount) == amount
-
     @pytest.mark.parametrize("first", ["", "5", "0"])
     def test_limits_are_set_and_removed(self, first: str, world: World) -> None:
         console_owner, path = (

@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import pytest
-
 from chalicelib.domains.bots import rules
 from chalicelib.domains.bots.store.agents import AGENTS
 from tests.conftest import call_console
@@ -73,13 +71,6 @@ class TestCreating:
         assert ">\nbakery</textarea>" in text(answer)
         assert 'name="isActive" checked' in text(answer)
         assert len(bots(world)) == 1
-
-    def test_a_full_workspace_says_so(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("chalicelib.domains.bots.operations.bots.MAX_AGENTS", 1)
-        answer = world.person("boss").post(f"{world.here.path}/bots", FORM)
-        assert answer.status == 409
-        assert "which is the limit" in text(answer)
-        assert value_of(answer, "name") == "Anna"
 
     def test_models_have_their_price_in_words(self, world: World) -> None:
         page = text(world.person("boss").get(f"{world.here.path}/bots/new"))

@@ -12,9 +12,8 @@ from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.chat.store.messages import ASSISTANT, USER
 from chalicelib.domains.chat.store.proposals import ProposalId
-from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from tests.conftest import Answer, call_operator
+from tests.conftest import Answer
 from tests.factories.console import World
 from tests.transports.console.forms.helpers import text
 
@@ -72,45 +71,6 @@ class TestList:
         assert dialog_ids(page) == [dialog_id, world.here.dialog]
         assert "2 dialogs" in text(page)
         assert "asked for a person" in text(page)
-
-    @pytest.mark.parametrize(
-        ("query", "is_listed"),
-        [
-            ("bot={bot}", True),
-            ("bot={other}", False),
-            ("channel=page", True),
-            ("channel=api", False),
-            ("q=rye", True),
-            ("q=wheat", False),
-            ("from=2020-01-01&to=2999-01-01&bot={bot}&channel=page", True),
-            ("from=2999-01-01", False),
-            ("to=2020-01-01", False),
-            ("lead={lead}", True),
-            ("lead={other}", False),
-        ],
-    )
-    def test_a_filter_selects_dialogs(self, query: str, is_listed: bool, world: World) -> None:
-        dialog_id = new_dialog(world)
-        lead = LEADS.require(world.here.workspace_id, world.here.lead)
-        lead.dialog_id = dialog_id
-        run_unit(world.here.workspace_id, None, lambda unit: unit.save(lead))
-        ids = {"bot": world.here.bot, "lead": lead.id, "other": world.there.bot}
-        page = world.person("member").get(f"{world.here.path}/dialogs?{query.format(**ids)}")
-        assert page.status == 200
-        assert (dialog_id in dialog_ids(page)) is is_listed
-
-    def test_a_wrong_filter_is_reported_and_ignored(self, world: World) -> None:
-        page = world.person("member").get(f"{world.here.path}/dialogs?from=yesterday")
-        assert page.status == 400
-        assert dialog_ids(page) == [world.here.dialog]
-
-    def test_an_empty_workspace_learns_how_dialogs_begin(self, world: World) -> None:
-        name = world.there.slug
-        call_operator("create_workspace", owner="boss@example.com", name="Empty", slug="empty")
-        page = text(world.person("boss").get("/console/w/empty/dialogs"))
-        assert name not in page
-        assert "No dialogs yet" in page
-        assert "curl -N " in page
 
 
 class TestTranscript:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from chalicelib.domains.identity.store import accounts, workspaces
-from tests.conftest import PASSWORD, Answer, Time, call_operator, run_concurrently
+from tests.conftest import PASSWORD, Answer, Time, call_operator
 from tests.factories.console import HOSTILE, Person, World, begun, invite
 from tests.factories.people import read_rows
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -180,31 +180,6 @@ def test_a_form_of_another_page_is_refused(world: World) -> None:
         assert visitor.post(path, new_person(), csrf).status == 403
     assert visitor.post(path, new_person(), origin="https://evil.example").status == 403
     assert read_rows() == rows_before
-
-
-def test_two_browsers_that_accept_at_once_make_one_account(world: World) -> None:
-    path = path_of(invite(world.here.workspace_id, IVY))
-    browsers = [Person(IVY) for _ in range(3)]
-    for browser in browsers:
-        browser.get(path)
-    answers = run_concurrently(3, lambda n: browsers[n].post(path, new_person() | {"once": f"{n}"}))
-    statuses = sorted(answer.status for answer in answers)
-    assert statuses[0] == 303
-    assert set(statuses[1:]) <= {404, 409}
-    assert role_of(world, IVY) == "member"
-
-
-def test_too_many_attempts_ask_to_wait(
-    world: World, monkeypatch: pytest.MonkeyPatch, reload_settings: object
-) -> None:
-    path, visitor = path_of(invite(world.here.workspace_id, IVY)), Person(IVY)
-    visitor.get(path)
-    monkeypatch.setenv("RATE_LIMIT_SCALE", "0.1")
-    reload_settings()  # type: ignore[operator]
-    statuses = [visitor.post(path, new_person() | {"password": "x"}).status for _ in range(3)]
-    monkeypatch.undo()
-    reload_settings()  # type: ignore[operator]
-    assert statuses == [400, 400, 429]
 
 
 def test_the_address_of_a_member_is_refused_beside_the_form(world: World) -> None:
