@@ -171,22 +171,3 @@ class TestChat:
             return in_time
 
         stretched(attempt, 0.2, all)
-
-    @pytest.mark.parametrize(
-        ("sent_bytes", "status"),
-        [
-            (request(b"OPTIONS"), 204),
-            (request(b"GET"), 405),
-            (request(body=b'{"missing": true}'), 404),
-            (request(body=b'{"crash": true}'), 500),
-            (request(length=200_000), 413),
-        ],
-    )
-    def test_every_answer_of_the_chat_is_readable_from_any_origin(
-        self, sent_bytes: bytes, status: int, chat_server: LocalServer
-    ) -> None:
-        reply = chat_server.request(sent_bytes)
-        assert reply.status == status
-        assert reply.header("Access-Control-Allow-Origin") == "*"
-        if status != 204:
-            assert reply.data["status"] is False

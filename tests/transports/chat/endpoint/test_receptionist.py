@@ -122,27 +122,6 @@ class TestBookings:
         visitor.confirm(name="Ada", contact="+7 495 123-45-67")
         assert booking(api) == ("2026-11-27T07:00", "Ada", "+74951234567")
 
-    def test_a_day_without_free_times_names_the_next_one(
-        self, visitor: Visitor, haircut: str
-    ) -> None:
-        assert visitor.send("Book me tomorrow at 10").split("\n")[1:3] == [
-            "There are no free times on those days. The next one:",
-            "1. Friday, 27 November 2026, 10:00 (Анна)",
-        ]
-        assert visitor.cards == []
-        visitor.send("yes, I am Ada")
-        assert visitor.called == ["propose_booking"]
-        visitor.confirm(contact="ada@example.com")
-
-    def test_a_visitor_is_asked_which_service(
-        self, visitor: Visitor, api: Api, anna: str, haircut: str
-    ) -> None:
-        service(api, anna, "Manicure")
-        assert visitor.send("Book me on Friday at 10").startswith("Which one do you mean: ")
-        assert visitor.called == []
-        visitor.send("a manicure")
-        assert visitor.cards[0]["title"] == "Book: Manicure"
-
     def test_a_time_that_was_sold_meanwhile_is_not_proposed(
         self, visitor: Visitor, api: Api, haircut: str
     ) -> None:
@@ -198,21 +177,6 @@ class TestOrders:
             ("Rye bread", 2)
         ]
         assert (lead["data"]["name"], lead["data"]["phone"]) == ("Ada", "+74951234567")
-
-    def test_a_visitor_orders_in_russian_step_by_step(self, visitor: Visitor) -> None:
-        assert visitor.send("Хочу сделать заказ") == "Что бы вы хотели заказать?"
-        visitor.send("три пшеничных хлеба и rye bread. Я Ада, +7 495 123-45-67")
-        values = [detail["value"] for detail in visitor.cards[0]["details"]]
-        assert (values[0][0], values[1][0]) == ("3", "1")
-        assert visitor.confirm()["state"] == "done"
-
-    def test_more_than_is_in_stock_is_not_proposed(self, visitor: Visitor) -> None:
-        assert visitor.send("I want to order 6 rye breads") == "There is not enough in stock."
-        assert visitor.cards == []
-
-    def test_prices_are_answered_without_a_tool(self, visitor: Visitor) -> None:
-        assert "Хлеб пшеничный: 120 ₽." in visitor.send("Сколько стоит пшеничный хлеб?")
-        assert visitor.called == []
 
 
 class TestPeople:
