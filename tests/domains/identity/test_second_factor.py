@@ -91,7 +91,7 @@ class TestSecondFactor:
     def test_each_recovery_code_works_once(self, owner: Owner, time: Time) -> None:
         _, codes = switch_on(person(owner))
         assert len(set(codes)) == 8
-        assert all(re.fullmatch("[a-z2-7]{4}(-[a-z2-7]{4}){3}", each) for each in codes)
+        assert all(re.fullmatch("[a-z2-7]{4}(-[a-z2-7]{4}){3}", text) for text in codes)
         use(owner, codes[3].upper())
         use(owner, codes[0])
         with pytest.raises(ValidationError):
