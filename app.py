@@ -12,7 +12,7 @@ if os.environ.get("AWS_CHALICE_CLI_MODE") == "true" and os.path.isdir("infra"): 
 
     chalice_commands.start()
 
-from chalicelib.core import precompiled
+from chalicelib.lib import precompiled
 
 precompiled.use()
 

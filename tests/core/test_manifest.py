@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from chalicelib.core import precompiled
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.manifest import Declarations, Manifest, PackedEntry, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
 from chalicelib.engine.listing.registry import NOUNS
+from chalicelib.lib import precompiled
 from chalicelib.transports import tools
 from chalicelib.transports.api_docs import openapi
 from tests.support.effort import slow_but_for
@@ -155,7 +155,7 @@ import re
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import ForwardRef
-from chalicelib.core import precompiled
+from chalicelib.lib import precompiled
 precompiled.use()
 @dataclass(frozen=True)
 class New:

@@ -186,7 +186,7 @@ def run(api: RuntimeApi, serve: Serve) -> None:
 
 def load() -> Serve:
     """Import the code that processes events, but only the modules that the handler needs."""
-    from chalicelib.core import precompiled  # import errors are reported to Lambda
+    from chalicelib.lib import precompiled  # import errors are reported to Lambda
 
     precompiled.use()
     from chalicelib.core.settings import settings

@@ -25,7 +25,7 @@ def write(project: Path) -> None:
         ValueError: the copy already has a manifest.
     """
     sys.path.insert(0, str(project))
-    from chalicelib.core import precompiled  # noqa: PLC0415  imported from the copy's environment
+    from chalicelib.lib import precompiled  # noqa: PLC0415  imported from the copy's environment
 
     table = _record()
     from pydantic_core import to_json  # noqa: PLC0415
@@ -63,7 +63,7 @@ def write(project: Path) -> None:
 
 def _record() -> dict[Any, bytes]:
     """Return a table that each source that is compiled from now on is added to, with its code."""
-    from chalicelib.core import precompiled  # noqa: PLC0415  imported from the copy's environment
+    from chalicelib.lib import precompiled  # noqa: PLC0415  imported from the copy's environment
 
     table: dict[precompiled.Key, bytes] = {}
     compile_pattern, sre = _compiler.compile, _compiler._sre  # noqa: SLF001  has no public way
