@@ -203,6 +203,9 @@ def _calls(service: Service) -> dict[str, list[Call]]:
     product = id_of("/api/products/list", "products")
     form, agent = id_of("/api/forms/list", "forms", -1), id_of("/api/agents/list", "agents")
     service_id = id_of("/api/services/list", "services")
+    # A visitor may have only two unpaid bookings.
+    unpaid = {"id": service_id, "requirePayment": False}
+    service.send(Call("POST", "/api/services/update", unpaid)).read()
     day = date.today() + timedelta(days=3)  # noqa: DTZ011  any zone
     slots = service.get(
         f"/api/bookings/slots?serviceId={service_id}&from={day}&to={day + timedelta(days=20)}"
