@@ -221,8 +221,8 @@ class Rows:
 
     Code that knows which rows are needed later reads them together, with ``read``. Code that needs
     rows takes them with ``find`` or ``fetch``, which read what is missing. Each attempt of a unit
-    of work needs a new object, because it must read again. Reads that are not ``consistent`` are as
-    those of ``fetch``.
+    of work needs a new object, because it must read again. ``consistent`` is passed to
+    ``fetch``.
     """
 
     def __init__(self, *, consistent: bool = True) -> None:

@@ -139,12 +139,12 @@ def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any
     arguments = mcp.arguments_of(call)
     if arguments is None:
         raise ValidationError.of("arguments", "expected an object, such as {}")
-    sent = {name: value for name, value in arguments.items() if name not in PAGE}
+    tool_arguments = {name: arguments[name] for name in arguments if name not in PAGE}
     try:
         reply = invoke(
             operation,
             call.principal,
-            lambda: {**read_texts(operation.input, sent, parse_json), **page},
+            lambda: {**read_texts(operation.input, tool_arguments, parse_json), **page},
             request_id=call.request_id,
             naming=insert_tool_names,
         )

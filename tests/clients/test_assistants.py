@@ -20,14 +20,14 @@ def test_an_assistant_prepares_a_booking_that_the_visitor_finds_filled_in(assist
     service = next(
         offer for offer in ask(assistant, "list_services")["services"] if not offer["byPhone"]
     )
-    found = ask(assistant, "find_free_times", serviceId=service["id"])
-    start = (found["times"] or [found["next"]])[0]["startAt"]
+    free_times = ask(assistant, "find_free_times", serviceId=service["id"])
+    start = (free_times["times"] or [free_times["next"]])[0]["startAt"]
     prepared = ask(assistant, "prepare_booking", serviceId=service["id"], startAt=start)
     assert prepared["startAt"] == start
     assert prepared["url"].startswith(business["bookingUrl"])
     page = httpx.get(prepared["url"], timeout=PATIENCE)
     assert page.status_code == 200
     assert 'name="prepared"' in page.text
-    refused = assistant.call("prepare_booking", {"serviceId": service["id"], "startAt": start[:16]})
-    assert refused.failed
-    assert "offset" in refused.text
+    refusal = assistant.call("prepare_booking", {"serviceId": service["id"], "startAt": start[:16]})
+    assert refusal.failed
+    assert "offset" in refusal.text

@@ -55,11 +55,14 @@ class PageRef(Wire):
 
 
 class NoToolsError(NotFoundError):
-    """The page or its tools are off, or there is no such page."""
+    """The page or its tools are off, or the page does not exist."""
 
 
 class Visit(NamedTuple):
-    """A page whose tools are on: what assistants may do on it, and the rows that were read."""
+    """A page whose tools are on.
+
+    ``assistants`` are the settings of its tools, and ``rows`` are the rows that were read.
+    """
 
     assistants: AssistantsRow
     rows: Rows
@@ -71,8 +74,8 @@ FindVisit = Callable[[], Visit]
 def visitor_tool(title: str) -> Callable[[C], C]:
     """Return the decorator of a tool, which only reads.
 
-    The tool takes the context, its arguments, and a function that returns the visit. What it reads
-    before it calls this function is read in the wave that reads the switch.
+    The tool takes the context, its arguments, and a function that returns the visit. Reads before
+    the call of this function are sent together with the read of the switch.
     """
     declare = Declaration(
         title=title,
@@ -91,7 +94,7 @@ def visitor_tool(title: str) -> Callable[[C], C]:
                 start(partial(_count, ctx.workspace_id, handler.__name__, visit))
                 try:
                     response: Wire = handler(ctx, args, visit.result)
-                finally:  # A page that is off neither answers nor explains.
+                finally:  # A page that is off returns no result and no other error.
                     visit.result()
             return response
 
@@ -116,7 +119,7 @@ def workspace_of(page: PageRef) -> str:
     """Return the workspace of a page, whose tools may be off.
 
     Raises:
-        NoToolsError: there is no such page.
+        NoToolsError: the page does not exist.
     """
     name = page.workspace or ""
     if page.site:

@@ -136,12 +136,12 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
     search = args.catalog
     number, size = _page_of(search.pagination or UcpPagination())
     messages = [_WORDS]
-    found = None if search.filters else _named(ctx, search.query, number, size)
-    if found is None:
+    matches = None if search.filters else _find_by_words(ctx, search.query, number, size)
+    if matches is None:
         page, known_categories = _filtered(ctx, search, number, size, messages)
         products, total = page.records, page.total
     else:
-        (products, total), known_categories = found, {}
+        (products, total), known_categories = matches, {}
     has_next = number * size < total
     return Catalog(
         ucp=_envelope(SEARCH),
@@ -209,7 +209,7 @@ def _page_of(pagination: UcpPagination) -> tuple[int, int]:
     return int(cursor[1]), int(cursor[2])
 
 
-def _named(
+def _find_by_words(
     ctx: Context, question: str | None, number: int, size: int
 ) -> tuple[list[ProductRow], int] | None:
     """Return a page of the products whose names have all words, or else the best, as bots do.
@@ -218,16 +218,16 @@ def _named(
     """
     if not question:
         return None
-    entries = chat_facts.ranked(ctx.workspace_id, PRODUCTS, facts.search_words(question))
-    if len(entries) == chat_facts.MAX_SEARCHED or any(entry.cut for entry in entries):
+    ranked = chat_facts.ranked(ctx.workspace_id, PRODUCTS, facts.search_words(question))
+    if len(ranked) == chat_facts.MAX_SEARCHED or any(product.cut for product in ranked):
         return None
     words = search_words(question)
-    matching = [entry.id for entry in entries if entry.matches(words)]
+    matching = [product.id for product in ranked if product.matches(words)]
     first = (number - 1) * size
     if matching:
         ids = matching[first : first + size]
         return _active(PRODUCTS.fetch(ctx.workspace_id, ids, consistent=False)), len(matching)
-    ids = [entry.id for entry in entries[: facts.MAX_OFFERS]]
+    ids = [product.id for product in ranked[: facts.MAX_OFFERS]]
     records = _active(PRODUCTS.fetch(ctx.workspace_id, ids, consistent=False))
     texts = [f"{product.name} {visits.describe(product.description)}" for product in records]
     best = [records[index] for index in extracts.most_relevant(question, texts)]

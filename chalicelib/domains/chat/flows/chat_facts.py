@@ -45,7 +45,7 @@ class Source(NamedTuple):
     def records(self, workspace_id: str, question: str) -> list[Any]:
         """Return the records of the same offers."""
         words = facts.search_words(question)
-        ids = [entry.id for entry in ranked(workspace_id, self.listing, words)[:MAX_OFFERS]]
+        ids = [record.id for record in ranked(workspace_id, self.listing, words)[:MAX_OFFERS]]
         records = self.listing.fetch(workspace_id, ids)
         return [record for record in records if record.status == "active"]
 
@@ -100,7 +100,7 @@ def find_hours(workspace_id: str) -> list[Hours]:
     last = today + (DAYS_AHEAD + 1) * (_A_DAY // timedelta(milliseconds=1))
     with deadline.side_by_side() as start:
         closed = start(partial(time_off.overlapping, workspace_id, today, last))
-        ids = [entry.id for entry in ranked(workspace_id, resources.RESOURCES)[:MAX_HOURS]]
+        ids = [row.id for row in ranked(workspace_id, resources.RESOURCES)[:MAX_HOURS]]
         with_schedules = [
             (row, resources.schedule_of(hours))
             for row, hours in resources.find_with_schedules(workspace_id, ids)

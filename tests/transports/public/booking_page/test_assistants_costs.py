@@ -23,7 +23,7 @@ from tests.transports.public.booking_page.test_assistants_orders import FIELDS
 LOOK_UP = ["GetItem", "UpdateItem", "BatchGetItem", "UpdateItem"]
 """What every call costs: the page's address, the visitor's limit, the switches, the owner's count.
 
-A bot's answer has looked up its bot, visitor and dialog, once for all of its tool calls.
+A bot looks up itself, the visitor and the dialog once for all tool calls.
 """
 LOOK_UP_UNITS = 2
 LOOK_UP_WAVES = 2
