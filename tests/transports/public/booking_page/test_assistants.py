@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,8 +14,9 @@ from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.engine import limits
 from chalicelib.transports import assistants
-from tests.conftest import Time, all_rows, call_console
+from tests.conftest import Owner, Time, all_rows, call_console
 from tests.factories.payments import MERCHANT
+from tests.factories.salon import Salon
 from tests.transports.public.booking_page.assistants import Assistant
 from tests.transports.public.booking_page.helpers import (
     GRACE,
@@ -129,6 +131,50 @@ def test_an_assistant_finds_only_what_the_page_offers(assistant: Assistant) -> N
     for tool in ("find_free_times", "prepare_booking"):
         start = {"startAt": "2027-03-03T12:00:00Z"} if tool == "prepare_booking" else {}
         assert "does not exist" in assistant.refuse(tool, serviceId=hidden, **start)
+
+
+def test_ids_and_links_of_another_business_lead_nowhere(
+    assistant: Assistant, new_owner: Callable[..., Owner]
+) -> None:
+    other = new_owner()
+    salon = Salon.opened(other.api())
+    other_page = BookingPage.opened(other, salon)
+    there = Assistant.admitted(other_page)
+    product = other.api().post("/api/products/create", {"name": "Comb", "price": 1})["product"][
+        "id"
+    ]
+    start = {"startAt": "2027-03-03T12:00:00Z"}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("find_free_times", {"serviceId": salon.service}),
+        ("prepare_booking", {"serviceId": salon.service, **start}),
+        (
+            "prepare_booking",
+            {"serviceId": assistant.page.salon.service, "staffId": salon.resource, **start},
+        ),
+        ("prepare_order", {"items": [{"productId": product}]}),
+        # The address decides, whatever is sent.
+        ("find_free_times", {"serviceId": salon.service, "workspace": other.workspace.slug}),
+    ]
+    for tool, arguments in requests:
+        assert assistant.refuse(tool, **arguments)
+    assert assistant.call("get_product", catalog={"id": product})["ucp"]["status"] == "error"
+    assert assistant.call("lookup_catalog", catalog={"ids": [product]})["products"] == []
+    assert assistant.call("search_catalog", catalog={"query": "comb"})["products"] == []
+    link = there.call("prepare_booking", serviceId=salon.service, **start)["url"]
+    moved = path_of(link).replace(other_page.path, assistant.page.path)
+    assert 'name="once"' not in text(visitor.call("GET", moved))
+
+
+def test_a_link_that_is_used_twice_books_once(assistant: Assistant) -> None:
+    page = assistant.page
+    request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
+    link = path_of(assistant.call("prepare_booking", **request)["url"])
+    # Two visitors open the link at once, and both send the form.
+    forms = [visitor.call("GET", link) for _ in range(2)]
+    for form in forms:
+        fields = {name: value_of(form, name) for name in ("prepared", "staff", "once")}
+        page.send(value_of(form, "at"), **fields)
+    assert [booking["source"] for booking in page.bookings] == ["agent"]
 
 
 def test_a_prepared_booking_opens_the_form_and_counts_as_the_assistants(
