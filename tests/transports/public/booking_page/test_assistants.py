@@ -139,7 +139,7 @@ def test_ids_and_links_of_another_business_lead_nowhere(
     other = new_owner()
     salon = Salon.opened(other.api())
     other_page = BookingPage.opened(other, salon)
-    there = Assistant.admitted(other_page)
+    other_assistant = Assistant.admitted(other_page)
     product = other.api().post("/api/products/create", {"name": "Comb", "price": 1})["product"][
         "id"
     ]
@@ -160,16 +160,16 @@ def test_ids_and_links_of_another_business_lead_nowhere(
     assert assistant.call("get_product", catalog={"id": product})["ucp"]["status"] == "error"
     assert assistant.call("lookup_catalog", catalog={"ids": [product]})["products"] == []
     assert assistant.call("search_catalog", catalog={"query": "comb"})["products"] == []
-    link = there.call("prepare_booking", serviceId=salon.service, **start)["url"]
-    moved = path_of(link).replace(other_page.path, assistant.page.path)
-    assert 'name="once"' not in text(visitor.call("GET", moved))
+    link = other_assistant.call("prepare_booking", serviceId=salon.service, **start)["url"]
+    changed_path = path_of(link).replace(other_page.path, assistant.page.path)
+    assert 'name="once"' not in text(visitor.call("GET", changed_path))
 
 
 def test_a_link_that_is_used_twice_books_once(assistant: Assistant) -> None:
     page = assistant.page
     request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
     link = path_of(assistant.call("prepare_booking", **request)["url"])
-    # Two visitors open the link at once, and both send the form.
+    # Two visitors open the link before either sends the form.
     forms = [visitor.call("GET", link) for _ in range(2)]
     for form in forms:
         fields = {name: value_of(form, name) for name in ("prepared", "staff", "once")}

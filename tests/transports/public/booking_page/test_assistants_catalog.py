@@ -77,7 +77,7 @@ def test_a_search_finds_active_products_by_words_category_and_price(
     assert product["price_range"]["max"] == {"amount": 90_000, "currency": "RUB"}
     assert product["media"] == [{"type": "image", "url": file["url"]}]
     assert variant["availability"] == {"available": False, "status": "out_of_stock"}
-    # A search by words only finds no categories, in two requests to the database.
+    # A search by words finds no categories, in two requests to the database.
     (by_words,) = search(assistant, query="shampoo")["products"]
     assert {**by_words, "categories": product["categories"]} == product
     for categories in (["Hair"], ["Hair > Care"], ["Hair", "Nails"]):
