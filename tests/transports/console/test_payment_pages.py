@@ -1,7 +1,7 @@
 """The pages of payments, as a member of a workspace reads them."""
 
 import csv
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -50,8 +50,41 @@ def test_a_booking_shows_each_mail_to_its_client(
         )
         entry.save()
     path = f"/console/w/{owner.workspace.slug}/bookings/{booking.id}"
-    answer = person(owner).get(path, **{"Accept-Language": language})
+    answer = person(owner).get(path, Accept_Language=language)
     assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [("", "Укажите сумму"), (" ", "Укажите сумму"), ("0", "Укажите"), ("99999", "меньшую сумму")],
+)
+def test_a_refund_without_a_valid_amount_is_refused(
+    owner: Owner, booking_ids: list[str], amount: str, text: str
+) -> None:
+    payment = next(it for it in list_payments(owner) if it["bookingId"] == booking_ids[0])
+    booking = bookings.BOOKINGS.require(owner.workspace.id, booking_ids[0])
+    booking.payment_ids = [payment["id"]]
+    booking.save()
+    path = f"/console/w/{owner.workspace.slug}/bookings/{booking_ids[0]}/payments/{payment['id']}"
+    answer = person(owner).post(path, {"amount": amount}, Accept_Language="ru")
+    assert answer.status in {400, 409}
+    assert text in answer.body.decode()
+    assert list_payments(owner, bookingIds=booking_ids[:1]) == [payment]
+
+
+@pytest.mark.store
+@pytest.mark.parametrize("query", ["before=%00", "before=-", "day=2027-01-15&before=00"])
+def test_a_page_before_all_payments_is_empty(
+    owner: Owner, booking_ids: list[str], query: str
+) -> None:
+    answer = person(owner).get(f"/console/w/{owner.workspace.slug}/payments?{query}")
+    assert answer.status == 200
+    assert booking_ids[0] not in answer.body.decode()
+
+
+def list_payments(owner: Owner, **filters: list[str]) -> list[Any]:
+    response = call_console(owner.workspace.id, "list_payments", **filters)
+    return list(response["payments"])
 
 
 def test_a_file_of_too_many_payments_is_refused(

@@ -282,7 +282,10 @@ def latest(
     Without a limit, return all payments. ``first_id`` is the lowest id, and ``last_id`` an id above
     the highest one.
     """
-    bounds = PaymentRow.sk.between(first_id or "0", last_id or "~")
+    first, last = first_id or "0", last_id or "~"
+    if last < first:  # DynamoDB refuses such bounds.
+        return []
+    bounds = PaymentRow.sk.between(first, last)
     rows = PaymentRow.partition(
         _payments(workspace_id),
         range_key_condition=bounds,

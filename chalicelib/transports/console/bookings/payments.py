@@ -4,7 +4,12 @@ from datetime import date
 from typing import Any
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, NotFoundError, PayloadTooLargeError
+from chalicelib.core.errors import (
+    AppError,
+    NotFoundError,
+    PayloadTooLargeError,
+    ValidationError,
+)
 from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -78,11 +83,14 @@ def refund(request: ConsoleRequest) -> HttpResponse:
             request.call("retry_refund", id=payment_id, refundId=refund_id, **factor)
         else:
             amount = typed_values.kopecks("amount", request.form_value("amount"))
+            if amount is None:  # The operation would refund what is left.
+                raise ValidationError.of("amount", "expected an amount in rubles, received none")
             request.call_once("refund_payment", id=payment_id, amount=amount, **factor)
     except NotFoundError:
         raise
     except AppError as error:
-        return _refund_page(request, error.status, problem_at_fields(request, error))
+        problem = problem_at_fields(request, error, {"amount": "wrong_refund"})
+        return _refund_page(request, error.status, problem)
     return redirect(f"{_booking_path(request)}?done=refund_requested")
 
 
