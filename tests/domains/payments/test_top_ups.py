@@ -9,6 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants
 from tests.conftest import call_console, call_operator
 from tests.domains.payments.checkout import Checkout, visitor
@@ -67,6 +68,21 @@ def test_top_up_whose_notification_is_lost_is_credited_by_the_job(platform: Chec
     platform.shop.pay()
     platform.run_after(minutes=1)
     assert balance(platform) == former + AMOUNT
+
+
+@pytest.mark.parametrize(
+    ("country", "text"), [("RU", "Пополнение баланса"), ("DE", "Balance top-up")]
+)
+def test_receipt_is_in_the_language_of_the_workspace(
+    platform: Checkout, country: str, text: str
+) -> None:
+    workspace = workspaces.get(platform.workspace)
+    workspace.country = country
+    workspace.save()
+    open_top_up(platform)
+    request = platform.shop.payments["pay-1"].request
+    assert request.receipt is not None
+    assert {request.purpose, request.receipt.description} == {text}
 
 
 @pytest.mark.parametrize("amount", [9_999, 10_000_001])

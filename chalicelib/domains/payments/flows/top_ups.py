@@ -8,15 +8,22 @@ from chalicelib.core.jobs import PAYMENT_JOBS, Job, job_handler
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts as identity_accounts
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import accounts, settling
 from chalicelib.domains.payments.rules import schedule
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.payments import PaymentMode, Receipt
+from chalicelib.lib import localized
+from chalicelib.lib.localized import Language
 
 TOP_UP: Final = "top_up"
-DESCRIPTION = "Balance top-up"
+DESCRIPTIONS: dict[Language, str] = {
+    "en": "Balance top-up",
+    "ru": "Пополнение баланса",
+}
+"""Name of the payment on the provider's page and on the receipt."""
 
 
 def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> PaymentRow:
@@ -31,13 +38,14 @@ def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> Paym
     if merchant is None:
         msg = "Online payment is not set up. Contact the operator of the service."
         raise NotConfiguredError(msg)
+    country = workspaces.get(unit.workspace_id).country
     payment = payments.new(
         unit.workspace_id,
         TOP_UP,
         subject_id=account_id,
         merchant_id=merchant.merchant_id,
         amount=amount,
-        description=DESCRIPTION,
+        description=DESCRIPTIONS[localized.language_of_country(country)],
         mode="advance",
         expires_at=clock.now() + schedule.TOP_UP_OPEN_FOR,
         has_receipt=merchant.vat_code is not None,
