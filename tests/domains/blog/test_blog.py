@@ -79,6 +79,24 @@ class TestWriting:
         republished_post = change(api, post, status="published")["post"]
         assert republished_post["publishedAt"] == post["publishedAt"]
 
+    def test_all_fields_of_a_post_are_returned(self, api: Api, create_post: Any) -> None:
+        fields = {
+            "title": "Закваска",
+            "slug": "sourdough",
+            "description": "Как  мы её\nкормим",
+            "content": "# Привет\n\nЭто *закваска*.",
+            "tags": ["хлеб", "рецепты", "хлеб"],
+            "category": "Кухня",
+            "author": "Анна",
+            "status": "published",
+        }
+        post = create_post(**fields)
+        assert "content" not in post
+        full = api.get("/api/blog/sourdough")["post"]
+        expected = fields | {"description": "Как мы её кормим", "tags": ["хлеб", "рецепты"]}
+        assert full == post | {"content": fields["content"]}
+        assert {name: full[name] for name in expected} == expected
+
     def test_an_update_changes_only_the_given_fields(self, api: Api, create_post: Any) -> None:
         post = create_post(content="One", tags=["a"], author="Ada", description="d")
         new = change(api, post, content="Two", author=None)["post"]
@@ -138,6 +156,10 @@ class TestWriting:
 
 
 class TestSlugs:
+    def test_slugs_are_made_from_titles_and_numbered(self, create_post: Any) -> None:
+        slugs = [create_post("Щи да каша")["slug"] for _ in range(3)]
+        assert slugs == ["shchi-da-kasha", "shchi-da-kasha-2", "shchi-da-kasha-3"]
+
     def test_invisible_slugs_are_not_generated(self, api: Api, create_post: Any) -> None:
         assert create_post("List")["slug"] == "list-2"
         assert create_post("Blog")["slug"] == "blog"
@@ -352,6 +374,20 @@ class TestReaders:
             *("title", "slug", "url", "description", "tags", "category", "author"),
             *("coverImage", "publishedAt", "minutes"),
         }
+
+    def test_the_public_list_is_not_available_with_a_key(self, api: Api) -> None:
+        answer = api.call_refused("GET", "/api/blog/list")
+        assert (answer.status, answer.data["code"]) == (403, "forbidden")
+        for header in ("Bearer nonsense", "Basic x", ""):
+            answer = Api(None).call("GET", "/api/blog/list", headers={"Authorization": header})
+            assert answer.status == 403
+        assert Api(None).call_refused("GET", "/api/blog/bread").status == 401
+
+    @pytest.mark.usefixtures("database")
+    def test_scripts_of_any_page_may_read_the_list(self) -> None:
+        answer = Api(None).call("GET", "/api/blog/list")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert Api(None).call("OPTIONS", "/api/blog/list").status == 204
 
 
 class TestWriteAccess:

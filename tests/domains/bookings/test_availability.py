@@ -30,6 +30,16 @@ def read(api: Api, resource: str) -> Any:
 
 
 class TestSet:
+    def test_a_new_resource_has_no_hours(self, api: Api, resource: str) -> None:
+        assert read(api, resource) == {
+            "status": True,
+            "resourceId": resource,
+            "timezone": "Europe/Moscow",
+            "rules": [],
+            "updatedAt": None,
+            "version": 0,
+        }
+
     def test_setting_hours_returns_canonical_rules(
         self, api: Api, resource: str, time: Time
     ) -> None:
@@ -65,6 +75,13 @@ class TestSet:
         second = set_rules(api, resource, *first["rules"])  # canonical rules are valid input
         assert second == first | {"version": second["version"]}
 
+    def test_setting_hours_replaces_the_whole_schedule(self, api: Api, resource: str) -> None:
+        set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})
+        (rule,) = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX})["rules"]
+        assert rule["weekday"] == "tue"
+        assert set_rules(api, resource)["rules"] == []
+        assert read(api, resource)["rules"] == []
+
     def test_hours_that_changed_since_a_version_are_not_replaced(
         self, api: Api, resource: str
     ) -> None:
@@ -90,6 +107,11 @@ class TestSet:
             return api.call("POST", SET, body).status
 
         assert sorted(run_concurrently(4, change)) == [200, 409, 409, 409]
+
+    def test_touching_intervals_are_not_merged(self, api: Api, resource: str) -> None:
+        intervals = [{"start": "09:00", "end": "12:00"}, {"start": "12:00", "end": "15:00"}]
+        (rule,) = set_rules(api, resource, {"weekday": 1, "intervals": intervals})["rules"]
+        assert rule["intervals"] == intervals
 
     def test_the_largest_schedule_is_stored_in_full(self, api: Api, resource: str) -> None:
         intervals = [{"start": f"{h:02}:00", "end": f"{h:02}:45"} for h in range(24)]
@@ -135,6 +157,11 @@ class TestZone:
         second = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, timezone="Asia/Omsk")
         assert "warnings" not in second
         assert set_rules(api, resource)["timezone"] == "Asia/Omsk"
+
+    def test_a_zone_must_exist(self, api: Api, resource: str) -> None:
+        body = {"resourceId": resource, "rules": [], "timezone": "Mars/Base"}
+        (error,) = api.call_refused("POST", SET, body).data["errors"]
+        assert error["field"] == "timezone"
 
 
 class TestBookingsOutside:
@@ -197,6 +224,13 @@ class TestBookingsOutside:
         (warning,) = set_rules(api, resource)["warnings"]
         assert warning.startswith("3 upcoming booking(s)")
         assert ", …" in warning
+
+    def test_bookings_of_another_resource_are_not_named(
+        self, api: Api, owner: Owner, resource: str, time: Time
+    ) -> None:
+        other = make_resource(api, "Boris")["id"]
+        store_booking(owner.workspace.id, other, time.now + timedelta(days=1))
+        assert "warnings" not in set_rules(api, resource)
 
 
 @pytest.mark.store

@@ -12,6 +12,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.bookings.operations import resources as records
 from chalicelib.domains.bookings.store import resources, time_off
+from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.engine import jobs
 from tests.conftest import Api, Owner, Time, run_concurrently
@@ -53,6 +54,30 @@ def bound(api: Api, service: Any) -> list[str]:
 
 
 class TestCreate:
+    def test_create_needs_only_a_name(self, new_owner: Any, time: Time) -> None:
+        api = new_owner(timezone="Asia/Yekaterinburg").api()
+        resource = make_resource(api)
+        assert resource == {
+            "id": resource["id"],
+            "name": "Anna",
+            "type": "master",
+            "description": None,
+            "descriptionTruncated": False,
+            "photo": None,
+            "timezone": "Asia/Yekaterinburg",
+            "capacity": 1,
+            "status": "active",
+            "serviceIds": [],
+            "sortOrder": 0,
+            "createdAt": "2027-01-15T12:00:00.000Z",
+        }
+        assert read(api, resource) == resource
+
+    def test_a_new_resource_comes_last(self, api: Api) -> None:
+        for name in "BAC":
+            make_resource(api, name)
+        assert find(api) == ["B", "A", "C"]
+
     def test_create_binds_services(self, api: Api) -> None:
         one, two, other = (make_service(api, name) for name in "123")
         boris = make_resource(api, "Boris", serviceIds=[one["id"]])
@@ -130,6 +155,12 @@ class TestPhoto:
         assert update(api, resource, name="Anna B.")["photo"] == resource["photo"]
         assert update(api, resource, photo=None)["photo"] is None
 
+    def test_a_photo_that_is_not_an_image_is_named(self, api: Api) -> None:
+        file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
+        body = {"name": "Anna", "photo": {"fileId": file["id"]}}
+        (error,) = api.call_refused("POST", CREATE, body).data["errors"]
+        assert error["field"] == "photo.fileId"
+
     def test_a_photo_is_removed_when_its_file_is_deleted_by_force(
         self, api: Api, image: str
     ) -> None:
@@ -141,6 +172,13 @@ class TestPhoto:
 
 
 class TestUpdate:
+    def test_an_update_changes_only_the_given_fields(self, api: Api) -> None:
+        service = make_service(api)
+        resource = make_resource(api, serviceIds=[service["id"]])
+        updated_resource = update(api, resource, capacity=3, status="inactive", sortOrder=-5)
+        assert updated_resource == resource | {"capacity": 3, "status": "inactive", "sortOrder": -5}
+        assert read(api, resource) == updated_resource
+
     def test_an_update_replaces_the_bound_services(self, api: Api) -> None:
         one, two, three = (make_service(api, name) for name in "123")
         resource = make_resource(api, serviceIds=[one["id"], two["id"]])
@@ -160,6 +198,13 @@ class TestUpdate:
         resource = make_resource(api)
         answer = api.call_refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
         assert (answer.status, "POST /api/services/update" in answer.data["message"]) == (409, True)
+
+    def test_a_new_zone_is_a_warning(self, api: Api) -> None:
+        resource = make_resource(api)
+        body = {"id": resource["id"], "timezone": "Asia/Omsk"}
+        (warning,) = api.post(UPDATE, body)["warnings"]
+        assert "Existing bookings are not moved" in warning
+        assert "warnings" not in api.post(UPDATE, body)
 
     @pytest.mark.parametrize(
         "change", [{"timezone": "Asia/Omsk"}, {"capacity": 2}, {"status": "inactive"}]
@@ -262,6 +307,21 @@ class TestList:
         assert api.get(f"{LIST}?size=1")["total"] == 3
         assert api.get(f"{LIST}?size=1&serviceId={service['id']}")["total"] == 2
 
+    def test_long_descriptions_are_cut_except_for_one_resource(self, api: Api) -> None:
+        resource = make_resource(api, description="x" * 501)
+        page = api.get(LIST)
+        assert page["resources"][0]["description"] == "x" * 499 + "…"
+        assert "shortened to 500 characters" in page["warnings"][0]
+        full_response = api.get(f"{LIST}?id={resource['id']}")
+        assert full_response["resources"] == [resource]
+        assert "warnings" not in full_response
+        (short,) = page["resources"]
+        assert (short["descriptionTruncated"], resource["descriptionTruncated"]) == (True, False)
+        body = {"id": resource["id"], "description": short["description"]}
+        response = api.call_refused("POST", "/api/resources/update", body)
+        assert (response.status, response.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={resource['id']}") == full_response
+
 
 @pytest.mark.store
 class TestRaces:
@@ -271,3 +331,14 @@ class TestRaces:
             10, lambda n: make_resource(api, str(n), serviceIds=[service["id"]])
         )
         assert set(bound(api, service)) == {resource["id"] for resource in new_resources}
+
+    def test_concurrent_changes_are_all_stored(self, api: Api, owner: Owner) -> None:
+        resource = make_resource(api)
+        changes = [{"name": "Anna B."}, {"capacity": 4}, {"timezone": "Asia/Omsk"}]
+        old_row = RESOURCES.find(owner.workspace.id, resource["id"])
+        run_concurrently(3, lambda n: update(api, resource, **changes[n]))
+        new_row = RESOURCES.find(owner.workspace.id, resource["id"])
+        assert old_row is not None
+        assert new_row is not None
+        assert (new_row.name, new_row.capacity, new_row.timezone) == ("Anna B.", 4, "Asia/Omsk")
+        assert new_row.version == old_row.version + 3

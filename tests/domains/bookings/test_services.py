@@ -111,6 +111,24 @@ class TestCreate:
         service = make_service(api, **fields)
         assert {name: service[name] for name in fields} == fields
 
+    def test_a_new_service_comes_last(self, api: Api) -> None:
+        for name in "BAC":
+            make_service(api, name)
+        assert find(api) == ["B", "A", "C"]
+
+    def test_referenced_records_must_belong_to_the_workspace(
+        self, api: Api, new_owner: Any, images: list[str], net: Internet
+    ) -> None:
+        theirs = new_owner().api()
+        for strange in (
+            {"categoryId": category(api, kind="product")},
+            {"resourceIds": [make_resource(api)["id"], make_resource(theirs)["id"]]},
+        ):
+            body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}], **strange}
+            assert api.call_refused("POST", CREATE, body).status == 404, strange
+        assert find(api) == []
+        assert net.connections == []  # A refused call fetches nothing.
+
     def test_images_become_files_in_the_folder_for_services(
         self, api: Api, images: list[str]
     ) -> None:
@@ -149,12 +167,30 @@ class TestCreate:
 
 
 class TestUpdate:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
+        service = make_service(api, price=100, tags=["hair"], slotStepMin=30)
+        time.pass_by(minutes=5)
+        updated_service = update(api, service, price=200, slotStepMin=None)
+        assert updated_service == service | {
+            "price": 200,
+            "slotStepMin": None,
+            "updatedAt": "2027-01-15T12:05:00.000Z",
+        }
+
     def test_an_update_binds_and_unbinds_resources(self, api: Api) -> None:
         anna, boris = (make_resource(api, name)["id"] for name in ("Anna", "Boris"))
         service = make_service(api, resourceIds=[anna])
         assert update(api, service, resourceIds=[boris, anna])["resourceIds"] == [boris, anna]
         assert update(api, service, resourceIds=[])["resourceIds"] == []
         assert update(api, service, name="Cut")["resourceIds"] == []
+
+    def test_images_that_cannot_be_imported_leave_the_old_ones(
+        self, api: Api, images: list[str]
+    ) -> None:
+        service = make_service(api, images=[{"url": images[0]}])
+        bad = [{"url": f"{IMAGE_SERVER}/broken.png"}]
+        assert update(api, service, images=bad)["images"] == service["images"]
+        assert update(api, service, images=[])["images"] == []
 
 
 class TestSuspendedSite:
@@ -300,6 +336,42 @@ class TestList:
         assert update(api, cut, agentId=None)["agentId"] is None
         assert find(api, agentId=second) == ["Dye"]
 
+    def test_filters_by_category_site_and_id(
+        self, api: Api, three_services: dict[str, Any]
+    ) -> None:
+        hair, place = three_services["Cut"]["categoryId"], three_services["Dye"]["siteId"]
+        assert find(api, categoryId=hair, sort="price") == ["Dye", "Cut"]
+        assert find(api, siteId=place) == ["Ёлка", "Dye"]
+        assert find(api, siteId=place, categoryId=hair) == ["Dye"]
+        assert find(api, id=three_services["Dye"]["id"]) == ["Dye"]
+        assert find(api, id=three_services["Dye"]["id"], status="inactive") == []
+
+    def test_the_list_reports_the_page_and_the_total(
+        self, api: Api, three_services: dict[str, Any]
+    ) -> None:
+        page = api.get(f"{LIST}?page=2&size=2&minPrice=100")
+        assert page["pagination"] == {"total": 3, "page": 2, "size": 2}
+        assert len(page["services"]) == 1
+
+    def test_reversed_bounds_are_400(self, api: Api) -> None:
+        answer = api.call_refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
+        assert answer.data["message"].startswith("Expected minPrice up to maxPrice")
+
+    def test_long_descriptions_are_cut_except_for_one_service(self, api: Api) -> None:
+        service = make_service(api, description="x" * 501)
+        page = api.get(LIST)
+        assert page["services"][0]["description"] == "x" * 499 + "…"
+        assert "shortened to 500 characters" in page["warnings"][0]
+        full_response = api.get(f"{LIST}?id={service['id']}")
+        assert full_response["services"] == [service]
+        assert "warnings" not in full_response
+        (short,) = page["services"]
+        assert (short["descriptionTruncated"], service["descriptionTruncated"]) == (True, False)
+        body = {"id": service["id"], "description": short["description"]}
+        response = api.call_refused("POST", "/api/services/update", body)
+        assert (response.status, response.data["errors"][0]["field"]) == (400, "description")
+        assert api.get(f"{LIST}?id={service['id']}") == full_response
+
 
 class TestAiFill:
     def test_the_draft_has_a_length(self, openverse: FakeOpenverse, api: Api) -> None:
@@ -314,6 +386,10 @@ class TestAiFill:
         assert "sku" not in reply["draft"]
         assert reply["images"]
         assert find(api) == []
+
+    def test_a_draft_needs_a_name_or_a_prompt(self, api: Api) -> None:
+        answer = api.call_refused("POST", "/api/services/ai-fill", {"language": "en"})
+        assert answer.data["message"] == "Send at least one of name, prompt"
 
     def test_the_draft_has_no_length_unless_one_is_given(
         self, openverse: FakeOpenverse, api: Api

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import pytest
 
 from chalicelib.application.invoke import invoke
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import AppError, ConflictError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.bots.operations import bots as records
 from chalicelib.domains.bots.store import bot_keys
+from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.lib import tokens
 from tests.conftest import Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.factories.examples import AGENT
@@ -38,6 +39,14 @@ def refused_fields(api: Api, **values: Any) -> dict[str, str]:
 
 
 class TestCreateAgent:
+    def test_create_makes_an_active_public_bot(self, api: Api, owner: Owner) -> None:
+        agent = create(api)
+        assert agent == api.get(f"/api/agents/{agent['id']}")["agent"]
+        assert AGENT.items() <= agent.items()
+        assert (agent["isActive"], agent["isPrivate"]) == (True, False)
+        assert (agent["welcomeMessage"], agent["allowedOrigins"]) == (None, [])
+        assert AGENTS.workspace_of(agent["id"]) == owner.workspace.id
+
     def test_create_accepts_all_fields(self, api: Api) -> None:
         values = {
             "isActive": False,
@@ -137,6 +146,23 @@ def test_the_list_has_all_bots_newest_first_without_prompts(api: Api, time: Time
     assert not any("systemPrompt" in agent for agent in agents)
 
 
+class TestUpdateAgent:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
+        agent = create(api, welcomeMessage="Hello!")
+        time.pass_by(minutes=1)
+        updated_agent = update(api, agent["id"], name="Miller", isActive=False)
+        changed_fields = {name for name in updated_agent if updated_agent[name] != agent[name]}
+        assert changed_fields == {"name", "isActive", "updatedAt"}
+        cleared = update(api, agent["id"], welcomeMessage=None, allowedOrigins=[])
+        assert cleared["welcomeMessage"] is None
+
+    def test_a_new_model_outside_the_catalogue_is_a_warning(self, api: Api) -> None:
+        agent = create(api)["id"]
+        answer = api.call("PUT", f"/api/agents/{agent}", {"model": "my-own-model"})
+        assert "not in the catalogue" in answer.data["warnings"][0]
+        assert "warnings" not in api.call("PUT", f"/api/agents/{agent}", {"name": "x"}).data
+
+
 class TestBotKeys:
     def make(self, agent_id: str, name: str = "Site") -> Any:
         return call_operator("create_bot_key", agentId=agent_id, name=name)
@@ -179,6 +205,14 @@ class TestBotKeys:
         assert not bot_keys.is_key_of(agent, keys[2]["token"])
         assert bot_keys.is_key_of(agent, keys[3]["token"])
         assert self.make(agent)["token"]
+
+    def test_keys_of_another_bot_are_not_found(self, api: Api) -> None:
+        one, other = create(api)["id"], create(api)["id"]
+        key = self.make(one)["keyId"]
+        for agent_id, key_id in ((other, key), (one, new_id()), (new_id(), key)):
+            with pytest.raises(AppError) as caught:
+                call_operator("delete_bot_key", agentId=agent_id, keyId=key_id)
+            assert caught.value.status == 404
 
 
 class TestSession:

@@ -12,7 +12,7 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Owner, Time, call_console
+from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.examples import AGENT, top_up
 
 
@@ -36,6 +36,18 @@ def agent(console: Console) -> str:
     """The id of a bot."""
     agent_id: str = console.call("create_agent", **AGENT)["agent"]["id"]
     return agent_id
+
+
+class TestBots:
+    def test_the_console_manages_bots_as_a_key_does(
+        self, console: Console, api: Api, agent: str
+    ) -> None:
+        console.call("update_agent", id=agent, name="Miller", isPrivate=True)
+        reply = console.call("get_agent", id=agent)
+        assert (reply["agent"]["name"], reply["agent"]["isPrivate"]) == ("Miller", True)
+        listing = console.call("list_agents")
+        for path, answer in ((f"/api/agents/{agent}", reply), ("/api/agents/list", listing)):
+            assert api.get(path) == {"status": True, **answer}
 
 
 class TestListBotKeys:
@@ -63,6 +75,11 @@ class TestListBotKeys:
             ],
             "most": 5,
         }
+
+    def test_deleted_keys_are_not_listed(self, console: Console, agent: str) -> None:
+        key = console.call("create_bot_key", agentId=agent, name="Site")["keyId"]
+        console.call("delete_bot_key", agentId=agent, keyId=key)
+        assert console.call("list_bot_keys", agentId=agent)["keys"] == []
 
 
 class Money:
@@ -216,3 +233,10 @@ class TestListHeldBackBots:
     ) -> None:
         console.call("set_bot_limits", agentId=agent, daily=0)
         assert call_console(new_owner().workspace.id, "list_held_back_bots") == {"bots": []}
+
+
+def test_the_operator_reads_the_same_limits(console: Console, agent: str) -> None:
+    console.call("create_bot_key", agentId=agent, name="Site")
+    for operation in ("list_bot_keys", "get_bot_limits"):
+        here = console.call(operation, agentId=agent)
+        assert call_operator(operation, agentId=agent) == here

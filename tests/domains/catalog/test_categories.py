@@ -16,7 +16,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.lib import trees
-from tests.conftest import Answer, Api, Owner, run_concurrently
+from tests.conftest import Answer, Api, Owner, all_rows, run_concurrently
 from tests.support.effort import examples
 
 LIST, CREATE, UPDATE, DELETE = (
@@ -66,9 +66,31 @@ def refusal(api: Api, path: str, body: Any) -> tuple[int, str]:
 
 
 class TestCreateCategory:
+    def test_create_returns_all_fields(self, api: Api) -> None:
+        bread = create(api, " Хлеб ")
+        assert bread == {
+            "id": bread["id"],
+            "name": "Хлеб",
+            "slug": "khleb",
+            "parentId": None,
+            "kind": "product",
+            "sortOrder": bread["sortOrder"],
+            "itemsCount": 0,
+        }
+        rolls = create(api, "Rolls", parentId=bread["id"], slug="small", sortOrder=-7)
+        assert (rolls["parentId"], rolls["slug"], rolls["sortOrder"]) == (bread["id"], "small", -7)
+
+    def test_a_new_category_comes_last(self, api: Api) -> None:
+        for name in "BAC":
+            create(api, name)
+        assert [category["name"] for category in find(api)] == ["B", "A", "C"]
+
     def test_generated_slugs_do_not_clash(self, api: Api) -> None:
         assert [create(api)["slug"] for _ in range(3)] == ["bread", "bread-2", "bread-3"]
         assert '"bread" is taken' in api.post(CREATE, {"name": "Bread"})["warnings"][0]
+
+    def test_words_reserved_for_the_platform_are_allowed_as_slugs(self, api: Api) -> None:
+        assert create(api, "Blog")["slug"] == "blog"
 
     def test_a_given_slug_is_unique_among_categories_of_its_kind(
         self, api: Api, new_owner: Any
@@ -113,6 +135,11 @@ class TestListCategories:
         }
         assert [c["id"] for c in find(api, "kind=service")] == [cut["id"]]
         assert [c["id"] for c in find(api, "kind=product")] == [bread["id"], rolls["id"]]
+
+    def test_the_list_shows_the_children_of_one_category(self, api: Api) -> None:
+        ids = chain(api, 3)
+        assert [c["id"] for c in find(api, f"parentId={ids[0]}")] == [ids[1]]
+        assert find(api, f"parentId={ids[2]}") == []
 
 
 class TestUpdateCategory:
@@ -180,6 +207,14 @@ class TestDeleteCategory:
         assert api.get(f"/api/products/{loaf}")["product"]["categoryId"] is None
         assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
         assert create(api)["slug"] == "bread"
+
+    def test_a_dry_run_reports_and_changes_nothing(self, api: Api) -> None:
+        bread = create(api)["id"]
+        product(api, bread)
+        rows_before = all_rows()
+        answer = api.post(DELETE, {"id": bread, "dryRun": True})
+        assert (answer["deleted"], answer["movedItems"]) == (False, 1)
+        assert all_rows() == rows_before
 
     def test_a_target_that_cannot_take_the_items_is_refused(self, api: Api) -> None:
         bread = create(api)["id"]

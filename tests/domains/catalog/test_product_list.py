@@ -57,6 +57,23 @@ SEPARATORS = (
 
 
 class TestListProducts:
+    def test_the_list_sorts_by_sort_order_creation_price_or_name(self, api: Api) -> None:
+        for name, price in (("Ёлка", 300), ("ель", 100), ("Дуб", 200)):
+            create(api, name, price)
+        assert names(api) == "Ёлка ель Дуб"
+        assert names(api, sort="sortOrder") == "Ёлка ель Дуб"
+        assert names(api, sort="createdAt") == "Дуб ель Ёлка"
+        assert names(api, sort="price") == "ель Дуб Ёлка"
+        assert names(api, sort="name") == "Дуб Ёлка ель"
+
+    def test_the_search_finds_part_of_the_name_or_sku_in_any_case(self, api: Api) -> None:
+        create(api, "Ёлка", sku="AB-17")
+        create(api, "Oak", sku="CD-18")
+        assert names(api, q="елк") == "Ёлка"
+        assert names(api, q="b-1") == "Ёлка"
+        assert names(api, q="-1") == "Ёлка Oak"
+        assert names(api, q="nothing") == ""
+
     @pytest.mark.parametrize(
         ("name", "search"),
         [

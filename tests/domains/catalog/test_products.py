@@ -60,6 +60,12 @@ class TestCreateProduct:
         assert product["createdAt"] == product["updatedAt"]
         assert counters.read(owner.workspace.id, "PRODUCT")["status:inactive"] == 1
 
+    def test_create_needs_only_a_name_and_a_price(self, api: Api) -> None:
+        product = create(api, price=0)
+        assert product["status"] == "active"
+        empty = ("description", "sku", "barcode", "stock", "categoryId")
+        assert [product[name] for name in empty] == [None] * 5
+
     def test_a_new_product_comes_last_whatever_the_existing_sort_orders(self, api: Api) -> None:
         first = create(api, "A")
         update(api, first, sortOrder=10**12)
@@ -119,8 +125,24 @@ class TestCreateProduct:
         assert "null" in update_error["message"]
         assert "POST /api/products/update" not in update_error["message"]
 
+    def test_a_category_of_services_is_404(self, api: Api) -> None:
+        product, category = create(api), {"categoryId": create_category(api, kind="service")}
+        for path, body in ((CREATE, {"name": "x", "price": 1}), (UPDATE, {"id": product["id"]})):
+            assert refusal(api, path, body | category) == (404, "not_found")
+        assert list_products(api) == [product]
+
 
 class TestUpdateProduct:
+    def test_an_update_changes_only_the_given_fields(self, api: Api, time: Time) -> None:
+        product = create(
+            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=create_category(api)
+        )
+        time.pass_by(minutes=5)
+        changes = {"name": "Roll", "price": 7, "status": "inactive", "sortOrder": -5}
+        updated_product = update(api, product, **changes)
+        assert updated_product == product | changes | {"updatedAt": "2027-01-15T12:05:00.000Z"}
+        assert read(api, product) == updated_product
+
     def test_a_new_sku_frees_the_old_one(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")
         assert refusal(api, UPDATE, {"id": second["id"], "sku": "a"}) == (409, "sku_taken")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Owner, Time, call_console, call_operator
@@ -48,6 +49,10 @@ class TestGetAccount:
                 "passwordSetAt": "2027-01-16T12:00:00.000Z",
             }
 
+    def test_unknown_account_is_not_found(self) -> None:
+        with pytest.raises(NotFoundError):
+            call_console(PLATFORM, "get_account", account_id="nobody")
+
 
 class TestListMyWorkspaces:
     def test_workspaces_of_an_account_are_listed_oldest_first(self, time: Time) -> None:
@@ -88,6 +93,10 @@ class TestListMyWorkspaces:
                 "isOwner": False,
             },
         ]
+
+    def test_account_without_workspaces_gets_an_empty_list(self) -> None:
+        account = make_account()
+        assert call_console(PLATFORM, "list_my_workspaces", account_id=account)["workspaces"] == []
 
 
 class TestListMembers:
@@ -131,3 +140,9 @@ class TestListMembers:
         with metering() as usage:
             self.list_members(home)
         assert usage.calls == ["Query", "BatchGetItem"]
+
+    def test_operator_can_list_members(self, new_owner: Callable[..., Owner]) -> None:
+        home = new_owner().workspace.id
+        assert call_operator("list_members", workspaceId=home)["members"] == self.list_members(home)
+        with pytest.raises(NotFoundError, match="No workspace has the id"):
+            call_operator("list_members", workspaceId="nobody")

@@ -20,6 +20,20 @@ def test_a_text_is_found_by_another_form_of_its_words(bot: Bot) -> None:
     assert bot.finds("Можно ли заказать пиццу?") == []
 
 
+def test_added_source_is_ready_and_listed_with_its_length(bot: Bot) -> None:
+    source = bot.add("Доставка", text="  Везём\r\n\r\n\r\nвсегда.\0 ")
+    assert source == {
+        "id": source["id"],
+        "title": "Доставка",
+        "kind": "text",
+        "status": "ready",
+        "chars": len("Везём\n\nвсегда."),
+        "updatedAt": "2027-01-15T12:00:00.000Z",
+        "error": None,
+    }
+    assert bot.sources == [source]
+
+
 def test_added_source_is_found_within_two_minutes(bot: Bot) -> None:
     bot.add(text="We deliver on weekdays.")
     bot.run_jobs(seconds=10)
@@ -102,6 +116,10 @@ def test_an_index_is_not_built_again_if_nothing_has_changed(bot: Bot) -> None:
 def test_a_source_that_does_not_fit_is_refused(bot: Bot, body: dict[str, str], status: int) -> None:
     assert bot.api.call_refused("POST", bot.path, body).status == status
     assert bot.sources == []
+
+
+def test_a_text_of_exactly_200_kb_is_accepted(bot: Bot) -> None:
+    assert bot.add(text="я" * 102_400)["chars"] == 102_400
 
 
 def test_a_bot_has_at_most_100_sources(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:

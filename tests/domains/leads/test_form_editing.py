@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.errors import ValidationError, VersionConflictError
 from chalicelib.domains.leads.rules import form_fields
 from chalicelib.domains.leads.rules.form_fields import name_for
 from tests.conftest import Api, Owner, call_console
@@ -26,6 +26,15 @@ def update(owner: Owner, form: str, **changes: Any) -> Any:
 
 
 class TestUpdateForm:
+    def test_omitted_fields_are_kept(self, owner: Owner, form: str) -> None:
+        form_before = read(owner, form)
+        updated = update(owner, form, title="Write to us", redirectUrl="https://bakery.example")
+        assert updated["title"] == "Write to us"
+        assert updated["redirectUrl"] == "https://bakery.example"
+        assert updated["fields"] == form_before["fields"]
+        assert updated["version"] == form_before["version"] + 1
+        assert update(owner, form, redirectUrl=None)["redirectUrl"] is None
+
     def test_a_new_field_gets_a_name_from_its_label(self, owner: Owner, form: str) -> None:
         fields = [*read(owner, form)["fields"], {"label": "Дата торта", "type": "date"}]
         updated = update(owner, form, fields=[*fields, {"label": "Дата торта"}])
@@ -40,6 +49,13 @@ class TestUpdateForm:
         data = api.get(f"/api/forms/collection/{lead}")["lead"]["data"]
         assert data == {"name": "Ada", "email": "ada@example.com"}
         assert submit(form, email="eve@example.com") != lead
+
+    def test_another_version_is_refused(self, owner: Owner, form: str) -> None:
+        version = read(owner, form)["version"]
+        update(owner, form, title="First", ifVersion=version)
+        with pytest.raises(VersionConflictError):
+            update(owner, form, title="Second", ifVersion=version)
+        assert read(owner, form)["title"] == "First"
 
     @pytest.mark.parametrize(
         "fields",

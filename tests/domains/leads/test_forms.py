@@ -89,6 +89,10 @@ class TestCreateForm:
         fields = [{"name": f"f{n}", "type": "select", "options": options} for n in range(30)]
         assert new_form(api, fields=fields)
 
+    def test_a_label_is_the_name_unless_given(self, api: Api) -> None:
+        form = api.post("/api/forms/create", {"title": "T", "fields": [{"name": "city"}]})["form"]
+        assert (form["fields"][0]["label"], form["fields"][0]["type"]) == ("city", "text")
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [
@@ -276,6 +280,22 @@ class TestSubmit:
         assert second != first
         assert submit(form, "visitor", name="Ada", message="Hi") == second
         assert api.get("/api/crm/stats")["created"] == 4
+
+    def test_a_replay_with_an_idempotency_key_returns_the_same_lead(
+        self, api: Api, form: str
+    ) -> None:
+        replies = [
+            invoke(
+                REGISTRY["submit_form"],
+                VisitorPrincipal(visitor="v"),
+                lambda: {"id": form, "values": {"name": "Ada"}},
+                request_id=new_id(),
+                idempotency_key="k",
+            )
+            for _ in range(2)
+        ]
+        assert replies[1].replayed
+        assert json.loads(replies[0].body) == json.loads(replies[1].body)
 
     @pytest.mark.parametrize("small", [500, 0])
     def test_long_data_is_searchable_and_shortened_in_lists(

@@ -198,6 +198,15 @@ class TestQuota:
 
 
 class TestUpdatePage:
+    def test_an_update_changes_only_the_given_fields(self, time: Time, api: Api, site: str) -> None:
+        page = save(api, create(api, site, "About"), "<p>")
+        time.pass_by(minutes=1)
+        updated = update(api, page, description="About us")
+        moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        changes = {"description": "About us", "version": 3, "updatedAt": moment}
+        assert updated == record(page) | changes
+        assert record(read(api, page)["page"]) == updated
+
     def test_an_update_changes_all_fields_at_once(self, api: Api, site: str) -> None:
         create(api, site)
         page = create(api, site)
@@ -213,6 +222,16 @@ class TestUpdatePage:
         assert {name: updated[name] for name in fields} == fields
         assert record(read(api, page)["page"]) == updated
 
+    def test_null_clears_optional_fields(self, time: Time, api: Api, site: str) -> None:
+        create(api, site, "home")
+        page = create(api, site, "a")
+        time.pass_by(seconds=1)
+        create(api, site, "b")
+        update(api, page, description="D", designSystem={"a": 1}, sortOrder=-1)
+        updated = update(api, page, description=None, designSystem=None)
+        assert (updated["description"], updated["designSystem"]) == (None, None)
+        assert record(read(api, page)["page"]) == updated
+
     def test_html_is_refused_with_the_call_that_accepts_it(self, api: Api, site: str) -> None:
         page = create(api, site)
         for html in ("<p>", None, 1):
@@ -221,6 +240,13 @@ class TestUpdatePage:
             assert error["field"] == "html"
             assert "POST /api/pages/save-html" in error["message"]
         assert record(read(api, page)["page"]) == page
+
+    def test_a_new_slug_frees_the_old_one(self, api: Api, site: str) -> None:
+        page = create(api, site, slug="old")
+        assert update(api, page, slug="new")["slug"] == "new"
+        assert create(api, site, slug="old")["slug"] == "old"
+        body = {"projectId": site, "title": "x", "slug": "new"}
+        assert api.call_refused("POST", CREATE, body).data["code"] == "slug_taken"
 
     def test_a_pages_own_slug_is_accepted_and_another_pages_is_not(
         self, api: Api, site: str
@@ -297,6 +323,22 @@ class TestUpdatePage:
         body = {"id": page["id"], "title": "x", "ifVersion": 1}
         assert api.call_refused("POST", UPDATE, body).data["code"] == "version_conflict"
         assert read(api, page)["page"]["html"] == "rival"
+
+    def test_moving_the_home_does_not_change_other_sites(self, api: Api, site: str) -> None:
+        other = new_site(api, "Other")
+        create(api, other, "Other home")
+        create(api, site)
+        update(api, create(api, site, "New home"), isHome=True)
+        assert homes(api, other) == ["Other home"]
+        assert homes(api, site) == ["New home"]
+
+    def test_sort_orders_range_from_minus_to_plus_a_million_million(
+        self, api: Api, site: str
+    ) -> None:
+        create(api, site, "home")
+        update(api, create(api, site, "last"), sortOrder=10**12)
+        update(api, create(api, site, "first"), sortOrder=-(10**12))
+        assert titles(api, site) == ["home", "first", "last"]
 
     def test_an_update_neither_reads_nor_returns_the_html(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """Reading and creation of pages, and their URLs."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,15 +14,21 @@ from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES, domain_request
 from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.gateways import object_store
+from chalicelib.lib import slugs
 from tests.conftest import Api, Owner, Time
 from tests.factories.pages import (
     CREATE,
+    DELETE,
+    LIST,
+    SAVE,
+    UPDATE,
     create,
     homes,
     list_pages,
     new_site,
     read,
     record,
+    refused_field,
     save,
     titles,
     update,
@@ -31,7 +38,15 @@ from tests.support.effort import examples
 SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
+def drop_request_id(body: bytes) -> bytes:
+    return re.sub(rb'"requestId":"[^"]*"', b'"requestId":""', body)
+
+
 class TestListPages:
+    def test_a_new_site_has_no_pages(self, api: Api, site: str) -> None:
+        data = api.get(f"{LIST}?projectId={site}")
+        assert data == {"status": True, "pages": []}
+
     def test_the_list_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
         page = create(api, site, "Главная")
         saved = save(api, page, "<p>Ёж</p>")
@@ -52,6 +67,15 @@ class TestListPages:
         update(api, pages["e"], isHome=True)
         assert titles(api, site) == ["e", "d", "a", "c", "first", "b"]
 
+    def test_zero_is_a_valid_sort_order(self, time: Time, api: Api, site: str) -> None:
+        create(api, site, "home")
+        for name in ("new", "one", "zero"):
+            time.pass_by(seconds=1)
+            page = create(api, site, name)
+            if name != "new":
+                update(api, page, sortOrder=0 if name == "zero" else 1)
+        assert titles(api, site) == ["home", "zero", "one", "new"]
+
     def test_a_new_page_is_last(self, time: Time, api: Api, site: str) -> None:
         for number in range(3):
             page = create(api, site, f"Page {number}")
@@ -65,6 +89,13 @@ class TestListPages:
         update(api, new, sortOrder=newer["sortOrder"] + 10**9, isHome=True)
         assert create(api, site, "Newest")["sortOrder"] > newer["sortOrder"] + 10**9
         assert titles(api, site)[-1] == "Newest"
+
+    def test_a_listed_sort_order_can_be_sent_back(self, api: Api, site: str) -> None:
+        create(api, site, "home")
+        one, two = create(api, site, "one"), create(api, site, "two")
+        update(api, one, sortOrder=two["sortOrder"])
+        update(api, two, sortOrder=one["sortOrder"])
+        assert titles(api, site) == ["home", "two", "one"]
 
     def test_all_pages_of_a_large_site_are_returned(
         self, owner: Owner, api: Api, site: str
@@ -87,6 +118,13 @@ class TestListPages:
         for _ in range(5):
             update(api, create(api, site), designSystem={"a": "x" * 60_000})
         assert len(list_pages(api, site)) == 5
+
+    def test_the_list_shows_pages_of_one_site_only(self, api: Api, site: str) -> None:
+        other = new_site(api, "Other")
+        create(api, site, "Mine")
+        create(api, other, "Theirs")
+        assert titles(api, site) == ["Mine"]
+        assert titles(api, other) == ["Theirs"]
 
 
 class TestGetPage:
@@ -206,9 +244,36 @@ class TestGetPage:
 
 
 class TestCreatePage:
+    def test_create_returns_the_whole_record(self, api: Api, site: str) -> None:
+        page = create(api, site, "  О нас ", slug="about")
+        assert page == record(read(api, page)["page"])
+        assert page["url"].startswith("http")
+        assert {name: page[name] for name in page if not name.endswith(("At", "id"))} == {
+            "projectId": site,
+            "title": "О нас",
+            "slug": "about",
+            "url": page["url"],
+            "designSystem": None,
+            "designSystemTruncated": False,
+            "description": None,
+            "isHome": True,
+            "sortOrder": 2**20,
+            "htmlBytes": 0,
+            "version": 1,
+        }
+
     def test_the_first_page_is_the_home_and_later_ones_are_not(self, api: Api, site: str) -> None:
         assert [create(api, site)["isHome"] for _ in range(3)] == [True, False, False]
         assert len(homes(api, site)) == 1
+
+    @pytest.mark.parametrize("word", sorted(slugs.RESERVED))
+    def test_words_reserved_for_the_platform_are_allowed_as_slugs(
+        self, word: str, api: Api, site: str
+    ) -> None:
+        response = api.post(CREATE, {"projectId": site, "title": word})
+        assert (response["page"]["slug"], response.get("warnings")) == (word, None)
+        on_other_site = api.post(CREATE, {"projectId": new_site(api), "title": "x", "slug": word})
+        assert (on_other_site["page"]["slug"], on_other_site.get("warnings")) == (word, None)
 
     def test_a_slug_that_differs_from_the_titles_is_a_warning(self, api: Api, site: str) -> None:
         first = api.post(CREATE, {"projectId": site, "title": "Blog"})
@@ -228,6 +293,11 @@ class TestCreatePage:
         assert "about" in answer.data["message"]
         assert len(list_pages(api, site)) == 1
         assert create(api, new_site(api, "Other"), slug="about")["slug"] == "about"
+
+    def test_a_version_is_refused(self, api: Api, site: str) -> None:
+        body = {"projectId": site, "title": "x", "ifVersion": 1}
+        assert refused_field(api, CREATE, body)["field"] == "ifVersion"
+        assert list_pages(api, site) == []
 
 
 class TestUrl:
@@ -261,3 +331,33 @@ class TestUrl:
             domain_urls = ["https://bread.example", "https://bread.example/menu"]
             assert urls == (domain_urls if status == "active" else [home["url"], page["url"]])
             assert api.get("/api/projects/list")["projects"][0]["url"] == urls[0]
+
+
+class TestAnotherWorkspacesPages:
+    def test_foreign_id_gets_the_same_bytes_as_an_unknown_id(
+        self, api: Api, site: str, new_owner: Any
+    ) -> None:
+        theirs = new_owner().api()
+        their_site = new_site(theirs)
+        page = save(theirs, create(theirs, their_site), "secret")
+        for method, path, body in (
+            ("GET", "/api/pages/{}", None),
+            ("GET", "/api/pages/{}?offset=0&maxBytes=1", None),
+            ("POST", SAVE, {"html": "x"}),
+            ("POST", SAVE, {"html": "x", "ifVersion": 1}),
+            ("POST", SAVE, {"edits": [{"find": "s", "replace": "x"}]}),
+            ("POST", UPDATE, {"title": "x"}),
+            ("POST", UPDATE, {"title": "x", "ifVersion": 9}),
+            ("POST", UPDATE, {"isHome": True}),
+            ("POST", DELETE, {}),
+            ("POST", DELETE, {"confirm": True}),
+            ("POST", DELETE, {"dryRun": True}),
+        ):
+            foreign, never = (
+                api.call_refused(method, path.format(value), body and {"id": value, **body})
+                for value in (page["id"], new_id())
+            )
+            assert foreign.status == never.status
+            assert drop_request_id(foreign.body) == drop_request_id(never.body)
+            assert b"secret" not in foreign.body
+        assert read(theirs, page)["page"] == page

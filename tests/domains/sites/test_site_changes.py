@@ -49,6 +49,16 @@ def rows_about(text: str) -> list[str]:
 
 
 class TestUpdateSite:
+    def test_an_update_changes_only_the_given_fields(self, time: Time, api: Api) -> None:
+        site_before = create(api, "Пекарня", description="Хлеб", slug="bread")
+        time.pass_by(minutes=1)
+        updated = update(api, site_before, title="  Кондитерская ")
+        assert updated == site_before | {
+            "title": "Кондитерская",
+            "updatedAt": time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        }
+        assert list_sites(api) == [updated]
+
     def test_an_update_changes_all_fields_at_once(self, api: Api) -> None:
         site = create(api)
         fields = {"title": "T", "description": "D", "slug": "s-2", "status": "inactive"}

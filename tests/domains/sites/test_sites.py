@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.settings import settings
 from chalicelib.engine import audit
 from chalicelib.engine.listing import counters
 from tests.conftest import Api, Owner, Time, call_operator
@@ -27,6 +28,16 @@ def titles(api: Api, **query: Any) -> list[str]:
 
 
 class TestListSites:
+    def test_the_ten_newest_come_first_by_default(self, time: Time, api: Api) -> None:
+        for number in range(12):
+            create(api, f"Site {number}")
+            time.pass_by(seconds=1)
+        data = api.get(LIST)
+        assert [site["title"] for site in data["projects"]] == [
+            f"Site {number}" for number in range(11, 1, -1)
+        ]
+        assert data["pagination"] == {"total": 12, "page": 1, "limit": 10}
+
     def test_an_empty_filter_or_sort_counts_as_omitted(self, api: Api) -> None:
         site = create(api)
         assert api.get(f"{LIST}?status=&sortBy=&sortDir=&search=&size=5.0")["projects"] == [site]
@@ -55,6 +66,17 @@ class TestListSites:
             assert total(api, status=status) == 1
         assert total(api) == 3
 
+    def test_the_search_finds_part_of_a_title_or_slug_in_any_case(self, api: Api) -> None:
+        site = create(api, "Пекарня «Ёлочка» No. 1", slug="pine-bread")
+        create(api, "Аптека", slug="chemist")
+        for search in (
+            *("Пекарня", "ПЕКАРНЯ", "екарн", "  пекарня  "),
+            *("ёлочка", "ЕЛОЧКА", "е\u0308лочка", "«ёлочка» no"),
+            *("pine-bread", "INE-BR", "ｎｏ. 1"),
+        ):
+            assert list_sites(api, search=search) == [site], search
+            assert total(api, search=search) == 1
+
     def test_search_status_and_paging_work_together(self, time: Time, api: Api) -> None:
         for number in range(6):
             site = create(api, f"{'Хлеб' if number % 2 else 'Сыр'} {number}")
@@ -66,6 +88,22 @@ class TestListSites:
         assert titles(api, **query, page=2) == ["Хлеб 1"]
         assert titles(api, **query, page=3) == []
         assert total(api, **query, page=3) == 2
+
+    def test_each_sort_key_works_in_both_directions(self, time: Time, api: Api) -> None:
+        sites = []
+        for title in ("Арка", "ёлка", "Дом"):
+            sites.append(create(api, title))
+            time.pass_by(seconds=1)
+        update(api, sites[0], description="touched")
+        for sort, ascending in (
+            ({}, ["Арка", "ёлка", "Дом"]),
+            ({"sortBy": "createdAt"}, ["Арка", "ёлка", "Дом"]),
+            ({"sortBy": "updatedAt"}, ["ёлка", "Дом", "Арка"]),
+            ({"sortBy": "title"}, ["Арка", "Дом", "ёлка"]),
+        ):
+            assert titles(api, **sort, sortDir="asc") == ascending
+            assert titles(api, **sort, sortDir="desc") == ascending[::-1]
+            assert titles(api, **sort) == ascending[::-1]
 
     def test_titles_compare_case_folded_with_yo_as_ye(self, api: Api) -> None:
         expected = ["apple", "Banana", "cherry", "елка 1", "Ёлка 2", "елка 3", "ЖУК"]
@@ -82,6 +120,22 @@ class TestListSites:
 
 
 class TestCreateSite:
+    def test_create_returns_the_whole_record(self, time: Time, api: Api) -> None:
+        site = create(api, "Пекарня", description="Хлеб и торты", slug="bread-1")
+        assert len(site.pop("id")) in range(1, 65)
+        moment = time.now.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        assert site == {
+            "title": "Пекарня",
+            "description": "Хлеб и торты",
+            "slug": "bread-1",
+            "status": "active",
+            "url": f"{settings().public_url}/s/bread-1",
+            "domain": None,
+            "statsEnabled": True,
+            "createdAt": moment,
+            "updatedAt": moment,
+        }
+
     def test_the_slug_is_made_from_the_title(self, api: Api) -> None:
         for title, slug in (
             ("Пекарня №1", "pekarnya-no1"),

@@ -172,6 +172,19 @@ class TestLead:
         lead = read_lead(world, world.here.lead)
         assert (lead.status, lead.revision) == ("in_progress", 2)
 
+    def test_only_the_fields_that_a_person_changed_are_sent(self, world: World) -> None:
+        member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
+        form = form_of(member.get(path))
+        assert member.post(path, form).headers["Location"] == path
+        assert read_lead(world, world.here.lead).revision == 1
+        form |= {"notes": "Call back\r\non Friday", "tags": "cake, , vip,cake"}
+        assert "done=lead_saved" in member.post(path, form).headers["Location"]
+        lead = read_lead(world, world.here.lead)
+        assert (lead.notes, lead.tags) == ("Call back\non Friday", ["cake", "vip"])
+        assert lead.name == HOSTILE
+        changed_fields = audit.latest(world.here.workspace_id, 1)[0].fields
+        assert sorted(changed_fields) == ["ifVersion", "notes", "tags"]
+
     def test_wrong_values_are_shown_beside_their_fields_and_kept(self, world: World) -> None:
         member, path = world.person("member"), f"{world.here.path}/leads/{world.here.lead}"
         form = form_of(member.get(path))
@@ -184,6 +197,26 @@ class TestLead:
 
 
 class TestTwoPeople:
+    def test_what_the_other_changed_is_shown_beside_what_was_typed_and_save_sends_it(
+        self, world: World
+    ) -> None:
+        console_owner, member = world.person("boss"), world.person("member")
+        path = f"{world.here.path}/leads/{world.here.lead}"
+        mine = form_of(member.get(path)) | {"notes": "Mine", "tags": "mine"}
+        theirs = form_of(console_owner.get(path)) | {"notes": "Theirs", "name": "Ada"}
+        assert console_owner.post(path, theirs).status == 303
+        answer = member.post(path, mine)
+        assert answer.status == 409
+        page = text(answer)
+        assert re.search(r"Notes</dt><dd>Now: Theirs<br>You typed: Mine<", page)
+        assert re.search(r"Name</dt><dd>Now: Ada<br>You typed: you have not changed it<", page)
+        form = form_of(answer)
+        assert (form["notes"], form["tags"], form["name"]) == ("Mine", "mine", "Ada")
+        assert read_lead(world, world.here.lead).notes == "Theirs"
+        assert member.post(path, form).status == 303
+        lead = read_lead(world, world.here.lead)
+        assert (lead.notes, lead.tags, lead.name) == ("Mine", ["mine"], "Ada")
+
     def test_a_form_sent_twice_is_no_conflict(self, world: World) -> None:
         path = f"{world.here.path}/leads/{world.here.lead}"
         member = world.person("member")

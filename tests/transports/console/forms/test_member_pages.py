@@ -11,6 +11,7 @@ from chalicelib.transports.web import assets
 from tests.conftest import PASSWORD, call_console, call_operator
 from tests.factories.console import Person, World
 from tests.factories.images import drawn, saved
+from tests.factories.people import read_rows
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 SETTINGS = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
@@ -46,6 +47,27 @@ class TestMembers:
         ranks = ["member", "manager", "boss"]
         assert (">Remove</button>" in page) is (ranks.index(name) > ranks.index(target))
         assert ('name="role"' in page) is (name == "boss" and target != "boss")
+
+    @pytest.mark.parametrize("name", ["boss", "manager", "member"])
+    @pytest.mark.parametrize("form", [{"role": "manager"}, {"role": "member"}, {}])
+    @pytest.mark.parametrize("target", ["boss", "manager", "member"])
+    def test_forms_that_a_page_does_not_offer_change_nothing(
+        self, world: World, name: str, target: str, form: dict[str, str]
+    ) -> None:
+        ranks = ["member", "manager", "boss"]
+        person, rows_before = world.person(name), read_rows()
+        answer = person.post(page_of(world, target), form)
+        may = name == "boss" and target != "boss"
+        may = may or (not form and name == "manager" and target == "member")
+        if may:
+            assert answer.status == 303
+            assert role_of(world, target) == form.get("role")
+        else:
+            assert answer.status in {403, 409}
+            assert {k: v for k, v in read_rows().items() if "SESSION" not in k} == {
+                k: v for k, v in rows_before.items() if "SESSION" not in k
+            }
+        assert ranks
 
     def test_a_member_who_is_removed_meanwhile_is_not_found(self, world: World) -> None:
         console_owner, path = world.person("boss"), page_of(world, "member")

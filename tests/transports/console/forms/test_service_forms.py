@@ -68,6 +68,49 @@ def test_a_service_is_created_once_with_a_price_in_rubles_and_a_friendly_duratio
     )
 
 
+def test_a_saved_form_changes_nothing_that_was_not_typed(
+    owner: Owner, console_owner: Person, path: str
+) -> None:
+    staff = make(owner, "create_resource", name="Anna")["resource"]["id"]
+    service_before = make(
+        owner,
+        "create_service",
+        name="Haircut",
+        durationMin=90,
+        price=150_050,
+        description="Long.",
+        resourceIds=[staff],
+        bufferBeforeMin=5,
+        slotStepMin=15,
+        minNoticeMin=2_880,
+        unverifiedPerHour=7,
+        reminders=[90],
+        tags=["a", "b"],
+    )["service"]
+    page = console_owner.get(f"{path}/{service_before['id']}")
+    fields = form_fields(text(page))
+    assert console_owner.post(f"{path}/{service_before['id']}", fields).status == 303
+    service_after = make(owner, "get_service", id=service_before["id"])["service"]
+    del service_before["updatedAt"], service_after["updatedAt"]
+    assert service_after == service_before
+
+
+def form_fields(page: str) -> list[tuple[str, str]]:
+    """Return the fields that a browser would send for the form of a page, without its token."""
+    form = page[page.index('<form class="card') :]
+    fields = [
+        (tag["name"], tag.get("value", ""))
+        for tag in map(attributes, re.findall(r"<input ([^>]*)>", form))
+        if tag.get("type") not in {"checkbox", "radio"} or "checked" in tag
+    ]
+    fields += re.findall(r'<textarea[^>]* name="(\w+)"[^>]*>\n?([^<]*)</textarea>', form)
+    return [(name, value) for name, value in fields if name != "csrf"]
+
+
+def attributes(text: str) -> dict[str, str]:
+    return {name: value for name, _, value in re.findall(r'([\w-]+)(="([^"]*)")?', text)}
+
+
 @pytest.mark.parametrize(
     ("field", "typed_value"),
     [

@@ -103,6 +103,26 @@ class TestEditing:
         world.person("boss").post(f"{page_of(world)}/html", {"html": "<h1>Menu</h1>\r\n<p>Oat"})
         assert html_of(world) == "<h1>Menu</h1>\r\n<p>Oat"
 
+    def test_a_change_that_was_made_meanwhile_is_shown_beside_what_was_typed(
+        self, world: World
+    ) -> None:
+        console_owner, path = world.person("boss"), f"{page_of(world)}/html"
+        save(world, "one\ntwo\nthree")
+        version = re.search(r'name="ifVersion" value="(\d+)"', text(console_owner.get(path)))
+        assert version
+        save(world, "one\nTWO\nthree")
+        answer = console_owner.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": version[1]})
+        assert answer.status == 409
+        page = text(answer)
+        assert "<mark>TWO</mark>" in page
+        assert "<mark>THREE</mark>" in page
+        assert ">\none\ntwo\nTHREE</textarea>" in page
+        assert html_of(world) == "one\nTWO\nthree"
+        current = re.search(r'name="ifVersion" value="(\d+)"', page)
+        assert current
+        assert console_owner.post(path, {"html": "mine", "ifVersion": current[1]}).status == 303
+        assert html_of(world) == "mine"
+
     def test_a_long_page_is_not_edited_here(self, world: World) -> None:
         save(world, "x" * (page_editor.MAX_EDITED_BYTES + 1))
         page = text(world.person("boss").get(f"{page_of(world)}/html"))

@@ -238,6 +238,27 @@ class TestWeek:
         assert 'value="13:00"' in page_without_row
         assert rules(owner, staff) == {}
 
+    def test_a_week_that_another_person_changed_is_not_overwritten_unseen(
+        self, owner: Owner, console_owner: Person, staff: str, hours: str
+    ) -> None:
+        console_owner.post(hours, week(mon="09:00-18:00"))
+        page = console_owner.get(hours)
+        make(
+            owner,
+            "set_availability",
+            resourceId=staff,
+            rules=[{"weekday": "mon", "start": "07:00", "end": "11:00"}],
+        )
+        refusal = console_owner.post(hours, week(opened=opened(page), mon="09:00-20:00"))
+        assert refusal.status == 409
+        assert "07:00\u201311:00" in text(refusal)
+        assert "09:00\u201320:00" in text(refusal)
+        assert rules(owner, staff) == {"mon": "07:00-11:00"}
+        assert (
+            console_owner.post(hours, week(opened=opened(refusal), mon="09:00-20:00")).status == 303
+        )
+        assert rules(owner, staff) == {"mon": "09:00-20:00"}
+
     def test_a_form_that_is_sent_twice_or_beside_a_new_date_is_no_conflict(
         self, owner: Owner, console_owner: Person, staff: str, hours: str
     ) -> None:

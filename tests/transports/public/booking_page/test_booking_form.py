@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.salon import Salon
 from tests.support import calendar_files
 from tests.transports.public.booking_page.helpers import (
@@ -60,6 +60,13 @@ def test_a_form_that_is_sent_twice_books_once(page: BookingPage) -> None:
     first, second = page.send(once=once), page.send(once=once)
     assert first.status == second.status == 200
     assert manage_path(first) == manage_path(second)
+    assert len(page.bookings) == 1
+
+
+def test_a_form_sent_twice_at_the_same_moment_books_once(page: BookingPage) -> None:
+    answers = run_concurrently(5, lambda _: page.send(once="the-same"))
+    assert {answer.status for answer in answers} == {200}
+    assert len({manage_path(answer) for answer in answers}) == 1
     assert len(page.bookings) == 1
 
 

@@ -182,6 +182,21 @@ def test_times_outside_hours_grid_and_horizon_are_refused(
     assert start_of(page) == "2027-03-03T12:00:00.000Z"
 
 
+def test_the_minimum_notice_of_the_service_holds_for_moves(path: str, page: BookingPage) -> None:
+    page.salon.api.post("/api/services/update", {"id": page.salon.service, "minNoticeMin": 24 * 60})
+    assert move(path, "2027-03-01T08:00:00Z").status == 409
+    assert move(path, "2027-03-02T08:00:00Z").status == 200
+
+
+def test_a_booking_that_has_begun_cannot_be_moved(path: str, page: BookingPage, time: Time) -> None:
+    time.now = time.now.replace(day=3, hour=12)
+    assert not links(open_link(path), step="move")
+    refusal = move(path, "2027-03-04T10:00:00Z")
+    assert refusal.status == 409
+    assert "This booking has already started" in text(refusal)
+    assert start_of(page) == "2027-03-03T12:00:00.000Z"
+
+
 def test_a_client_moves_a_booking_at_most_five_times(path: str, page: BookingPage) -> None:
     for number in range(5):
         assert f"{5 - number} more time" in text(open_link(path)) or number == 4

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Api, Owner, call_operator
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, book, booking_input, visitor
 from tests.transports.public.conftest import is_readable_from_any_origin
@@ -19,6 +19,12 @@ class TestSlots:
     def test_visitors_see_the_same_slots_as_keys(self, salon: Salon) -> None:
         query = "from=2027-03-03&to=2027-03-04"
         assert slots(salon, query) == salon.search(first="2027-03-03", to="2027-03-04")
+
+    def test_an_empty_range_has_a_reason_and_the_next_available_time(self, salon: Salon) -> None:
+        page = slots(salon, "from=2027-03-03T20:00:00Z&to=2027-03-03T21:00:00Z")
+        assert page["slots"] == []
+        assert page["reason"] == "closed"
+        assert page["nextAvailable"]["startAt"] == "2027-03-04T06:00:00.000Z"
 
     def test_slots_of_an_unknown_service_are_404(self, salon: Salon) -> None:
         answer = visitor.call_refused("GET", "/api/public/services/nobody/slots")
@@ -63,6 +69,19 @@ class TestBooking:
         free = slots(salon, "from=2027-03-03&to=2027-03-03")["slots"]
         assert booked["booking"]["startAt"] not in [slot["startAt"] for slot in free]
 
+    def test_a_time_without_an_offset_is_read_in_the_given_zone(self, salon: Salon) -> None:
+        booked = book(salon, "2027-03-03T12:00", timezone="Asia/Yekaterinburg")
+        assert booked["booking"]["startAt"] == "2027-03-03T07:00:00.000Z"
+
+    def test_a_slot_taken_meanwhile_is_409_with_alternatives(self, salon: Salon) -> None:
+        book(salon)
+        answer = visitor.call_refused("POST", BOOK, booking_input(salon, client="Bob"))
+        assert answer.status == 409
+        assert answer.data["code"] == "slot_unavailable"
+        assert len(answer.data["alternatives"]) == 5
+        assert "Ada" not in answer.body.decode()
+        assert "ada@" not in answer.body.decode()
+
     @pytest.mark.parametrize("field", ["status", "ignoreSchedule", "clientId", "price", "source"])
     def test_a_visitor_cannot_set_other_fields(self, salon: Salon, field: str) -> None:
         booking_fields = booking_input(salon, "2027-03-03T22:00:00Z") | {field: True}
@@ -70,6 +89,14 @@ class TestBooking:
         booked = visitor.post(BOOK, booking_input(salon) | {field: "cancelled"})
         assert field in str(booked["warnings"])
         assert booked["booking"]["status"] == "confirmed"
+
+    def test_an_unpaid_booking_is_held_for_thirty_minutes(
+        self, api: Api, salon: Salon, time: Time
+    ) -> None:
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        assert book(salon)["booking"]["status"] == "pending_payment"
+        time.pass_by(minutes=31)
+        assert book(salon, client="Bob")["booking"]["status"] == "pending_payment"
 
     def test_invalid_input_is_reported_by_field(self, salon: Salon) -> None:
         for body, field in (
@@ -128,6 +155,11 @@ class TestClients:
         stored_booking = api.get(f"/api/bookings/{booked['booking']['id']}")["booking"]
         assert stored_booking["client"]["name"] == "Somebody Else"
         assert stored_booking["client"]["id"] == client_after["id"]
+
+    def test_a_new_person_becomes_a_client(self, api: Api, salon: Salon) -> None:
+        book(salon)
+        (client,) = api.get("/api/clients/list")["clients"]
+        assert (client["name"], client["bookingsCount"]) == ("Ada", 1)
 
 
 class TestIdempotency:
