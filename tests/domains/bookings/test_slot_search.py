@@ -1,6 +1,7 @@
 """The search for free slots."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -36,6 +37,10 @@ class TestSlots:
         )
         assert (page["nextFrom"], page["reason"], page["nextAvailable"]) == (None, None, None)
 
+    def test_slots_of_the_next_seven_days_are_the_default(self, salon: Salon) -> None:
+        starts = salon.starts()
+        assert (starts[0], starts[-1]) == ("2027-01-15T15:00", "2027-01-22T14:00")
+
     @pytest.mark.parametrize(
         ("first", "last"),
         [
@@ -51,6 +56,13 @@ class TestSlots:
         rules = [{"weekdays": ALL_DAYS, "start": "00:00", "end": "24:00"}]
         salon = Salon.opened(api, [{"timezone": "Europe/Berlin"}], rules, horizonDays=365)
         assert salon.starts(first=first)[-1] == last
+
+    def test_both_ends_of_a_range_are_included(self, salon: Salon) -> None:
+        assert salon.starts(first="2027-01-18T10:00", to="2027-01-18T12:00") == [
+            "2027-01-18T10:00",
+            "2027-01-18T11:00",
+            "2027-01-18T12:00",
+        ]
 
     def test_an_offset_whose_plus_became_a_space_is_read(self, salon: Salon) -> None:
         query = "from=2027-01-18T10:00 03:00&to=2027-01-18T11:00 03:00"
@@ -103,6 +115,18 @@ class TestSlots:
             f"/api/bookings/slots?serviceId={salon.service}&from=2027-01-18&to=2027-02-18",
         )
         assert "31 days" in invalid(answer, "to")
+
+    def test_october_in_berlin_is_31_dates(self, api: Api, time: Time) -> None:
+        time.now = datetime(2027, 9, 1, tzinfo=UTC)
+        salon = Salon.opened(api, [{"timezone": "Europe/Berlin"}])
+        assert len(salon.starts(first="2027-10-01", to="2027-10-31")) == 31 * 9
+
+    def test_to_before_from_is_refused(self, salon: Salon) -> None:
+        answer = salon.api.call(
+            "GET",
+            f"/api/bookings/slots?serviceId={salon.service}&from=2027-01-19&to=2027-01-18",
+        )
+        invalid(answer, "to")
 
     def test_slots_of_alternative_resources_name_all_that_are_free(
         self, api: Api, time: Time

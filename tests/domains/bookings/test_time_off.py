@@ -85,6 +85,12 @@ class TestCreate:
         assert (period["startAt"][8:], period["endAt"][8:]) == expected
         assert period["allDay"] is False
 
+    def test_times_of_the_workspace_are_read_in_its_zone(self, new_owner: Any) -> None:
+        api = new_owner(timezone="Asia/Yekaterinburg").api()
+        make_resource(api, timezone="Europe/Moscow")
+        period = create(api, "2027-05-01T10:00", "2027-05-01T12:00")["timeOff"]
+        assert period["startAt"] == "2027-05-01T05:00:00.000Z"
+
     @pytest.mark.parametrize(
         ("start", "end"),
         [
@@ -260,6 +266,15 @@ class TestList:
         assert find(api, **edge) == []
         assert find(api, resourceId=far, to=earlier.isoformat()) == []
         assert find(api, resourceId=far, **{"from": "2027-05-02", "to": "2027-05-02"}) == ["day"]
+
+    def test_a_long_list_is_cut(
+        self, api: Api, monkeypatch: pytest.MonkeyPatch, resource_off: str
+    ) -> None:
+        monkeypatch.setattr(calls, "MAX_LISTED", 2)
+        page = api.get(LIST)
+        assert [period["reason"] for period in page["timeOff"]] == ["past", "all"]
+        assert page["total"] == 4
+        assert "Narrow the list with from and to" in page["warnings"][0]
 
 
 @pytest.mark.store

@@ -71,6 +71,18 @@ class TestUpsertProducts:
         assert expected.items() <= second.items()
         assert third["status"] == "active"
 
+    def test_repeating_an_upsert_changes_nothing(self, api: Api, owner: Owner) -> None:
+        items = [
+            item(f"S{number}", categoryId=create_category(api, f"c{number}")) for number in range(3)
+        ]
+        upsert(api, *items)
+        products_before = list_products(api)
+        changes = len(audit.latest(owner.workspace.id))
+        answer = upsert(api, *items)
+        assert outcomes(answer) == [(200, "unchanged")] * 3
+        assert list_products(api) == products_before
+        assert len(audit.latest(owner.workspace.id)) == changes
+
     def test_null_clears_optional_fields_and_omitted_fields_are_kept(self, api: Api) -> None:
         product = create(
             api, sku="S", description="d", barcode=EAN, stock=1, categoryId=create_category(api)

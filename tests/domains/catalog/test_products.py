@@ -74,6 +74,30 @@ class TestCreateProduct:
         assert names(api) == "A B C"
 
     @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("name", "  "),
+            ("name", "a\x00"),
+            ("price", -1),
+            ("price", 9.5),
+            ("price", "100"),
+            ("price", True),
+            ("sku", " "),
+            ("images", [{}]),
+            ("images", [{"url": "https://a.example/1.png", "fileId": "a"}]),
+        ],
+    )
+    def test_invalid_values_are_refused(self, field: str, value: Any, api: Api) -> None:
+        body = {"name": "x", "price": 1, field: value}
+        assert refused_field(api, CREATE, body)["field"].split(".")[0] == field
+        assert list_products(api) == []
+
+    def test_values_on_the_bounds_are_accepted(self, api: Api) -> None:
+        fields = {"description": "a" * 20_000, "sku": "ﷺ" * 64, "stock": 10**9}
+        product = create(api, "a" * 255, 10**11, **fields)
+        assert read(api, product) == product
+
+    @pytest.mark.parametrize(
         ("barcode", "message"),
         [
             ("4006381333932", 'expected the check digit 1 at the end of "4006381333932"'),
@@ -142,6 +166,16 @@ class TestUpdateProduct:
         updated_product = update(api, product, **changes)
         assert updated_product == product | changes | {"updatedAt": "2027-01-15T12:05:00.000Z"}
         assert read(api, product) == updated_product
+
+    def test_null_clears_optional_fields(self, api: Api, owner: Owner) -> None:
+        product = create(
+            api, sku="S", stock=3, barcode=EAN, description="d", categoryId=create_category(api)
+        )
+        cleared = dict.fromkeys(("sku", "stock", "barcode", "description", "categoryId"))
+        updated_product = update(api, product, **cleared)
+        assert cleared.items() <= updated_product.items()
+        create(api, sku="S")
+        assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
 
     def test_a_new_sku_frees_the_old_one(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")

@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.ids import new_id
 from chalicelib.domains.clients.operations import erasure
 from chalicelib.domains.contacts.store.clients import CLIENTS
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -87,6 +89,13 @@ class TestOneClientAPerson:
 
 
 class TestListClients:
+    def test_names_sort_in_russian_alphabetical_order_in_any_case(
+        self, api: Api, form: str
+    ) -> None:
+        for number, name in enumerate(("Жуков", "ёлкина", "Ева", "Ежов")):
+            submit(form, name=name, email=f"{number}@example.com")
+        assert names(api, sort="nameAsc") == ["Ева", "Ежов", "ёлкина", "Жуков"]
+
     def test_the_newest_lead_is_the_last_activity(self, api: Api, form: str, time: Time) -> None:
         for name in ("Ada", "Bob", "Eve", "Ada"):
             time.pass_by(minutes=1)
@@ -101,6 +110,14 @@ class TestListClients:
         submit(form, name="Ёлкина", email="ada@example.com", phone="84951234567")
         submit(form, name="Bob", email="bob@example.com")
         assert names(api, search=search) == ["Ёлкина"]
+
+    def test_the_tag_filter_matches_whole_tags(self, api: Api, form: str) -> None:
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        bob = client_of(api, submit(form, name="Bob", email="bob@example.com"))
+        api.post(UPDATE, {"id": ada["id"], "tags": ["VIP", "new"]})
+        api.post(UPDATE, {"id": bob["id"], "tags": ["vip-2"]})
+        assert names(api, tag="vip") == ["Ada"]
+        assert names(api, tag="ne") == []
 
 
 class TestUpdateClient:
@@ -134,6 +151,11 @@ class TestUpdateClient:
         api.post(UPDATE, {"id": bob["id"], field: None})
         api.post(UPDATE, body)
         api.post(UPDATE, body)
+
+    def test_an_invalid_phone_is_refused(self, api: Api, form: str) -> None:
+        client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        body = {"id": client["id"], "phone": "only evenings"}
+        assert api.call_refused("POST", UPDATE, body).status == 400
 
 
 ADA = {"name": "Ада", "email": "ada@example.com", "phone": "84951234567"}
@@ -315,3 +337,8 @@ class TestEraseClient:
         assert self.erase(owner, email="ada@example.com")["erased"]
         rows = str(all_rows())
         assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
+
+    def test_an_unknown_contact_is_not_found(self, owner: Owner) -> None:
+        for whom in ({"email": "nobody@example.com"}, {"clientId": new_id()}):
+            with pytest.raises(NotFoundError):
+                self.erase(owner, **whom)

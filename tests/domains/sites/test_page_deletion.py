@@ -7,13 +7,14 @@ import pytest
 from chalicelib.engine.listing import counters
 from chalicelib.gateways import object_store
 from chalicelib.transports.schedules import run_jobs
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     DELETE,
     create,
     delete,
     homes,
     list_pages,
+    new_site,
     objects,
     read,
     save,
@@ -34,6 +35,18 @@ class TestDeletePage:
             assert answer.data["page"] == {"id": page["id"], "title": "О нас", "slug": "about"}
             assert "confirm: true" in answer.data["message"]
         assert len(list_pages(api, site)) == 2
+
+    def test_delete_with_a_version_deletes_only_that_version(self, api: Api, site: str) -> None:
+        create(api, site)
+        page = create(api, site)
+        save(api, page, "x")
+        for more in ({"confirm": True}, {"dryRun": True}, {}):
+            body = {"id": page["id"], "ifVersion": 1, **more}
+            answer = api.call_refused("POST", DELETE, body)
+            assert (answer.status, answer.data["code"]) == (409, "version_conflict"), more
+        assert len(list_pages(api, site)) == 2
+        body = {"id": page["id"], "ifVersion": 2, "confirm": True}
+        assert api.post(DELETE, body)["deleted"] is True
 
     def test_deleted_page_is_gone_and_its_html_is_kept_for_30_days(
         self, owner: Owner, api: Api, site: str, time: Time
@@ -62,6 +75,19 @@ class TestDeletePage:
         delete(api, page)
         assert create(api, site, slug="about")["slug"] == "about"
 
+    def test_a_dry_run_needs_no_confirmation_and_changes_nothing(
+        self, owner: Owner, api: Api, site: str
+    ) -> None:
+        create(api, site)
+        page = create(api, site)
+        save(api, page, "html")
+        rows_before = all_rows()
+        for more in ({}, {"confirm": True}, {"confirm": False}):
+            data = api.post(DELETE, {"id": page["id"], "dryRun": True, **more})
+            assert data == {"status": True, "id": page["id"], "deleted": False, "undo": None}
+        assert all_rows() == rows_before
+        assert objects(owner) == [b"html"]
+
     def test_the_home_page_is_not_deleted_while_there_are_others(self, api: Api, site: str) -> None:
         home, other = create(api, site, "Home"), create(api, site, "Other")
         for more in ({"confirm": True}, {"dryRun": True}, {}):
@@ -79,6 +105,12 @@ class TestDeletePage:
         assert list_pages(api, site) == []
         assert counters.read(owner.workspace.id, "PAGE") == {}
         assert create(api, site, "Next")["isHome"] is True
+
+    def test_pages_of_other_sites_do_not_prevent_deleting_the_last_one(
+        self, api: Api, site: str
+    ) -> None:
+        create(api, new_site(api, "Other"))
+        assert delete(api, create(api, site))["deleted"] is True
 
     def test_html_that_could_not_be_removed_is_removed_by_the_runner(
         self,

@@ -104,8 +104,30 @@ class TestListLeads:
         assert list_lead_ids(api, **{"from": "2027-03-09T21:00:00.001Z"}) == ids[2:]
         assert list_lead_ids(api, to="2027-03-10T02:00:00+05:00") == ids[1::-1]
 
+    @pytest.mark.parametrize("when", ["yesterday", "0001-01-01", "9999-12-31", "2027-02-30", "1"])
+    def test_an_invalid_date_is_refused(self, when: str, api: Api) -> None:
+        answer = api.call_refused("GET", f"{LIST}?{urlencode({'from': when})}")
+        assert answer.status == 400
+        assert "from" in answer.data["message"]
+
+    def test_pages_of_up_to_500_are_allowed(self, api: Api, form: str) -> None:
+        for number in range(3):
+            submit(form, name=f"Ada {number}")
+        page = api.get(f"{LIST}?size=2&page=2")
+        assert (len(page["collections"]), page["total"]) == (1, 3)
+        assert api.get(f"{LIST}?size=500")["total"] == 3
+        assert api.call_refused("GET", f"{LIST}?size=501").status == 400
+
 
 class TestFindLead:
+    @pytest.mark.parametrize("phone", ["8 (495) 123-45-67", "+74951234567", "4951234567"])
+    def test_a_phone_is_found_in_any_spelling(self, phone: str, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada", phone="+7 495 123 45 67")
+        submit(form, name="Bob", phone="+7 495 123 45 68")
+        answer = api.get(f"{FIND}?{urlencode({'phone': phone})}")
+        assert [found_lead["id"] for found_lead in answer["leads"]] == [lead_id]
+        assert (answer["total"], answer["client"]["phone"]) == (1, "+74951234567")
+
     def test_an_extension_is_another_phone(self, api: Api, form: str) -> None:
         plain = submit(form, name="Ada", phone="8 495 123-45-67")
         inner = submit(form, name="Bob", phone="8 495 123-45-67 доб. 5")
@@ -122,6 +144,11 @@ class TestFindLead:
         answer = api.get(f"{FIND}?email=ADA@example.com&phone=84951234567")
         assert [found_lead["id"] for found_lead in answer["leads"]] == [bob, ada]
         assert answer["client"]["id"] == lead(api, ada)["clientId"]
+
+    @pytest.mark.parametrize("query", ["email=nobody@example.com", "phone=call me", "email=x"])
+    def test_no_match_is_an_empty_list(self, query: str, api: Api) -> None:
+        answer = api.get(f"{FIND}?{query.replace(' ', '+')}")
+        assert (answer["leads"], answer["total"], answer["client"]) == ([], 0, None)
 
     def test_a_phone_or_email_is_required(self, api: Api) -> None:
         assert "email, phone or both" in api.call_refused("GET", FIND).data["message"]
