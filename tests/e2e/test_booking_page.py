@@ -114,6 +114,25 @@ def test_a_visitor_books_on_any_screen_and_moves_and_cancels_the_booking(
         assert page.get_by_role("button").count() == 0
 
 
+def test_a_visitor_books_moves_and_cancels_without_script(
+    booking_url: str, open_url: Opened
+) -> None:
+    with open_url(booking_url, java_script_enabled=False) as page:
+        choose_a_time(page)
+        page.locator("#name").fill("Ada")
+        page.locator("#email").fill("ada@example.com")
+        page.locator("button.button").click()
+        expect(page.locator("h1")).to_have_text("You are booked")
+        page.goto(page.locator("#link").input_value())
+        page.locator('a[href*="step=move"]').click()
+        page.locator(".times a").nth(1).click()
+        page.locator("button.button").click()
+        expect(page.get_by_role("status")).to_have_text("The booking was moved.")
+        page.locator('a[href*="step=cancel"]').click()
+        page.locator("button.button").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
+
+
 def test_the_keyboard_alone_reaches_a_day_and_a_time(booking_url: str, open_url: Opened) -> None:
     with open_url(booking_url) as page:
         page.locator(".cards a").first.focus()
@@ -207,3 +226,17 @@ def booking_link(
     link_match = re.search(r"http\S+/booking/[\w=-]+", text_of(mails_to(Inbox(tmp_path))[0]))
     assert link_match
     return link_match[0]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_client_cancels_by_the_link_of_the_mail_on_any_screen(
+    screen: str, booking_link: str, open_url: Opened
+) -> None:
+    with open_url(booking_link, **SCREENS[screen] | {"locale": "en-GB"}) as page:
+        expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is confirmed")
+        page.locator('a[href*="step=cancel"]').click()
+        page.get_by_role("button").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
+        assert urlsplit(page.url).path == urlsplit(booking_link).path
+        page.reload()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")

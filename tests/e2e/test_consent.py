@@ -173,6 +173,33 @@ def test_access_is_given_to_an_address_that_redirects_further(
         expect(page.get_by_role("status")).to_have_text("App disconnected.")
 
 
+def test_access_is_denied_without_script(
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
+) -> None:
+    url, requested = redirecting_callback
+    with open_console(java_script_enabled=False) as tab:
+        tab.open(request_path(tab, f"{url}/hop"))
+        sign_in(tab.page)
+        tab.page.get_by_role("button", name="Deny").click()
+        expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
+        assert "error=access_denied" in requested[0]
+
+
+def test_access_is_given_on_a_second_page_without_script(
+    workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
+) -> None:
+    url, requested = redirecting_callback
+    with open_console(java_script_enabled=False) as tab:
+        tab.open(request_path(tab, f"{url}/hop"))
+        sign_in(tab.page)
+        tab.page.get_by_role("button", name="Allow").click()
+        expect(tab.page.get_by_text("Nothing is allowed yet.")).to_be_visible()
+        assert requested == []
+        tab.page.get_by_role("button", name="Allow").click()
+        expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
+        assert "code=wsac_" in requested[0]
+
+
 def test_a_click_for_another_page_gives_no_access(
     workspace: Place, open_console: OpenConsole, redirecting_callback: tuple[str, list[str]]
 ) -> None:
@@ -248,6 +275,16 @@ def test_access_is_given_to_an_app_of_the_device(
         tab.errors = [error for error in tab.errors if "cursor:" not in error]
     # A blocked redirect would be an error that names the policy.
     assert "form-action" not in str(tab.errors)
+
+
+def test_another_account_is_chosen_on_the_way(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console(**SCREENS["phone"]) as tab:
+        tab.start_session()
+        tab.open(request_path(tab, "https://client.example.com/callback"))
+        tab.page.get_by_role("button", name="Это не вы?").click()
+        expect(tab.page.get_by_text("Приложение просит доступ")).to_be_visible()
+        sign_in(tab.page)
+        expect(tab.page.get_by_role("heading", level=1)).to_contain_text("просит доступ")
 
 
 def test_the_page_opens_in_a_window_that_its_opener_can_watch(

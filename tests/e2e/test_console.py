@@ -13,6 +13,7 @@ from chalicelib.transports.console import routes
 from chalicelib.transports.console.routes import BOT, ROUTES
 from tests.conftest import PASSWORD, Api, call_console, call_operator
 from tests.e2e.conftest import (
+    COMPANY,
     EMAIL,
     SCREENS,
     ConsoleTab,
@@ -223,6 +224,29 @@ def test_the_workspace_menu_is_fully_visible_beside_the_sidebar(
         expect(page.get_by_role("heading", level=1)).to_contain_text("Пекарня на длинной")
 
 
+def test_keys_are_created_and_revoked_without_script(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console(java_script_enabled=False) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"{workspace.path}/keys/new")
+        page.locator("#name").fill("Plain")
+        page.locator('[value="everything"]').click()
+        page.locator('[value="files:write"]').uncheck()
+        page.get_by_role("button", name="Create key").last.click()
+        token = page.locator("#token").inner_text()
+        assert Api(token).get("/api/projects/list")["projects"]
+        assert page.locator("button.copy").first.is_hidden()
+        page.get_by_role("link", name="Done, back to keys").click()
+        page.get_by_role("link", name="Revoke: Plain").click()
+        page.get_by_role("button", name="Revoke key “Plain”").click()
+        assert live_keys(workspace, "Plain") == 0
+        tab.open(workspace.path_of(f"{BOT}/chat"))
+        assert "The test chat needs JavaScript" in page.content()
+        expect(page.locator("form[data-chat]")).to_be_hidden()
+
+
 def test_errors_stand_beside_their_fields_and_get_the_focus(
     workspace: Place, open_console: OpenConsole
 ) -> None:
@@ -242,6 +266,80 @@ def test_errors_stand_beside_their_fields_and_get_the_focus(
         tab.errors = [
             error for error in tab.errors if "400" not in error
         ]  # a message about the answer
+
+
+def test_a_bot_has_at_most_five_keys_and_takes_limits(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/keys"))
+        for number in range(2, 6):
+            page.get_by_label("Name").fill(f"Site {number}")
+            page.get_by_role("button", name="Create bot key").dblclick()
+            expect(page.locator("#token")).to_contain_text("svc_bot_")
+            if number == 2:
+                assert findings(page) == []
+                save_screenshot(page, "console-bot-key-made-desktop-light")
+            page.get_by_role("link", name="Done, back to keys").click()
+        expect(page.get_by_text("The bot has 5 keys, which is the limit")).to_be_visible()
+        expect(page.get_by_role("button", name="Create bot key")).to_have_count(0)
+        assert findings(page) == []
+        page.get_by_role("link", name="Delete: Site 3").click()
+        page.get_by_role("button", name="Delete key “Site 3”").click()
+        expect(page.get_by_role("status")).to_have_text("Bot key deleted.")
+        expect(page.get_by_role("button", name="Create bot key")).to_be_visible()
+        page.get_by_role("link", name="Limits").click()
+        page.get_by_label("Per day, ₽").fill("1 234,50 ₽")
+        page.get_by_label("Per month, ₽").fill("ten")
+        page.get_by_role("button", name="Save limits").click()
+        expect(page.locator("#monthly-error")).to_be_visible()
+        expect(page.get_by_label("Per day, ₽")).to_have_value("1 234,50 ₽")
+        page.get_by_label("Per month, ₽").fill("")
+        page.get_by_role("button", name="Save limits").click()
+        expect(page.get_by_role("status")).to_have_text("Limits saved.")
+        expect(page.get_by_label("Per day, ₽")).to_have_value("1234.50")
+        tab.errors = [error for error in tab.errors if "400" not in error]
+
+
+def test_an_owner_lets_a_bot_take_orders(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console(**SCREENS["phone"], java_script_enabled=False) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/capabilities"))
+        page.get_by_label("Предлагать заказ").check()
+        page.get_by_label("Форма для заказов").select_option(COMPANY)
+        page.get_by_label("Ссылка на политику").fill("http://bakery.example")
+        page.get_by_role("button", name="Сохранить возможности").click()
+        expect(page.locator("#privacyUrl-error")).to_be_visible()
+        save_screenshot(page, "console-capabilities-error-phone-light")
+        page.get_by_label("Ссылка на политику").fill("https://bakery.example")
+        page.get_by_role("button", name="Сохранить возможности").click()
+        expect(page.get_by_role("status")).to_have_text("Возможности сохранены.")
+        expect(page.get_by_label("Предлагать заказ")).to_be_checked()
+        tab.errors = [error for error in tab.errors if "400" not in error]
+
+
+def test_an_owner_adds_and_deletes_knowledge(workspace: Place, open_console: OpenConsole) -> None:
+    with open_console() as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{BOT}/knowledge"))
+        for kind, label, content in [
+            ("page", "URL of the page", "https://bakery.example"),
+            ("text", "Text", "On weekdays."),
+        ]:
+            page.get_by_role("link", name=f"Add a {kind}".replace("a page", "a web page")).click()
+            page.get_by_label("Title").fill(f"My {kind}")
+            page.get_by_label(label).fill(content)
+            assert findings(page) == []
+            save_screenshot(page, f"console-knowledge-{kind}-desktop-light")
+            page.get_by_role("button", name="Add to knowledge").dblclick()
+            expect(page.get_by_role("link", name=f"Delete: My {kind}")).to_have_count(1)
+        page.get_by_role("link", name="Delete: My text").click()
+        page.get_by_role("button", name="Delete source “My text”").click()
+        expect(page.get_by_role("status")).to_have_text("Source deleted.")
 
 
 def test_the_test_chat_is_streamed(

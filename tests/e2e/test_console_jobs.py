@@ -227,6 +227,41 @@ def test_the_page_reduces_large_photos_before_they_are_sent(
         assert chosen_files[name][4] == len(contents[name][1])
 
 
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_a_page_of_sections_is_made_without_html(
+    script: bool, empty: dict[str, Any], open_console: OpenConsole, open_url: Callable[..., Any]
+) -> None:
+    view = {"viewport": SCREENS["phone"]["viewport"], "java_script_enabled": script}
+    with open_console(**view, locale="en-US") as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"/console/w/{empty['slug']}/sites/new")
+        page.get_by_label("Title of the site").fill("Corner bakery")
+        page.get_by_role("button", name="Create a site").click()
+        page.get_by_label("Title of the page").fill("Welcome")
+        page.get_by_role("button", name="Create a page").click()
+        page.get_by_role("button", name="Text", exact=True).click()
+        page.get_by_label("What it says").fill("We bake at **eight**.")
+        page.get_by_role("button", name="Photo", exact=True).click()
+        page.get_by_label("Photo", exact=True).set_input_files([PHOTO])  # type: ignore[list-item]
+        page.get_by_role("button", name="Map", exact=True).click()
+        page.get_by_label("Address").fill("Arbat 1, Moscow")
+        page.get_by_role("button", name="Move up: Map, 3").click()
+        page.get_by_role("button", name="Save page").last.click()
+        expect(page.get_by_role("status")).to_contain_text("Page saved.")
+        assert elements(page, OVERFLOW) == []
+        if script:
+            assert findings(page) == []
+            save_screenshot(page, "sections-made")
+        url = page.get_by_role("link", name="View page").get_attribute("href") or ""
+    with open_url(url, java_script_enabled=script) as visit:
+        assert visit.locator("strong").inner_text() == "eight"
+        assert visit.locator("img").evaluate("image => image.complete || true")
+        assert visit.get_by_role("link", name="Arbat 1, Moscow").is_visible()
+        if script:
+            save_screenshot(visit, "sections-page")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", [*SCREENS, "narrow"])
 def test_pages_of_jobs_have_no_finding(

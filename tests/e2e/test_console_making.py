@@ -154,6 +154,25 @@ def visit(open_url: Callable[..., Any], url: str, view: dict[str, Any], screen: 
         expect(page.get_by_text("Thank you")).to_be_visible()
 
 
+def test_concurrent_change_of_a_page_is_compared(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console(**SCREENS["phone"]) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(workspace.path_of(f"{SITE}/pages/{{page}}/html"))
+        page.locator("#html").fill("<h1>Mine</h1>")
+        theirs = {"id": workspace.page, "html": "<h1>Theirs</h1>"}
+        call_console(workspace.workspace_id, "save_page_html", **theirs)
+        page.get_by_role("button", name="Сохранить страницу").click()
+        expect(page.locator("#problem")).to_be_focused()
+        expect(page.locator("mark")).to_have_text(["<h1>Theirs</h1>", "<h1>Mine</h1>"])
+        expect(page.locator("#html")).to_have_value("<h1>Mine</h1>")
+        check(page)
+        save_screenshot(page, "console-page-conflict-phone-light")
+        tab.errors = [error for error in tab.errors if "409" not in error]
+
+
 def test_the_preview_of_a_bot_is_live_and_counts_no_visit(
     workspace: Place, open_console: OpenConsole
 ) -> None:

@@ -1,10 +1,15 @@
 """Services, staff and hours of the console in a browser."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.conftest import call_console
+from chalicelib.core import clock
+from tests.conftest import PASSWORD, Api, call_console, call_operator
 from tests.e2e.conftest import (
+    EMAIL,
     SCREENS,
     ConsoleTab,
     OpenConsole,
@@ -18,6 +23,32 @@ from tests.factories.console import Place
 
 LONG = "Парикмахерская" + "Донаудампфшиффартсгезельшафт" * 10
 RTL = "مقص الشعر " * 15 + "للأطفال"
+TEXTS = {
+    "phone": {
+        "add": "Добавить услугу",
+        "duration": "Длительность",
+        "price": "Цена",
+        "create": "Создать услугу",
+        "who": "Добавить сотрудников",
+        "next": "Сохранить и задать часы",
+        "monday": "Понедельник",
+        "save": "Сохранить часы",
+        "saved": "Часы работы сохранены.",
+        "bookable": "Можно записаться",
+    },
+    "desktop": {
+        "add": "Add service",
+        "duration": "Duration",
+        "price": "Price",
+        "create": "Create service",
+        "who": "Add staff",
+        "next": "Save and set hours",
+        "monday": "Monday",
+        "save": "Save hours",
+        "saved": "Hours saved.",
+        "bookable": "It can be booked",
+    },
+}
 
 
 def check(tab: ConsoleTab, name: str) -> None:
@@ -26,6 +57,65 @@ def check(tab: ConsoleTab, name: str) -> None:
     assert elements(tab.page, OVERFLOW) == []
     assert elements(tab.page, UNCUT) == []
     assert findings(tab.page) == []
+
+
+@pytest.fixture
+def early_morning() -> Iterator[None]:
+    """The service's clock is before working hours in Moscow, so that the whole day is free."""
+    real = datetime.now(UTC)
+    early = (real + timedelta(days=1)).replace(hour=1, minute=0)
+    with clock.using(lambda: datetime.now(UTC) + (early - real)):
+        yield
+
+
+@pytest.fixture
+def empty_workspace(service: str) -> dict[str, str]:
+    """A workspace without records."""
+    call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна")
+    created: dict[str, str] = call_operator("create_workspace", owner=EMAIL, name="Салон")
+    return created
+
+
+@pytest.mark.usefixtures("early_morning")
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_an_empty_workspace_becomes_bookable_by_its_pages_alone(
+    screen: str, script: bool, empty_workspace: dict[str, str], open_console: OpenConsole
+) -> None:
+    texts = TEXTS[screen]
+    with open_console(**SCREENS[screen], java_script_enabled=script) as tab:
+        page = tab.page
+        tab.start_session()
+        tab.open(f"/console/w/{empty_workspace['slug']}/services")
+        page.get_by_role("link", name=texts["add"]).click()
+        page.locator("#name").fill("Стрижка")
+        page.get_by_label(texts["duration"], exact=True).fill("1 ч 30 мин")
+        page.get_by_label(texts["price"]).fill("1,5 тыс")
+        page.get_by_role("button", name=texts["create"]).click()
+        expect(page.locator("#price-error")).to_be_visible()
+        expect(page.locator("#durationMin")).to_have_value("1 ч 30 мин")
+        page.locator("#price").fill("1500")
+        page.get_by_role("button", name=texts["create"]).click()
+        page.get_by_role("link", name=texts["who"]).click()
+        expect(page.get_by_label("Стрижка")).to_be_checked()
+        page.locator("#name").fill("Анна")
+        page.get_by_role("button", name=texts["next"]).click()
+        expect(page.get_by_label(texts["monday"], exact=True)).to_be_checked()
+        page.get_by_role("button", name=texts["save"]).click()
+        expect(page.get_by_role("status")).to_have_text(texts["saved"])
+        page.get_by_role("link", name="Стрижка").click()
+        expect(page.get_by_role("heading", name=texts["bookable"])).to_be_visible()
+        expect(page.locator(".rights .tag").first).to_contain_text("09:00")
+        tab.errors = [error for error in tab.errors if "400" not in error]
+    token = call_operator(
+        "create_key",
+        workspaceId=empty_workspace["workspaceId"],
+        name="Check",
+        scopes=["*:read"],
+    )["token"]
+    (service,) = Api(token).get("/api/services/list")["services"]
+    assert (service["durationMin"], service["price"]) == (90, 150_000)
+    assert Api(token).get(f"/api/bookings/slots?serviceId={service['id']}")["slots"]
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])

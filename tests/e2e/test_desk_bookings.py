@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from chalicelib.domains.identity.store import accounts
 from tests.conftest import Owner, Time, call_console
@@ -214,3 +214,23 @@ def test_a_busy_week_with_long_names_fits_the_page(
             check(tab, f"long{re.sub(r'[^a-z]+', '-', query.replace(booking, 'one'))}", screen)
             assert elements(tab.page, UNCUT) == [], query
             assert sum(len(response.body()) for response in tab.responses) <= MOST_BYTES, query
+
+
+def test_slot_taken_by_another_client_keeps_the_form(desk: Desk, open_console: OpenConsole) -> None:
+    with open_console() as tab:
+        page: Page = tab.page
+        tab.start_session(desk.email)
+        tab.open(f"{desk.path}/new?date={DAY}&time=15:00&staff={desk.salon.resource}")
+        page.get_by_label("Name", exact=True).fill("Walk-in")
+        page.get_by_label("Notes").fill("Tea, please")
+        desk.book(15, "Faster")
+        page.get_by_role("button", name="Book", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("is already taken")
+        expect(page.get_by_label("Name", exact=True)).to_have_value("Walk-in")
+        expect(page.get_by_label("Notes")).to_have_value("Tea, please")
+        check(tab, "taken", "desktop")
+        page.get_by_text("Mon 18 Jan, 16:00").click()
+        page.get_by_role("button", name="Book", exact=True).click()
+        expect(page.get_by_role("status")).to_have_text("Booking made.")
+        tab.errors = [error for error in tab.errors if "409" not in error]
+    assert desk.statuses() == {"Faster": "confirmed", "Walk-in": "confirmed"}

@@ -205,6 +205,43 @@ class TestWithScript:
 
 
 class TestWithoutScript:
+    @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1280, "dark")])
+    def test_a_visitor_is_led_through_the_services_pages_and_back(
+        self, form: Any, api: Api, site: Site, open_url: Opened, width: int, scheme: str
+    ) -> None:
+        site.pages["/order"] = document(form["embedHtml"])
+        options = {
+            "java_script_enabled": False,
+            "viewport": {"width": width, "height": 800},
+            "color_scheme": scheme,
+        }
+        with open_url(f"{site.url}/order", **options) as page:
+            fill(page, phone="позвоните")
+            send(page)
+            expect(page.get_by_role("alert")).to_contain_text("Проверьте поля: Телефон")
+            expect(page.locator("label", has_text="Телефон")).to_contain_text(WRONG_PHONE)
+            expect(page.locator("[name=name]")).to_have_value("Анна <b>")
+            expect(page.locator("[name=comment]")).to_have_value("Без орехов\nи мёда")
+            expect(page.locator("[name=cake]")).to_have_value("Наполеон")
+            expect(page.locator("[name=agree]")).to_be_checked()
+            expect(page.locator("[name=_url]")).to_be_hidden()
+            save_screenshot(page, f"error-page-{width}-{scheme}")
+            assert leads(api) == []
+            page.locator("[name=phone]").fill("8 999 123-45-67")
+            send(page)
+            expect(page.get_by_role("heading")).to_have_text(THANKS)
+            save_screenshot(page, f"thanks-page-{width}-{scheme}")
+        (lead,) = leads(api)
+        assert is_annas(lead)
+
+    def test_the_link_back_leads_to_the_site(self, form: Any, site: Site, open_url: Opened) -> None:
+        site.pages["/"] = document(form["embedHtml"])
+        with open_url(site.url, java_script_enabled=False) as page:
+            fill(page)
+            send(page)
+            page.get_by_role("link").click()
+            assert page.url == f"{site.url}/"
+
     def test_the_form_works_in_a_sandboxed_frame(
         self, form: Any, api: Api, site: Site, open_url: Opened
     ) -> None:
@@ -219,3 +256,27 @@ class TestWithoutScript:
             send(frame)
             expect(frame.get_by_role("heading")).to_have_text(THANKS)
         assert is_annas(leads(api)[0])
+
+    def test_the_owners_redirect_is_followed_even_from_an_error_page(
+        self, new_form: Callable[..., Any], api: Api, site: Site, open_url: Opened
+    ) -> None:
+        form = new_form(redirectUrl=AFTERWARDS)
+        site.pages["/"] = document(form["embedHtml"])
+        with open_url(site.url, java_script_enabled=False) as page:
+            fill(page, phone="нет")
+            send(page)
+            page.locator("[name=phone]").fill("8 999 123-45-67")
+            with page.expect_request(AFTERWARDS):
+                send(page)
+        assert len(leads(api)) == 1
+
+    def test_a_deleted_form_shows_a_message(
+        self, form: Any, api: Api, site: Site, open_url: Opened
+    ) -> None:
+        site.pages["/"] = document(form["embedHtml"])
+        api.post("/api/forms/delete", {"id": form["id"]})
+        with open_url(site.url, java_script_enabled=False, locale="ru-RU") as page:
+            fill(page)
+            send(page)
+            expect(page.get_by_role("alert")).to_contain_text("больше не принимает")
+            save_screenshot(page, "gone-page")

@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from chalicelib.core.settings import settings
 from chalicelib.transports.schedules import run_event_jobs
-from tests.e2e.conftest import OpenConsole, findings, save_screenshot
+from tests.e2e.conftest import SCREENS, OpenConsole, findings, save_screenshot
 from tests.factories.console import Place
 
 
@@ -92,3 +92,63 @@ def test_a_test_event_is_received_and_seen_in_the_list(
     ((headers, body),) = webhook_receiver.requests
     Webhook(secret).verify(body, headers)
     assert json.loads(body)["type"] == "webhook.test"
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_a_webhook_is_managed_without_script(
+    screen: str, language: str, webhook_receiver: Shop, workspace: Place, open_console: OpenConsole
+) -> None:
+    options = {**SCREENS[screen], "locale": language, "java_script_enabled": False}
+    with open_console(**options) as tab:
+        page = tab.page
+
+        def save(name: str) -> None:
+            save_screenshot(page, f"console-webhook-{name}-{screen}-{language}")
+
+        tab.start_session()
+        tab.open(f"{workspace.path}/webhooks/new")
+        page.locator("#url").fill("http://bakery.example")
+        page.locator('[value="chosen"]').check()
+        page.locator('[value="lead.created"]').check()
+        page.locator("main button").click()
+        expect(page.locator("#url-error")).to_be_visible()
+        expect(page.locator('[value="lead.created"]')).to_be_checked()
+        save("error")
+        page.locator("#url").fill(webhook_receiver.url)
+        page.locator("main button").click()
+        secret = page.locator("#secret").inner_text()
+        save("secret")
+        page.locator("main .button").click()
+        save("new")
+        for status in (200, 500):
+            webhook_receiver.status = status
+            page.locator('[action$="/test"] button').click()
+            send_what_is_due()
+        page.locator("main section .head .button").click()
+        expect(page.locator(".rows .good")).to_have_count(1)
+        expect(page.locator(".rows .warn")).to_have_count(1)
+        for reply in page.locator(".rows summary").all():
+            reply.click()
+        save("deliveries")
+        webhook_receiver.status = 200
+        page.locator('[form="again"]').first.click()
+        send_what_is_due()
+        page.locator("main section .head .button").click()
+        expect(page.locator(".rows .good")).to_have_count(2)
+        page.locator('[action$="/status"] button').click()
+        expect(page.locator('[name="sendWaiting"]')).to_be_checked()
+        save("off")
+        page.locator('[action$="/status"] button').click()
+        page.locator('[href$="/secret"]').click()
+        save("replace")
+        page.locator("form .button").first.click()
+        assert page.locator("#secret").inner_text() != secret
+        page.locator("main .button").click()
+        page.locator('[href$="/delete"]').click()
+        save("delete")
+        page.locator("form .danger").click()
+        expect(page.get_by_role("status")).to_be_visible()
+        expect(page.locator("main .rows > li")).to_have_count(1)
+        save("list")
+        tab.errors = [error for error in tab.errors if "400" not in error]

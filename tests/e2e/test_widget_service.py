@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import pytest
@@ -72,6 +73,28 @@ def test_a_visitor_who_leaves_contacts_becomes_the_owners_lead(
     assert (lead["phone"], dialog["leadId"]) == ("+79991234567", lead["id"])
     assert lead["source"]["page"] == f"{site.url}/"
     assert funnel(api, bot) == {"loaded": 1, "opened": 1, "started": 1, "engaged": 1, "lead": 1}
+
+
+def test_the_widget_works_in_a_sandboxed_frame(
+    service: str, bot: Bot, site: Site, open_url: Opened
+) -> None:
+    inside = escape(document(tag(service, bot)))
+    frame = f'<iframe sandbox="allow-scripts" srcdoc="{inside}" width="600" height="700"></iframe>'
+    site.pages["/"] = document(frame)
+    with open_url(site.url) as page:
+        sandbox = page.frames[1]
+        chatting(sandbox, "Сколько стоит медовик?")
+        expect(last(sandbox)).to_contain_text("Медовик")
+
+
+def test_a_bot_without_money_is_shown_as_unavailable(
+    service: str, owner: Owner, api: Api, site: Site, open_url: Opened
+) -> None:
+    poor = new_bot(owner, money=0)
+    site.pages["/"] = document(tag(service, poor))
+    with open_url(site.url) as page:
+        chatting(page)
+        expect(last(page)).to_contain_text("Сейчас чат недоступен.")
 
 
 def test_a_bot_that_is_switched_off_says_so_and_is_then_hidden(
