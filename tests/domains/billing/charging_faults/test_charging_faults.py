@@ -304,12 +304,12 @@ def test_a_hold_and_a_wallet_read_at_different_times_are_read_again(
     hold, fetch = reserve(), reading.fetch
     torn: list[Any] = []
 
-    def fetch_torn(keys: Any) -> Any:
+    def fetch_torn(keys: Any, **options: Any) -> Any:
         if torn:
-            return fetch(keys)
-        torn.extend(row for row in fetch(keys) if isinstance(row, ledger.HoldRow))
+            return fetch(keys, **options)
+        torn.extend(row for row in fetch(keys, **options) if isinstance(row, ledger.HoldRow))
         charging.settle(hold, TokenUsage(10, 30), note("first"))
-        return [*fetch(keys)[:2], *torn]
+        return [*fetch(keys, **options)[:2], *torn]
 
     monkeypatch.setattr(reading, "fetch", fetch_torn)
     assert charging.settle(hold, TokenUsage(10, 90), note("second")).cost == 40
