@@ -22,8 +22,9 @@ ROOT = cold_start.ROOT
 RATIOS = ROOT / "infra" / "bench" / "ratios.json"
 COLD = ("read", "write", "tools/call", "jobs", "chat")
 WARM = ("read", "tools/call")
-CALLS = 50
-"""Warm calls of one process. Their ratio is given for 1,000 calls."""
+CALLS = 250
+"""Warm calls of one process, for several garbage collections. The ratio is given for 1,000 calls.
+"""
 TOLERANCE = 0.02
 """Share by which a ratio may exceed the committed one, as another build of Python or of a library
 may change it."""
