@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[3]
 HOST = "127.0.0.1"
 LATENCY = 0.05
 """Seconds by which the proxy delays responses, so that requests sent side by side overlap."""
+IDLE_SECONDS = 1.0
+"""Seconds without a request after which no job is running."""
 STOP_SECONDS = 60
 READY = "Ctrl-C stops"
 """The end of the banner of ``make dev``."""
@@ -40,7 +42,7 @@ TITLE = [
     "The same for eight calls to the service of `make dev` with its demo, counted by a proxy",
     "between it and DynamoDB Local. Each call was made before. Its answers are delayed, and",
     "requests that overlap in time are one wave. The chat looks up the catalogue, which takes four",
-    "requests and one wave.",
+    "requests and one wave, and wakes the jobs, whose 20 or so requests are counted with it.",
     "",
     "| call | requests | waves |",
     "|---|---:|---:|",
@@ -78,6 +80,7 @@ class CountingProxy:
                 if WORKAROUND not in body:
                     operation = self.headers["X-Amz-Target"].partition(".")[2]
                     proxy.usage.requests.append(Request(operation, began, time.monotonic()))
+                    proxy.last_request = time.monotonic()
                 self.send_response_only(answer.status)
                 for name, value in answer.getheaders():
                     if name.lower() not in {"content-length", "transfer-encoding", "connection"}:
@@ -87,6 +90,7 @@ class CountingProxy:
                 self.wfile.write(content)
 
         self.delays = False
+        self.last_request = 0.0
         self._server = ThreadingHTTPServer((HOST, 0), Handler)
         self._server.daemon_threads = True
         self.endpoint = f"http://{HOST}:{self._server.server_address[1]}"
@@ -97,7 +101,9 @@ class CountingProxy:
 
     @contextmanager
     def counting(self) -> Iterator[DatabaseUsage]:
-        """Delay and count the requests during the block."""
+        """Delay and count the requests during the block, which begins when no job is running."""
+        while time.monotonic() - self.last_request < IDLE_SECONDS:
+            time.sleep(0.1)
         self.usage, self.delays = DatabaseUsage(), True
         try:
             yield self.usage
