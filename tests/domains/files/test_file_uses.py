@@ -259,6 +259,24 @@ class TestPages:
         save(api, about, "")
         assert [len(rows(owner, file)) for file in files] == [0] * 60
 
+    def test_a_file_is_not_deleted_while_the_runner_writes_its_uses(
+        self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The job commits between the reads and the commit of the deletion."""
+        files, _ = page_with_late_uses(api, monkeypatch)
+        read_uses = file_uses.records_showing
+
+        def run_after(*arguments: Any) -> Any:
+            monkeypatch.setattr(file_uses, "records_showing", read_uses)
+            uses = read_uses(*arguments)
+            time.pass_by(minutes=1)
+            run_jobs()
+            return uses
+
+        monkeypatch.setattr(file_uses, "records_showing", run_after)
+        assert api.call_refused("POST", DELETE, {"id": files[0]["id"]}).status == 409
+        assert [len(rows(owner, file)) for file in files] == [1] * 60
+
     def test_the_runner_writes_the_uses_of_the_latest_version(
         self, time: Time, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
