@@ -1,6 +1,7 @@
 """Tests of deleting files that records show."""
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -44,6 +45,19 @@ def page_with_late_uses(api: Api, monkeypatch: pytest.MonkeyPatch) -> tuple[list
     with monkeypatch.context() as killed:
         killed.setattr(jobs, "attempt", lambda *_: False)
         return files, page(api, html)
+
+
+def act_after(monkeypatch: pytest.MonkeyPatch, name: str, action: Callable[[], None]) -> None:
+    """Act once after the next call of a function of ``file_uses``, before its caller goes on."""
+    function = getattr(file_uses, name)
+
+    def call(*arguments: Any) -> Any:
+        monkeypatch.setattr(file_uses, name, function)
+        result = function(*arguments)
+        action()
+        return result
+
+    monkeypatch.setattr(file_uses, name, call)
 
 
 def save(api: Api, page: Any, html: str) -> None:
@@ -264,16 +278,12 @@ class TestPages:
     ) -> None:
         """The job commits between the reads and the commit of the deletion."""
         files, _ = page_with_late_uses(api, monkeypatch)
-        read_uses = file_uses.records_showing
 
-        def run_after(*arguments: Any) -> Any:
-            monkeypatch.setattr(file_uses, "records_showing", read_uses)
-            uses = read_uses(*arguments)
+        def run() -> None:
             time.pass_by(minutes=1)
             run_jobs()
-            return uses
 
-        monkeypatch.setattr(file_uses, "records_showing", run_after)
+        act_after(monkeypatch, "records_showing", run)
         assert api.call_refused("POST", DELETE, {"id": files[0]["id"]}).status == 409
         assert [len(rows(owner, file)) for file in files] == [1] * 60
 
@@ -282,17 +292,11 @@ class TestPages:
     ) -> None:
         """The page is saved without the files between the reads and the commit of the job."""
         files, about = page_with_late_uses(api, monkeypatch)
-        read_rows = file_uses.rows
-
-        def save_first(*arguments: Any) -> Any:
-            monkeypatch.setattr(file_uses, "rows", read_rows)
-            save(api, about, "")
-            return read_rows(*arguments)
-
-        monkeypatch.setattr(file_uses, "rows", save_first)
+        compute_rows = file_uses.rows
+        act_after(monkeypatch, "rows", lambda: save(api, about, ""))
         time.pass_by(minutes=1)
         run_jobs()
-        assert file_uses.rows is read_rows
+        assert file_uses.rows is compute_rows
         assert [len(rows(owner, file)) for file in files] == [0] * 60
 
     def test_urls_of_another_workspaces_files_are_not_uses(

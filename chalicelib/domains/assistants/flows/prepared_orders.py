@@ -34,14 +34,14 @@ def read(workspace_id: str, quantities: Mapping[str, int]) -> list[OrderLine]:
         if product_id not in products:
             msg = f"There is no product {product_id}. search_catalog returns ids."
             raise NotFoundError(msg)
-        _require_stock(products[product_id], quantity)
+        _require_orderable(products[product_id], quantity)
     return [
         OrderLine(product_id, products[product_id].name, quantity, int(products[product_id].price))
         for product_id, quantity in quantities.items()
     ]
 
 
-def _require_stock(product: ProductRow, quantity: int) -> None:
+def _require_orderable(product: ProductRow, quantity: int) -> None:
     if quantity > MAX_QUANTITY:
         msg = f"An order may have {MAX_QUANTITY} pieces of a product."
         raise ConflictError(msg)
