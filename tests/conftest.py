@@ -71,7 +71,7 @@ from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.flows import visitor_bookings
+from chalicelib.domains.booking_page.flows import visitor_bookings
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow

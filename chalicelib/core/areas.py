@@ -99,7 +99,13 @@ AREAS = (
         "Free slots, and the bookings that fill them.",
         written_by_agents=True,
         example="/api/bookings/list",
-        logged={"bookings": "bookings", "payments": "bookings", "assistants": "bookings"},
+        logged={
+            "bookings": "bookings",
+            "schedule": "bookings",
+            "booking_page": "bookings",
+            "payments": "bookings",
+            "assistants": "bookings",
+        },
     ),
     Area(
         "crm",
@@ -113,6 +119,7 @@ AREAS = (
             "public/forms": "forms",
             "leads": "leads",
             "clients": "clients",
+            "client_profiles": "clients",
         },
     ),
     Area(

@@ -21,7 +21,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation, ServedAs
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
-from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.domains.sites.operations import visits
 from chalicelib.transports import form_data, rest
 from chalicelib.transports.auth import visitor
@@ -234,7 +234,7 @@ def _failure(
     """
     form = _find_form(request)
     language = form.language if form else _language(request)
-    message = form_fields.for_failure(language, error.code)
+    message = form_texts.for_failure(language, error.code)
     if error.status not in _ACTIONABLE_STATUSES:
         error.message = message
     answer = failure(error, request.request_id)

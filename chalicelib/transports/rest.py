@@ -158,7 +158,7 @@ def _form_types(operation: Operation) -> tuple[str, ...]:
 
 def health(_request: HttpRequest) -> HttpResponse:
     """Report that the service is running, and whether its SQLite has full-text search."""
-    from chalicelib.domains.knowledge.flows.search import has_fts5
+    from chalicelib.domains.knowledge.flows.index_file import has_fts5
 
     now = iso(clock.now())
     about = {"service": SERVICE, "version": VERSION, "time": now, "fullTextSearch": has_fts5()}

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from chalicelib.core.text import matches_search, search_fold
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.engine.listing import queries
+from chalicelib.engine.listing import parallel_scan
 from chalicelib.engine.listing.queries import CONSISTENT_ROWS
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
@@ -88,8 +88,8 @@ def _queries(count: int) -> dict[str, Query]:
 def _ranges(count: int) -> Iterator[str]:
     """Yield the table rows about full scans, by one range and by several at a time."""
     for label in ("search in names", "page 1, price range"):
-        one, several = (_scan(count, _queries(count)[label], n) for n in (1, queries.RANGES))
-        for ranges, (usage, seconds) in ((1, one), (queries.RANGES, several)):
+        one, several = (_scan(count, _queries(count)[label], n) for n in (1, parallel_scan.RANGES))
+        for ranges, (usage, seconds) in ((1, one), (parallel_scan.RANGES, several)):
             waves, time_taken = usage.waves / one[0].waves, seconds / one[1]
             yield (
                 f"| {label} | {ranges} | {usage.units:,.0f} | {usage.round_trips} | {usage.waves} "
@@ -99,14 +99,14 @@ def _ranges(count: int) -> Iterator[str]:
 
 def _scan(count: int, query: Query, ranges: int) -> tuple[DatabaseUsage, float]:
     """Read a page by so many ranges at a time, and return the usage and the seconds."""
-    as_usual, queries.RANGES = queries.RANGES, ranges
+    as_usual, parallel_scan.RANGES = parallel_scan.RANGES, ranges
     try:
         with metering(LATENCY_MS / 1000) as usage:
             started = time.perf_counter()
             PRODUCTS.page(database.workspace(count), query)
             return usage, time.perf_counter() - started
     finally:
-        queries.RANGES = as_usual
+        parallel_scan.RANGES = as_usual
 
 
 def _table(count: int) -> str:

@@ -13,14 +13,14 @@ from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS
-from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
-from chalicelib.engine.listing import query
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
+from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import Record
@@ -72,7 +72,7 @@ def _category(workspace_id: str, number: int) -> CategoryRow:
         name=name,
         slug=f"{slugs.slugify(name, 'category')}-{number:02}",
         kind="product",
-        sort_order=number * query.STEP,
+        sort_order=number * ordering.STEP,
     )
 
 
@@ -88,7 +88,7 @@ def _product(number: int, dice: random.Random) -> dict[str, Any]:
             SMALL_CATEGORY if dice.random() < SMALL_SHARE else dice.randrange(SMALL_CATEGORY)
         ),
         "status": dice.choice(STATUSES),
-        "sort_order": number * query.STEP,
+        "sort_order": number * ordering.STEP,
     }
 
 
@@ -175,7 +175,7 @@ def _resource(workspace_id: str, number: int) -> ResourceRow:
         timezone=ZONE,
         capacity=1,
         status="active",
-        sort_order=number * query.STEP,
+        sort_order=number * ordering.STEP,
     )
 
 

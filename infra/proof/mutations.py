@@ -33,7 +33,7 @@ FATES |= {33: "not reached", 2: NOT_TRIED}
 Outcome = dict[str, Any]
 """A mutant and its fate, as JSON."""
 DOMAINS = "chalicelib/domains"
-_RULES_OF_BOOKINGS = ("booking_tokens", "calendar_files", "free_time", "schedule", "slots_by_model")
+_RULES_OF_BOOKINGS = ("booking_tokens", "calendar_files", "free_time", "slots_by_model")
 
 
 class Suite(NamedTuple):
@@ -58,7 +58,7 @@ def _engine(*names: str) -> tuple[str, ...]:
 
 
 SUITES = {
-    "bookings": _rules("bookings", more=["tests/transports/public/book*"]),
+    "bookings": _rules("bookings", "services", more=["tests/transports/public/book*"]),
     "billing": Suite(
         (
             f"{DOMAINS}/billing/rules/*.py",
@@ -82,7 +82,7 @@ SUITES = {
         _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
         (
             *("tests/engine/test_*.py", "tests/engine/faults", "tests/application"),
-            *("tests/domains/files/test_file_uses.py", "tests/domains/clients/test_*.py"),
+            *("tests/domains/files/test_file_uses.py", "tests/domains/client*/test_*.py"),
         ),
     ),
     "access": Suite(
@@ -118,11 +118,13 @@ IN_CI = {
         (
             f"{DOMAINS}/billing/rules/*.py",
             f"{DOMAINS}/bookings/rules/*.py",
+            f"{DOMAINS}/services/rules/*.py",
             f"{DOMAINS}/identity/rules/token_pairs.py",
         ),
         (
             *(f"tests/domains/billing/test_{name}.py" for name in ("pricing", "spending")),
             *(f"tests/domains/bookings/test_{name}.py" for name in _RULES_OF_BOOKINGS),
+            "tests/domains/services/test_opening_hours.py",
             "tests/domains/bookings/slots",
             "tests/domains/identity/test_token_pairs.py",
         ),

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.clients.store.clients import CLIENTS
 from tests.conftest import call_console
 from tests.e2e.conftest import SCREENS, OpenConsole, elements, findings, save_screenshot
 from tests.e2e.test_console import OVERFLOW, UNCUT

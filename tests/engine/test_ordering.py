@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.engine.listing.query import STEP, SortPosition, between, first_in_order
+from chalicelib.engine.listing.ordering import STEP, SortPosition, between, first_in_order
 
 NUMBERS = st.one_of(st.integers(-5, 5), st.integers(-(10**12), 10**12))
 

@@ -9,8 +9,9 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
-from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.store import awaited_bookings
+from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.gateways import mail
 
 
@@ -23,5 +24,5 @@ def requested(workspace_id: str, on_page: dict[str, Any]) -> str:
         patch.setattr(mail, "is_on", lambda: True)
         patch.setattr(mail, "takes", lambda _: True)
         invoke(operation, caller, lambda: on_page, request_id=new_id())
-    (row,) = bookings.naming_awaited(workspace_id, [on_page["client"]["email"]])
+    (row,) = awaited_bookings.naming_awaited(workspace_id, [on_page["client"]["email"]])
     return booking_links.book_token(workspace_id, row.request_id)

@@ -10,8 +10,8 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import chat_tools
-from chalicelib.domains.chat.flows.chat_tools import BookingProposal
+from chalicelib.domains.chat.flows import proposal_tools
+from chalicelib.domains.chat.flows.proposal_tools import BookingProposal
 from chalicelib.domains.chat.flows.tool_calls import ToolContext
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.proposals import OfferedSlot, ProposalRow
@@ -188,7 +188,7 @@ def propose_booking(
         ),
     )
     person = {"name": "Grace", "email": "grace@example.com"}
-    chat_tools.propose_booking(context, BookingProposal(slot_id="1", **person))
+    proposal_tools.propose_booking(context, BookingProposal(slot_id="1", **person))
     return session, context.proposed[0]
 
 

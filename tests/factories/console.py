@@ -21,7 +21,7 @@ from chalicelib.core.principals import PLATFORM, VisitorPrincipal
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
-from chalicelib.domains.contacts.store.clients import new_client
+from chalicelib.domains.clients.store.clients import new_client
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.flows import password_resets as reset_flows
 from chalicelib.domains.identity.store import accounts, invitations, password_resets, workspaces

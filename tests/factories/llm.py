@@ -10,9 +10,9 @@ from chalicelib.gateways.llm import (
     ModelError,
     Stop,
     TextDelta,
-    bedrock,
+    chat_completions,
+    converse,
     event_stream,
-    openai,
 )
 from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.messages import Message, ToolSpec
@@ -34,14 +34,14 @@ def read_chunks(
 ) -> Iterator[Event]:
     """Read an answer in the format of chat completions."""
     answer = Answer(messages, tools, final=final)
-    return openai.read_stream(event_stream.read(blocks), answer)
+    return chat_completions.read_stream(event_stream.read(blocks), answer)
 
 
 def read_frames(
     blocks: Iterable[bytes], tools: Sequence[ToolSpec] = (), *, final: bool = False
 ) -> Iterator[Event]:
     """Read an answer in the format of ConverseStream."""
-    return bedrock.read_stream(bedrock_api.parsed(blocks), Answer(ASKED, tools, final=final))
+    return converse.read_stream(bedrock_api.parsed(blocks), Answer(ASKED, tools, final=final))
 
 
 def model(openai: OpenAiApi, **bounds: float) -> OpenAiModel:

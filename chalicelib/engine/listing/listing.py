@@ -30,7 +30,8 @@ from chalicelib.engine.listing.index_entries import (
     token,
 )
 from chalicelib.engine.listing.lookups import LookupRow
-from chalicelib.engine.listing.query import Query, ResultPage, Selection, SortPosition
+from chalicelib.engine.listing.ordering import SortPosition
+from chalicelib.engine.listing.query import Query, ResultPage, Selection
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record
 

@@ -23,8 +23,8 @@ from chalicelib.domains.billing.rules.spending import (
     MonthlyLimitError,
     WeeklyLimitError,
 )
-from chalicelib.domains.chat.flows.chat import MESSAGES
-from chalicelib.domains.chat.flows.chat_prompt import MessageTooLongError
+from chalicelib.domains.chat.flows.accepting import MESSAGES
+from chalicelib.domains.chat.flows.chat_history import MessageTooLongError
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 from chalicelib.transports import form_data, public, rest

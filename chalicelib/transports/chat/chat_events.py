@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.core.wire.json_schema import REF
-from chalicelib.domains.chat.rules.call_budget import ERRORS
+from chalicelib.domains.chat.rules.endings import ERRORS
 
 EVENT = "ChatEvent"
 _TEXT = {"type": "string"}

@@ -14,8 +14,8 @@ from chalicelib.core.clock import iso
 from chalicelib.core.wire import parsing
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules import TEST_CHANNEL
-from chalicelib.domains.chat.flows import chat
-from chalicelib.domains.chat.flows.chat_answer import (
+from chalicelib.domains.chat.flows import accepting
+from chalicelib.domains.chat.flows.answer import (
     Answer,
     ChatEvent,
     Chunk,
@@ -26,8 +26,9 @@ from chalicelib.domains.chat.flows.chat_answer import (
     Start,
     failed,
 )
-from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest, Replay
-from chalicelib.domains.chat.rules.call_budget import ERRORS, error_code
+from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
+from chalicelib.domains.chat.flows.replays import Replay
+from chalicelib.domains.chat.rules.endings import ERRORS, error_code
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import visitors
 from chalicelib.transports.chat.chat_route import MAX_CHAT_BODY_BYTES, STREAM_HEADERS
@@ -48,7 +49,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     """Answer a message from a visitor, or from a workspace member who tries the bot in the console.
 
     Raises:
-        AppError: the message is refused (``domains.chat.flows.chat.accept_message``).
+        AppError: the message is refused (``domains.chat.flows.accepting.accept_message``).
     """
     check_sender(request)
     check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)
@@ -60,7 +61,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         idempotency_key=request.idempotency_key,
         in_console=_is_console_trial(request, args),
     )
-    accepted = chat.accept_message(args, caller)
+    accepted = accepting.accept_message(args, caller)
     events = _replay_events(accepted, args) if isinstance(accepted, Replay) else Answer(accepted)
     stream = EventStream(events, caller)
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
@@ -117,7 +118,7 @@ class EventStream:
             if close is not None:
                 close()
         finally:
-            chat.end_stream(self._caller)
+            accepting.end_stream(self._caller)
 
 
 def encode(event: ChatEvent) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 
@@ -47,7 +47,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
         measures=MEASURES,
         pages=pages,
         steps=[] if all(step.is_done for step in steps) else steps,
-        booking_url=f"{settings().public_url}{booking_pages.PATH}/{first_steps['slug']}"
+        booking_url=f"{settings().public_url}{open_page.PATH}/{first_steps['slug']}"
         if first_steps and first_steps["hasBookingPage"]
         else "",
     )

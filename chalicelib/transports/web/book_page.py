@@ -22,11 +22,12 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.flows import booking_links, booking_pages
+from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.rules.prepared_links import MAX_TOKEN, PARAMETER
+from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.rules.prepared_links import MAX_TOKEN, PARAMETER
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.gateways import mail
 from chalicelib.lib import zoned_times
@@ -96,7 +97,7 @@ class _Visit:
         try:
             return cls(request, call(request, "open_booking_page", arguments))
         except ValidationError:  # No slug or id looks like this.
-            raise booking_pages.not_found() from None
+            raise open_page.not_found() from None
 
     @cached_property
     def language(self) -> Language:
@@ -106,7 +107,7 @@ class _Visit:
     @property
     def home(self) -> str:
         """Path of the page with all services."""
-        return f"{booking_pages.PATH}/{quote(self.request.path['workspace'], safe='')}"
+        return f"{open_page.PATH}/{quote(self.request.path['workspace'], safe='')}"
 
     @cached_property
     def service(self) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import one_line
-from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.lib.localized import CURRENCY
 from chalicelib.transports.http import TEXT_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
@@ -79,7 +79,7 @@ def book_llms(request: HttpRequest) -> HttpResponse:
     """
     slug = request.path["workspace"]
     page = call(request, "open_booking_page", {"workspace": slug})
-    url = f"{settings().public_url}{booking_pages.PATH}/{slug}"
+    url = f"{settings().public_url}{open_page.PATH}/{slug}"
     offers = [
         _link(
             service["name"],
@@ -101,10 +101,10 @@ def site_llms(title: str, pages: Iterable[tuple[str, str]], workspace_id: str) -
     """Return ``llms.txt`` of a site, whose ``pages`` have a title and a URL."""
     links = [_link(page_title, url) for page_title, url in pages]
     try:
-        page = booking_pages.open_page(workspace_id)
+        page = open_page.open_page(workspace_id)
     except NotFoundError:  # The booking page is off.
         return file(_document(title, "", {"Pages": links}))
-    url = f"{settings().public_url}{booking_pages.PATH}/{page.workspace.slug}"
+    url = f"{settings().public_url}{open_page.PATH}/{page.workspace.slug}"
     text = _document(title, "", {"Pages": links, "Booking": [_link("Book online", url)]})
     return file(text + (_tools(url) if page.assistants.is_on else ""))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.rules import prepared_links
+from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.domains.leads.flows.submissions import form_with_business
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag

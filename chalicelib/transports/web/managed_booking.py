@@ -19,9 +19,10 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
-from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
+from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
+from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.operations.public import BookingStartedError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.transports import form_data

@@ -8,13 +8,13 @@ from html import unescape
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.flows import booking_pages
-from chalicelib.domains.bookings.rules import schedule
-from chalicelib.domains.bookings.store import resources
-from chalicelib.domains.bookings.store.resources import RESOURCES
-from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.leads.flows.form_html import embed_html
 from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.services.rules import opening_hours
+from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.domains.sites.rules import sections
 from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.web import render, texts
@@ -62,7 +62,7 @@ def _hours(language: Language, workspace_id: str) -> str:
     schedules = [
         resources.schedule_of(row) for _, row in resources.find_with_schedules(workspace_id, ids)
     ]
-    days = list(map(schedule.intervals, schedule.merge_weeks(schedules)))
+    days = list(map(opening_hours.intervals, opening_hours.merge_weeks(schedules)))
     if not any(days):
         return ""
     return render.document(
@@ -72,10 +72,10 @@ def _hours(language: Language, workspace_id: str) -> str:
 
 def _booking(language: Language, workspace_id: str, label: str) -> str:
     try:
-        page = booking_pages.open_page(workspace_id)
+        page = open_page.open_page(workspace_id)
     except NotFoundError:  # The page is off.
         return ""
-    url = f"{settings().public_url}{booking_pages.PATH}/{page.workspace.slug}"
+    url = f"{settings().public_url}{open_page.PATH}/{page.workspace.slug}"
     return render.document(language, "sites/section_booking.html", url=url, label=label)
 
 

@@ -35,20 +35,15 @@ from chalicelib.core.jobs import (
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
-from chalicelib.domains.bookings.flows import booking
-from chalicelib.domains.bookings.store import (
-    booking_pages,
-    bookings,
-    calendar_days,
-    resources,
-    time_off,
-)
+from chalicelib.domains.booking_page.store import awaited_bookings, page_settings, visitor_bookings
+from chalicelib.domains.bookings.flows import holds
+from chalicelib.domains.bookings.store import bookings, calendar_days
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.chat.flows import dialogs
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
-from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.clients.store import clients, erased_records
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
@@ -62,8 +57,8 @@ from chalicelib.domains.identity.store import (
     password_resets,
     workspaces,
 )
-from chalicelib.domains.knowledge.flows import indexing
-from chalicelib.domains.knowledge.store import sources
+from chalicelib.domains.knowledge.flows import indexing, source_texts
+from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.notifications.store import (
     choices,
@@ -75,6 +70,7 @@ from chalicelib.domains.notifications.store import (
 )
 from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.services.store import resources, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import page_versions, pages, site_visits
@@ -161,10 +157,10 @@ PLAIN = (
     Kind(bookings.EventRow, "BOOKING#HISTORY"),
     Kind(resources.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
-    Kind(booking_pages.BookingPageRow, "BOOKING_PAGE"),
-    Kind(booking_pages.AssistantsRow, "ASSISTANTS", _switch_assistants_off),
+    Kind(page_settings.BookingPageRow, "BOOKING_PAGE"),
+    Kind(page_settings.AssistantsRow, "ASSISTANTS", _switch_assistants_off),
     Kind(budgets.BudgetRow, "BUDGET", _release_holds),
-    Kind(clients.ErasedRow, clients.ERASED),
+    Kind(erased_records.ErasedRow, erased_records.ERASED),
 )
 """Classes with a single partition each."""
 LEAD_DATA = Kind(leads.DataRow, "LEAD#DATA")
@@ -184,7 +180,7 @@ DERIVED: Mapping[type[Row], str] = {
     file_uses.FileUseRow: "from the files that records show",
     counters.CounterRow: "from the records that it counts",
     calendar_days.CalendarDayRow: "from the bookings that block",
-    sources.IndexRow: "from the sources and the pages, by a job",
+    indexes.IndexRow: "from the sources and the pages, by a job",
     files.UsageRow: "from the sizes of files and pages",
     jobs.JobRow: "from pending bookings and dialogs; jobs of deletions in progress are exported",
     workspaces.WorkspaceRow: "from its row, with the owner's account here",
@@ -227,8 +223,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
     site_visits.SeenRow: "a hash with the stage's salt of the day",
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
-    bookings.AwaitedBookingRow: "a link that ends within the hour",
-    bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
+    awaited_bookings.AwaitedBookingRow: "a link that ends within the hour",
+    visitor_bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
     locks.LockRow: "used only during a write",
     locks.UnreadLockRow: "used only during a write",
     idempotency.IdempotencyRow: "answers for 24 hours, for principals of the stage",
@@ -267,7 +263,7 @@ VIEWS: tuple[type[Row], ...] = (
 """Other models of exported rows."""
 
 EXCLUDED_JOBS: Mapping[str, str] = {
-    booking.LAPSE: "made again from the booking",
+    holds.LAPSE: "made again from the booking",
     dialogs.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "held money is not exported",
     **dict.fromkeys((*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are not exported"),
@@ -276,7 +272,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     uploads.LAPSED: "announced uploads are not exported",
     rehosting.ORPHAN: "objects that no record names are not exported",
     html.UNUSED: "as above",
-    indexing.UNUSED_TEXT: "as above",
+    source_texts.UNUSED_TEXT: "as above",
     indexing.UNUSED_INDEX: "indexes are not exported",
     KNOWLEDGE_STALE: "made again for the bots",
     MEMBERSHIP_ENDED: "what it removes is not exported",

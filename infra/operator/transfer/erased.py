@@ -6,8 +6,8 @@ from typing import Any
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.chat.store.dialogs import DialogRow
-from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import ClientRow
+from chalicelib.domains.clients.store import clients
+from chalicelib.domains.clients.store.clients import ClientRow
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.engine.listing.index_entries import SEPARATOR

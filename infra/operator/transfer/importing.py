@@ -20,7 +20,7 @@ from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.clients.store import erased_records
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
@@ -61,7 +61,7 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     account = _owner(export_file, owner)
     mark, resumed = _mark(export_file, is_copy=ids == "new")
     rewriting = _rewriting(export_file, mark)
-    erased = clients.erased_ids(export_file.workspace_id)
+    erased = erased_records.erased_ids(export_file.workspace_id)
     if rewriting.ids is not None:
         # The list of erased records has the ids of the original workspace.
         erased = {rewriting.ids.new_id(record_id) for record_id in erased}

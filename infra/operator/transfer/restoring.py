@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.core.jobs import KNOWLEDGE_STALE
-from chalicelib.domains.bookings.flows.booking import lapse_job
+from chalicelib.domains.bookings.flows.holds import lapse_job
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import calendar_days
@@ -20,11 +20,11 @@ from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows.dialogs import expiry_job
 from chalicelib.domains.chat.store.dialogs import DialogRow
-from chalicelib.domains.clients.flows.tracing import has_personal_data
+from chalicelib.domains.client_profiles.flows.tracing import has_personal_data
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FileRow
-from chalicelib.domains.knowledge.flows.indexing import TEXT_TYPE
+from chalicelib.domains.knowledge.flows.source_texts import TEXT_TYPE
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.domains.sites.flows.page_objects import HTML_TYPE

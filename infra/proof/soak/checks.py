@@ -10,7 +10,7 @@ from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.catalog.store.products import PRODUCTS
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.domains.bookings.store import bookings, calendar_days
+from chalicelib.domains.bookings.store import booked_times, calendar_days
 from chalicelib.domains.bookings.store.bookings import BLOCKING, BOOKINGS, STATUSES, BookingRow
 from chalicelib.domains.bookings.store.calendar_days import (
     CalendarDayRow,
@@ -144,11 +144,11 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
     ]
     with clock.using(lambda: now):
         for value in ("s1", "s2"):
-            assert bookings.future_count(WORKSPACE, service_id=value) == len(
+            assert booked_times.future_count(WORKSPACE, service_id=value) == len(
                 [row for row in ahead if row.service_id == value]
             )
         for value in ("r1", "none"):
-            assert bookings.future_count(WORKSPACE, resource_id=value) == len(
+            assert booked_times.future_count(WORKSPACE, resource_id=value) == len(
                 [row for row in ahead if row.resource_id == value]
             )
     first, last = epoch_ms(now), epoch_ms(now) + 50 * HOUR
@@ -161,7 +161,7 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
             and epoch_ms(row.starts_at) < last
             and epoch_ms(row.ends_at) > first
         )
-        blocking = bookings.blocking_between(WORKSPACE, resource_ids, first, last, 2)
+        blocking = booked_times.blocking_between(WORKSPACE, resource_ids, first, last, 2)
         assert blocking == ([row for _, row in matching][:2], len(matching))
         assert matching or resource_ids == ["r1"]
 

@@ -5,18 +5,18 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.bookings.rules.schedule import Interval, Rule, canonical, parse
 from chalicelib.domains.bookings.rules.slots import (
     BusyEntry,
     Calendar,
     Query,
-    ServiceRules,
     Slot,
     is_free,
     next_available,
     slots,
     union,
 )
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.opening_hours import Interval, Rule, canonical, parse
 from chalicelib.lib.spans import Span
 from tests.domains.bookings.slot_model import DAY, STAGES, Hours, Model, Reservation, World
 from tests.support.effort import examples

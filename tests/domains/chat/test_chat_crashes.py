@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.domains.chat.flows import answer as chat_answer
 from chalicelib.engine import connection
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage, Reasoning

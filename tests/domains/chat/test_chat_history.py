@@ -5,7 +5,7 @@ from itertools import count as numbers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.chat.flows.chat_prompt import (
+from chalicelib.domains.chat.flows.chat_history import (
     MAX_OUTPUT,
     MAX_TURNS,
     MIN_OUTPUT,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import chat_tools, tool_calls
-from chalicelib.domains.chat.flows.chat_tools import NoArguments
+from chalicelib.domains.chat.flows import read_tools, tool_calls
+from chalicelib.domains.chat.flows.read_tools import NoArguments
 from chalicelib.domains.chat.flows.tool_calls import MAX_RESULT_BYTES, ToolContext
 from chalicelib.gateways.llm.messages import ToolCall, ToolResult
 from tests.conftest import Api, Owner, Time, call_operator
@@ -28,7 +28,7 @@ def context(owner: Owner, time: Time) -> ToolContext:
 
 def call(context: ToolContext, name: str, arguments: Any) -> ToolResult:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return tool_calls.carry_out(ToolCall("1", name, text), chat_tools.READ_TOOLS, context)
+    return tool_calls.carry_out(ToolCall("1", name, text), read_tools.READ_TOOLS, context)
 
 
 def data(context: ToolContext, name: str, **arguments: Any) -> Any:

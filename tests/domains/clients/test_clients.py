@@ -7,8 +7,8 @@ import pytest
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.domains.clients.operations import erasure
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.client_profiles.operations import erasure
+from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.examples import FORM, submit

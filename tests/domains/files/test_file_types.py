@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.files.rules.stored_files import UNKNOWN, charset, file_type, sniff
+from chalicelib.domains.files.rules.file_types import UNKNOWN, charset, file_type, sniff
 
 
 def zipped(*names: str) -> bytes:

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from chalicelib.domains.knowledge.flows import indexing
+from chalicelib.domains.knowledge.flows import fetching
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.gateways import isolation
 from tests.conftest import Api
@@ -120,7 +120,7 @@ def test_a_parser_that_takes_too_long_is_ended(bot: Bot, monkeypatch: pytest.Mon
 def test_parser_beyond_the_memory_limit_fails_only_its_file(
     bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "_PARSER", "tests.factories.isolated:take_memory")
+    monkeypatch.setattr(fetching, "_PARSER", "tests.factories.isolated:take_memory")
     source = add_file(bot, "a.txt", b"bread")
     assert source["status"] == "failed"
     assert "too much memory" in str(source["error"])

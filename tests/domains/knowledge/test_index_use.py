@@ -8,8 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.domains.knowledge.flows import search
-from chalicelib.domains.knowledge.flows.search import IndexCache, Passage
+from chalicelib.domains.knowledge.flows import index_cache as index_cache_module
+from chalicelib.domains.knowledge.flows import index_file, search
+from chalicelib.domains.knowledge.flows.index_cache import IndexCache
+from chalicelib.domains.knowledge.flows.index_file import Passage
 from chalicelib.domains.knowledge.rules import passages
 from chalicelib.gateways.object_store import FolderStore, object_store
 from tests.domains.knowledge.conftest import Bot
@@ -22,7 +24,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> IndexCache:
     index_cache = IndexCache(tmp_path)
     monkeypatch.setattr(search, "index_cache", lambda: index_cache)
     monkeypatch.setattr(search, "LOADING_SECONDS", PATIENCE)
-    monkeypatch.setattr(search, "MAX_FILES", 3)
+    monkeypatch.setattr(index_cache_module, "MAX_FILES", 3)
     return index_cache
 
 
@@ -94,7 +96,7 @@ def test_oldest_copy_is_removed_beyond_the_limit(cache: IndexCache, tmp_path: Pa
 def test_copies_are_limited_in_bytes(
     cache: IndexCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "MAX_BYTES", 10)
+    monkeypatch.setattr(index_cache_module, "MAX_BYTES", 10)
     for name in "abc":
         object_store().put(f"w/{name}", name.encode() * 5, "")
         cache.request(f"w/{name}").result()
@@ -107,7 +109,7 @@ TEXTS = st.text(max_size=300) | st.text(alphabet="\"'*()^:-+{}ANDORNEAабв _\0
 @pytest.fixture(scope="module")
 def index_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("index") / "i.sqlite"
-    path.write_bytes(search.build([Passage("s", "Bread", "", "We sell rye bread.")]))
+    path.write_bytes(index_file.build([Passage("s", "Bread", "", "We sell rye bread.")]))
     return path
 
 
@@ -119,13 +121,13 @@ def index_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(question=" ".join(f"word{number}" for number in range(2000)))
 @example(question="a" * 100_000)
 def test_search_accepts_any_question(index_path: Path, question: str) -> None:
-    search.search(index_path, question, 5, lambda _: True)
+    index_file.search(index_path, question, 5, lambda _: True)
 
 
 @given(texts=st.lists(TEXTS, max_size=5))
 def test_any_text_can_be_indexed(texts: list[str]) -> None:
     normal_texts = [passages.normal_form(text) for text in texts]
-    search.build(Passage("s", text, "", text) for text in normal_texts)
+    index_file.build(Passage("s", text, "", text) for text in normal_texts)
 
 
 @given(text=st.text(alphabet="ab .!\n", max_size=5000))
@@ -141,7 +143,7 @@ def test_passages_are_scanned_without_full_text_search(
     bot.add("Цены", text="Ржаной хлеб стоит 240 рублей.")
     bot.add("Other", text="We deliver.")
     bot.run_jobs()
-    monkeypatch.setattr(search, "has_fts5", lambda: False)
+    monkeypatch.setattr(index_file, "has_fts5", lambda: False)
     assert bot.finds("Сколько стоит хлеб?") == ["Цены"], "a file with full-text search"
     bot.add("Ещё", text="Хлеб каждый день.")
     bot.run_jobs()

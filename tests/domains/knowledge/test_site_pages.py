@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import AppError
-from chalicelib.domains.knowledge.flows import indexing, search
+from chalicelib.domains.knowledge.flows import index_file, indexing
 from tests.conftest import call_operator
 from tests.domains.knowledge.conftest import Bot
 from tests.factories import pages, sites
@@ -154,8 +154,8 @@ def test_many_changes_build_one_index(bot: Bot, site: str, monkeypatch: pytest.M
     for number in range(12):
         pages.save(bot.api, pages.create(bot.api, site, f"Page {number}"), HTML)
     built: list[object] = []
-    build = search.build
-    monkeypatch.setattr(search, "build", lambda parts: built.append(1) or build(parts))
+    build = index_file.build
+    monkeypatch.setattr(index_file, "build", lambda parts: built.append(1) or build(parts))
     assert bot.run_jobs()["knowledge-stale"] > 1
     assert len(built) == 1
     assert len(bot.find("хлеб", limit=20)) == 12

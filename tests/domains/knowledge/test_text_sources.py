@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chalicelib.domains.knowledge.rules import quotas
-from chalicelib.domains.knowledge.store import sources
+from chalicelib.domains.knowledge.store import indexes
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.domains.knowledge.conftest import Bot
 from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
@@ -166,7 +166,7 @@ def test_kill_before_publishing_keeps_the_old_index(
     bot.run_jobs()
     bot.add("Two", text="Two loafs.")
     with monkeypatch.context() as killed:
-        killed.setattr("chalicelib.domains.knowledge.store.sources.publish", lambda _: 1 / 0)
+        killed.setattr("chalicelib.domains.knowledge.store.indexes.publish", lambda _: 1 / 0)
         bot.run_jobs()
     assert bot.finds("loaf") == ["One"]
     bot.run_jobs(minutes=10)
@@ -198,10 +198,10 @@ def test_sources_of_another_bot_or_workspace_are_not_found(
 
 def test_missing_index_is_built_after_the_first_question(bot: Bot, owner: Owner) -> None:
     bot.run_jobs()
-    row = sources.find(owner.workspace.id, bot.id)
+    row = indexes.find(owner.workspace.id, bot.id)
     assert row is not None
     row.delete()
     bot.run_jobs(hours=1)
     assert bot.find("Anything?") == []
     assert bot.run_jobs()["knowledge-stale"] == 1
-    assert sources.find(owner.workspace.id, bot.id) is not None
+    assert indexes.find(owner.workspace.id, bot.id) is not None

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.core import clock, plans
 from chalicelib.core.errors import RateLimitedError
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.leads.flows import submissions
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS

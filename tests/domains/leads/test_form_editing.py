@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import ValidationError, VersionConflictError
-from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules import form_templates
 from chalicelib.domains.leads.rules.form_fields import name_for
 from tests.conftest import Api, Owner, call_console
 from tests.factories.examples import FORM, submit
@@ -82,15 +82,15 @@ def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
     assert 'name="email"' in html
 
 
-@pytest.mark.parametrize("template", form_fields.TEMPLATES)
+@pytest.mark.parametrize("template", form_templates.TEMPLATES)
 @pytest.mark.parametrize("language", ["ru", "en"])
 def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
-    fields = form_fields.fields(template, language)
-    title = form_fields.title(template, language)
+    fields = form_templates.fields(template, language)
+    title = form_templates.title(template, language)
     created = call_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
     assert f'lang="{language}"' in created["embedHtml"]
     assert created["fields"] == [{**field, "options": field["options"] or None} for field in fields]
-    required = [field.name for field in form_fields.TEMPLATES[template] if field.required]
+    required = [field.name for field in form_templates.TEMPLATES[template] if field.required]
     assert required == [field["name"] for field in created["fields"] if field["required"]]
     assert not {field["name"] for field in fields} & {field["label"] for field in created["fields"]}
     assert created["fields"][-1]["type"] == "consent"

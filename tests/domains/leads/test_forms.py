@@ -14,7 +14,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.leads.flows import lead_quota, submissions
 from chalicelib.domains.leads.flows.submissions import public_form
-from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules import form_texts
 from chalicelib.engine import limits
 from chalicelib.engine.listing import queries
 from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator
@@ -211,8 +211,8 @@ class TestSubmit:
         worded = new_form(api, successMessage="Ждём вас!")
         messages = [public_form(form_id).success_message for form_id in (form, russian, worded)]
         assert messages == [
-            form_fields.form_text("en", "received"),
-            form_fields.form_text("ru", "received"),
+            form_texts.form_text("en", "received"),
+            form_texts.form_text("ru", "received"),
             "Ждём вас!",
         ]
 

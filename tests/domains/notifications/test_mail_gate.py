@@ -28,7 +28,8 @@ pytestmark = pytest.mark.usefixtures("database")
 PACKAGE = Path(chalicelib.__file__).parent
 GATE = "domains/notifications/flows/mail_gate.py"
 SENDERS = {
-    "domains/notifications/flows/client_events.py": {"deliver"},
+    "domains/notifications/flows/client_mails.py": {"deliver"},
+    "domains/notifications/flows/invitation_mails.py": {"deliver"},
     "domains/notifications/flows/account_mails.py": {"deliver"},
     "domains/notifications/flows/member_messages.py": {"deliver"},
     "domains/notifications/flows/reply_mails.py": {"deliver"},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.text import has_link, unlinked
-from chalicelib.domains.bookings.store.services import SERVICES
+from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.unit import run_unit
 from tests.conftest import Api, Owner, call_console, call_operator
 from tests.domains.notifications.clients import book, mails_to

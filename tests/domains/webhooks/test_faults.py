@@ -10,7 +10,7 @@ from chalicelib.application import records
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS
-from chalicelib.domains.webhooks.flows import turns
+from chalicelib.domains.webhooks.flows import fan_out, turn_jobs, turns
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.domains.webhooks.store import deliveries as deliveries_store
 from chalicelib.engine import jobs
@@ -58,7 +58,7 @@ def test_a_job_of_events_that_runs_twice_sends_each_event_once(
     (job,) = (
         job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == WEBHOOK_EVENTS
     )
-    turns.make_deliveries(job)
+    fan_out.make_deliveries(job)
     run_until_idle()
     assert receiver.types == ["lead.created"]
 
@@ -125,7 +125,7 @@ def test_turn_with_a_slow_receiver_ends_within_its_lease(
     receiver.answer = answer
     for _ in range(20):
         send_test(webhook)
-    operations.deliver(turns.turn(owner.workspace.id, webhook["webhookId"], time.now))
+    operations.deliver(turn_jobs.turn(owner.workspace.id, webhook["webhookId"], time.now))
     assert max(send_times) + timedelta(seconds=15) <= turns.TURN
 
 
@@ -138,7 +138,7 @@ def test_event_without_a_stored_outcome_is_sent_once_a_turn(
 ) -> None:
     monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
     event_ids = [send_test(webhook) for _ in range(turns.BATCH + 1)]
-    turn = turns.turn(owner.workspace.id, webhook["webhookId"], time.now)
+    turn = turn_jobs.turn(owner.workspace.id, webhook["webhookId"], time.now)
     operations.deliver(turn)
     received_ids = sorted(request.event_id for request in receiver.requests)
     assert received_ids == sorted(event_ids[: turns.BATCH])
@@ -257,7 +257,7 @@ def test_events_within_a_second_share_their_turn(
         submit(things.form, name="Ada", email=f"ada{number}@example.com")
         for job in jobs.read_workspace_jobs(owner.workspace.id):
             if job.kind == WEBHOOK_EVENTS:
-                jobs.attempt(job, turns.make_deliveries)
+                jobs.attempt(job, fan_out.make_deliveries)
     kinds = [job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)]
     assert kinds.count(DELIVER_WEBHOOK) == 1
     run_until_idle()

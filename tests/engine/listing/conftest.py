@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.engine.listing import queries
+from chalicelib.engine.listing import queries, text_search
 from chalicelib.engine.listing.query import Query, ResultPage
 
 SMALL_ROWS = 6
@@ -22,7 +22,7 @@ def _low_thresholds(monkeypatch: pytest.MonkeyPatch, database: None) -> Iterator
     monkeypatch.setattr(queries, "CONSISTENT_ROWS", 12)
     monkeypatch.setattr(queries, "FETCHED_SKIP", FETCHED_SKIP)
     monkeypatch.setattr(queries, "ROWS_A_RECORD", 2)
-    monkeypatch.setattr(queries, "FETCHED_TEXTS", 2)
+    monkeypatch.setattr(text_search, "FETCHED_TEXTS", 2)
     monkeypatch.setattr(queries, "ROWS_A_QUERY", 1)
     inline_bytes_before = PRODUCTS.inline_bytes
     object.__setattr__(PRODUCTS, "inline_bytes", 95)

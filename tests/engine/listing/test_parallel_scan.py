@@ -14,7 +14,7 @@ from chalicelib.core.ids import first_id_at
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.domains.leads.store.leads import LEADS
-from chalicelib.engine.listing import queries
+from chalicelib.engine.listing import parallel_scan, queries
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Partition
@@ -137,7 +137,7 @@ def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
 ) -> None:
     read, pauses = Partition.query, []
     monkeypatch.setattr(retry, "sleep", pauses.append)
-    monkeypatch.setattr(queries, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(parallel_scan, "time", SimpleNamespace(monotonic=lambda: 0.0))
 
     def query(partition: Partition, **options: Any) -> Any:
         partition.cost.units += 128
@@ -147,7 +147,7 @@ def test_a_scan_pauses_rather_than_exceed_what_a_partition_serves(
     with limit_query_pages(PAGE_ROWS):
         page("createdAt", search="loaf")
         assert pauses == []
-        monkeypatch.setattr(queries, "UNITS_AT_ONCE", 1_000)
+        monkeypatch.setattr(parallel_scan, "UNITS_AT_ONCE", 1_000)
         page_found = page("createdAt", search="loaf", size=100)
     assert 0.2 < max(pauses) < 2
     assert len(page_found.records) == len(spread_ids)
@@ -159,7 +159,7 @@ def test_a_search_reads_several_ranges_at_the_same_time(spread_ids: list[str]) -
     with limit_query_pages(PAGE_ROWS), metering(0.1) as usage:
         page("createdAt", search="loaf 7")
     assert usage.waves <= ROWS / PAGE_ROWS / 2
-    assert queries.RANGES >= 4
+    assert parallel_scan.RANGES >= 4
 
 
 @pytest.mark.parametrize("noun", [BOOKINGS, LEADS], ids=["along a number", "in order of creation"])

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from chalicelib.core import clock
-from chalicelib.domains.chat.rules.call_budget import ERRORS
+from chalicelib.domains.chat.rules.endings import ERRORS
 from chalicelib.gateways.llm import ChatModel, drafting_model
 from chalicelib.gateways.secrets_manager import KEPT
 from tests.conftest import Owner

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.gateways.llm import models
+from chalicelib.gateways.llm import model_tariffs, models
 from chalicelib.gateways.llm.models import CATALOGUE, ModelSpec, find, resolve, similar_names
 from tests.support.sweep import sweep
 
@@ -26,7 +26,7 @@ def test_the_catalogue_is_consistent(spec: ModelSpec) -> None:
 def test_no_two_models_share_a_name() -> None:
     assert len(CATALOGUE) == sum(
         map(len, (getattr(models, n) for n in ("BEDROCK_BY_PROFILE", "BEDROCK", "OPENAI")))
-    ) + len(models.DEMO)
+    ) + len(model_tariffs.DEMO)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_tools_are_for_models_that_can_call_them_in_a_stream(name: str, takes_to
 
 
 def test_every_model_without_tools_is_in_the_catalogue() -> None:
-    assert CATALOGUE.keys() >= models.WITHOUT_TOOLS
+    assert CATALOGUE.keys() >= model_tariffs.WITHOUT_TOOLS
 
 
 def test_name_with_a_vendor_has_the_catalogues_price() -> None:

@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError
 
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Reasoning, Stop, TextDelta
 from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
-from chalicelib.gateways.llm.bedrock import ANSWER_NOW, NO_CONTENT, BedrockModel, converse_request
+from chalicelib.gateways.llm.bedrock import BedrockModel
+from chalicelib.gateways.llm.converse import ANSWER_NOW, NO_CONTENT, converse_request
 from chalicelib.gateways.llm.messages import (
     NO_RESULT,
     Message,

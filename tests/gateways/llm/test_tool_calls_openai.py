@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from chalicelib.gateways.llm import Event, ModelError, ProviderUsage, Stop, TextDelta
 from chalicelib.gateways.llm.answers import MAX_ARGUMENTS, MAX_CALLS, MAX_NAME
-from chalicelib.gateways.llm.bedrock import converse_request
+from chalicelib.gateways.llm.chat_completions import sent_messages
+from chalicelib.gateways.llm.converse import converse_request
 from chalicelib.gateways.llm.messages import (
     NO_RESULT,
     Message,
@@ -19,7 +20,6 @@ from chalicelib.gateways.llm.messages import (
     count_input,
     count_tokens,
 )
-from chalicelib.gateways.llm.openai import sent_messages
 from tests.factories.llm import ASKED, events, fail, model, read_chunks, speak
 from tests.fakes import openai_api
 from tests.fakes.openai_api import DONE, OpenAiApi, event, piece, usage

@@ -16,10 +16,10 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import chat_answer
-from chalicelib.domains.chat.flows.chat_answer import Ending
+from chalicelib.domains.chat.flows import answer
+from chalicelib.domains.chat.flows.answer import Ending
 from chalicelib.domains.knowledge.flows import search
-from chalicelib.domains.knowledge.store import sources
+from chalicelib.domains.knowledge.store import indexes
 from chalicelib.engine import jobs, transactions
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -152,15 +152,15 @@ class TestLines:
     def test_an_answer_that_was_not_charged_is_counted(self, count_lines: Counted) -> None:
         hold = SimpleNamespace(request_id="r", agent_id="a")
         exchange: Any = SimpleNamespace(hold=hold, close=fail(errors.UnavailableError()))
-        chat_answer._close(exchange, Ending("", "partial", None))
+        answer._close(exchange, Ending("", "partial", None))
         assert count_lines("UnsettledAnswers") == [1]
 
     def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
         self, count_lines: Counted, database: None
     ) -> None:
-        row = sources.read_index_rows("ws", ["bot"])["bot"]
+        row = indexes.read_index_rows("ws", ["bot"])["bot"]
         row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
-        assert sources.publish(row)
+        assert indexes.publish(row)
         assert search.find("ws", "bot", "Do you sell bread?", 5) == []
         assert count_lines("KnowledgeNotLoaded") == [1]
 

@@ -7,7 +7,7 @@ import click
 import pytest
 from chalice.config import Config
 
-from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.domains.chat.flows import model_calls
 from chalicelib.domains.webhooks.flows import turns
 from chalicelib.engine import jobs
 from chalicelib.gateways import post
@@ -74,7 +74,7 @@ def test_each_function_has_a_suitable_timeout(stage: str) -> None:
     last = schedules.TIME_LIMIT_SECONDS + turns.TURN_SECONDS + post.TOTAL_SECONDS
     assert last < limits["run-events"] < jobs.LEASE.total_seconds()
     # What was said is settled and the chat ends, however long the model takes.
-    assert limits["chat-stream"] >= chat_answer.MODEL_SECONDS + 60
+    assert limits["chat-stream"] >= model_calls.MODEL_SECONDS + 60
 
 
 def test_checked_in_config_has_no_values_of_an_account_or_a_shell(

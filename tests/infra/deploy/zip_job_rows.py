@@ -12,7 +12,6 @@ from chalicelib.application import refolding
 from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.text import fold
-from chalicelib.domains.bookings.store import time_off
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.operations import folder_deletion
@@ -21,9 +20,10 @@ from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.knowledge.flows import search
-from chalicelib.domains.knowledge.store import sources
+from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.knowledge.store.sources import SOURCES
 from chalicelib.domains.notifications.store import choices, windows
+from chalicelib.domains.services.store import time_off
 from chalicelib.domains.sites.operations import deletion as site_deletion
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
@@ -313,10 +313,10 @@ def knowledge_stale(stage: Stage) -> Steps:
 def knowledge_index_unused(stage: Stage) -> Steps:
     place = (stage.workspace_id, stage.things.agent)
     run_jobs_here("knowledge-stale")
-    former = sources.find(*place)
+    former = indexes.find(*place)
     stage.api.post(knowledge_path(stage), {"title": "Hours", "text": "We open at eight."})
     run_jobs_here("knowledge-stale")
-    current = sources.find(*place)
+    current = indexes.find(*place)
     assert former
     assert current
     assert {former.key, current.key} <= object_keys()

@@ -5,12 +5,12 @@ from itertools import islice
 import pytest
 
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.engine import metrics
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.query import Query

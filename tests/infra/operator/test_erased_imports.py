@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chalicelib.core.operations import load_all
-from chalicelib.domains.bookings.store.booking_pages import AssistantsRow
+from chalicelib.domains.booking_page.store.page_settings import AssistantsRow
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.clients.store import erased_records
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import run_unit
 from tests.conftest import call_console, call_operator
@@ -91,7 +91,7 @@ def test_an_erasure_is_known_wherever_the_workspace_is_moved_to(
     run("export", "--workspace", bakery.workspace, "--out", str(newer))
     start_empty(empty_database, bakery.owner_email)
     run("import", str(newer))
-    assert clients.erased_ids(bakery.workspace)
+    assert erased_records.erased_ids(bakery.workspace)
     copy = run("import", str(export_file), "--ids", "new")["workspaceId"]
     assert remaining_texts(copy, ["Zoe Ray", "zoe.ray"]) == {}
 

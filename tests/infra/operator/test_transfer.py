@@ -11,7 +11,7 @@ from ulid import ULID
 
 from chalicelib.core.jobs import JOB_HANDLERS, KNOWLEDGE_STALE
 from chalicelib.core.operations import load_all
-from chalicelib.domains.bookings.flows import booking
+from chalicelib.domains.bookings.flows import holds
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import api_keys, workspaces
@@ -138,7 +138,7 @@ class TestRoundTrip:
         start_empty(empty_database, bakery.owner_email)
         run("import", str(export_file))
         time.pass_by(hours=1)
-        assert jobs.run(JOB_HANDLERS)[booking.LAPSE] == 1
+        assert jobs.run(JOB_HANDLERS)[holds.LAPSE] == 1
         held_booking = call_with_key(bakery.workspace, "get_booking", id=bakery.held_booking)[
             "booking"
         ]

@@ -10,7 +10,8 @@ import pytest
 from httpx_sse import connect_sse
 
 import app as application
-from chalicelib.domains.chat.flows import chat_answer, chat_exchange
+from chalicelib.domains.chat.flows import answer as chat_answer
+from chalicelib.domains.chat.flows import chat_exchange
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route

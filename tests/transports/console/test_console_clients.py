@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.clients.operations import erasure
-from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.domains.client_profiles.operations import erasure
+from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.transports.console import clients
 from tests.conftest import Api, Owner
 from tests.factories.console import Person, person

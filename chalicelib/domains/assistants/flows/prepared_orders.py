@@ -8,12 +8,12 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.domains.assistants.flows import visits
-from chalicelib.domains.bookings.rules import prepared_links
-from chalicelib.domains.bookings.rules.prepared_links import PARAMETER
-from chalicelib.domains.bookings.store.booking_pages import AssistantsRow
+from chalicelib.domains.booking_page.rules import prepared_links
+from chalicelib.domains.booking_page.rules.prepared_links import PARAMETER
+from chalicelib.domains.booking_page.store.page_settings import AssistantsRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.leads.flows.cart import MAX_QUANTITY
 from chalicelib.domains.leads.flows.form_html import OrderLine
-from chalicelib.domains.leads.flows.submissions import MAX_QUANTITY
 from chalicelib.domains.leads.store.forms import FORMS
 
 MAX_LINES = 20

@@ -19,11 +19,11 @@ from chalicelib.core.operations import PUBLIC, Declaration, Registry
 from chalicelib.core.settings import settings
 from chalicelib.core.text import cut_bytes
 from chalicelib.core.wire.schema import Wire, optional
-from chalicelib.domains.bookings.flows import booking_pages
-from chalicelib.domains.bookings.rules import prepared_links
-from chalicelib.domains.bookings.store import assistant_metrics
-from chalicelib.domains.bookings.store import booking_pages as page_rows
-from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
+from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.rules import prepared_links
+from chalicelib.domains.booking_page.store import assistant_metrics
+from chalicelib.domains.booking_page.store import page_settings as page_rows
+from chalicelib.domains.booking_page.store.page_settings import AssistantsRow, BookingPageRow
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
 from chalicelib.domains.sites.flows import site_pages
@@ -149,12 +149,12 @@ def open_visit(workspace_id: str) -> Visit:
 
 
 def _no_tools() -> NoToolsError:
-    return NoToolsError(booking_pages.not_found().message)
+    return NoToolsError(open_page.not_found().message)
 
 
 def url_of(workspace: WorkspaceRow) -> str:
     """Return the URL of the booking page."""
-    return f"{settings().public_url}{booking_pages.PATH}/{workspace.slug}"
+    return f"{settings().public_url}{open_page.PATH}/{workspace.slug}"
 
 
 def describe(html: str | None) -> str:

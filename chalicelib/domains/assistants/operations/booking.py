@@ -14,11 +14,12 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day, When
 from chalicelib.domains.assistants.flows import visits
 from chalicelib.domains.assistants.flows.visits import FindVisit, PageRef, visitor_tool
-from chalicelib.domains.bookings.flows import booking_pages, calendars
-from chalicelib.domains.bookings.flows.calendars import Search
-from chalicelib.domains.bookings.rules import prepared_links
+from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.rules import prepared_links
+from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
-from chalicelib.domains.bookings.store.services import ServiceRow
+from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib import zoned_times
 from chalicelib.lib.localized import CURRENCY, LANGUAGES
 
@@ -52,7 +53,7 @@ class Business(Wire):
 @visitor_tool("Get the business")
 def get_business(ctx: Context, args: PageRef, find_visit: FindVisit) -> Business:
     """Get the name, address, phone, weekly opening hours, time zone and links of the business."""
-    page = booking_pages.open_page(ctx.workspace_id, rows=find_visit().rows)
+    page = open_page.open_page(ctx.workspace_id, rows=find_visit().rows)
     return Business(
         name=page.workspace.name,
         address=page.workspace.address,
@@ -108,7 +109,7 @@ class ServiceOffers(Wire):
 @visitor_tool("List the services")
 def list_services(ctx: Context, args: PageRef, find_visit: FindVisit) -> ServiceOffers:
     """List the services that can be booked, with ids for find_free_times, lengths and prices."""
-    page = booking_pages.open_page(ctx.workspace_id, rows=find_visit().rows, with_hours=False)
+    page = open_page.open_page(ctx.workspace_id, rows=find_visit().rows, with_hours=False)
     url = visits.url_of(page.workspace)
     return ServiceOffers(
         services=[
@@ -159,10 +160,10 @@ def find_free_times(ctx: Context, args: FreeTimesQuery, find_visit: FindVisit) -
     Name the times to the visitor as they are in the result.
     """
     rows = find_visit().rows
-    page = booking_pages.open_page(ctx.workspace_id, args.service_id, rows)
+    page = open_page.open_page(ctx.workspace_id, args.service_id, rows)
     service = page.require_service(args.service_id)
     search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
-    zone = calendars.zones(
+    zone = slot_search.zones(
         search.shown_resources, args.staff_id, None, lambda: page.workspace.timezone
     ).effective
     now = clock.now()
@@ -222,7 +223,7 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
         message = "expected a time with an offset, received none. Copy startAt of a free time"
         raise ValidationError.of("startAt", message)
     rows = find_visit().rows
-    page = booking_pages.open_page(ctx.workspace_id, args.service_id, rows)
+    page = open_page.open_page(ctx.workspace_id, args.service_id, rows)
     service = page.require_service(args.service_id)
     if page.is_by_phone(service):
         raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")

@@ -10,9 +10,9 @@ from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Wire, optional
-from chalicelib.domains.bookings.rules import prepared_links
-from chalicelib.domains.bookings.store import assistant_metrics, booking_pages
-from chalicelib.domains.bookings.store.booking_pages import AssistantsRow, BookingPageRow
+from chalicelib.domains.booking_page.rules import prepared_links
+from chalicelib.domains.booking_page.store import assistant_metrics, page_settings
+from chalicelib.domains.booking_page.store.page_settings import AssistantsRow, BookingPageRow
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.forms import FORMS
@@ -144,6 +144,6 @@ def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
 def _keys(workspace_id: str) -> list[Key]:
     return [
         workspaces.key(workspace_id),
-        booking_pages.key(workspace_id),
-        booking_pages.assistants_key(workspace_id),
+        page_settings.key(workspace_id),
+        page_settings.assistants_key(workspace_id),
     ]

@@ -24,16 +24,16 @@ from chalicelib.core.jobs import (
     Postponed,
     job_handler,
 )
-from chalicelib.domains.bookings.flows import booking as booking_changes
-from chalicelib.domains.bookings.flows import booking_links
-from chalicelib.domains.bookings.flows.booking import LAPSE, BookingChange
+from chalicelib.domains.bookings.flows import booking_links, changes, holds
+from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.flows.holds import LAPSE
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.bookings.store.services import ServiceRow
 from chalicelib.domains.payments.flows import accounts, refunds, settling
 from chalicelib.domains.payments.rules import schedule
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
+from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.payments import (
@@ -212,7 +212,7 @@ def lapse(job: Job) -> None:
 
     def is_current(booking: BookingRow | None) -> bool:
         # The payload names the moment of expiry: a booking that was held again has another job.
-        return booking is not None and booking_changes.expiry(booking) == job.payload
+        return booking is not None and holds.expiry(booking) == job.payload
 
     booking = BOOKINGS.find(workspace_id, booking_id)
     if booking is None or not is_current(booking):
@@ -225,7 +225,7 @@ def lapse(job: Job) -> None:
         if booking is not None and is_current(booking):
             reason = "The booking was not paid in time."
             requested = BookingChange("job", "cancelled", reason=reason, is_lapse=True)
-            booking_changes.change(unit, booking, requested)
+            changes.change(unit, booking, requested)
 
     run_job_unit(job, stage)
 
@@ -296,14 +296,14 @@ def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_taken: bool = Fa
         # A member or a key has confirmed the hold by hand, so the money is only recorded.
         booking.paid_by, booking.paid = payment.id, amount
         unit.save(booking)
-        booking_changes.stage_closing_receipt(unit, booking)
+        changes.stage_closing_receipt(unit, booking)
         return 0
     has_time = booking.status == "pending_payment" or (
         bool(booking.has_lapsed) and booking.starts_at > clock.now()
     )
     if is_first and has_time and not is_taken:
         booking.paid_by, booking.paid = payment.id, amount
-        booking_changes.change(unit, booking, BookingChange("job", "confirmed"))
+        changes.change(unit, booking, BookingChange("job", "confirmed"))
         return 0
     _stage_mail(unit, booking)
     return amount

@@ -10,12 +10,13 @@ from datetime import date, datetime
 
 from chalicelib.core import deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.rules import slots
-from chalicelib.domains.bookings.store import calendar_days, resources, time_off
-from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
@@ -38,7 +39,7 @@ class BookingReads:
         """Return a service, read in one request with the workspace, the lock and other rows."""
         key, tenant = SERVICES.key(self.workspace_id, service_id), self.workspace_id
         self.rows.read([key, workspaces.key(tenant), time_off.lock_key(tenant), *keys])
-        calendars.workspace_of(self._unit, self.rows)
+        slot_search.workspace_of(self._unit, self.rows)
         return self.rows.find(ServiceRow, key)
 
     def read_ahead(

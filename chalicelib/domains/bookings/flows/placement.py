@@ -12,25 +12,19 @@ from typing import NamedTuple, NoReturn, Self
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError, ValidationError, call
-from chalicelib.domains.bookings.flows import calendars
+from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
-from chalicelib.domains.bookings.flows.calendars import Candidate, Search, Zones
 from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_search import Candidate, Search, Zones
 from chalicelib.domains.bookings.rules import slots
-from chalicelib.domains.bookings.rules.slots import (
-    BusyEntry,
-    Calendar,
-    NoSlotReason,
-    Query,
-    ServiceRules,
-    Slot,
-)
-from chalicelib.domains.bookings.store import resources, time_off
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, NoSlotReason, Query, Slot
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
-from chalicelib.domains.bookings.store.resources import RESOURCES, ResourceRow
-from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.bookings.store.time_off import TimeOff
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.locks import LockRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
@@ -153,7 +147,7 @@ class Placement:
         if not requested.ignores_schedule:
             keys.append(time_off.lock_key(workspace_id))
         reads.rows.read(keys)
-        service = calendars.service_of(workspace_id, booking, reads.rows)
+        service = slot_search.service_of(workspace_id, booking, reads.rows)
         search = Search.create(workspace_id, service, requested.resource_id, booking, reads.rows)
         return cls._create(unit, reads, search, requested, booking)
 
@@ -193,11 +187,11 @@ class Placement:
         existing: BookingRow | None = None,
     ) -> Self:
         active, bound = search.candidates.active, search.candidates.bound
-        zones = calendars.zones(
+        zones = slot_search.zones(
             bound,
             requested.resource_id,
             requested.timezone,
-            lambda: calendars.workspace_of(unit).timezone,
+            lambda: slot_search.workspace_of(unit).timezone,
         )
         start = _moment(requested, zones)
         same_start = existing is not None and start == epoch_ms(existing.starts_at)

@@ -1,53 +1,25 @@
 """List the free slots of a service."""
 
-from collections.abc import Sequence
-from itertools import takewhile
 from typing import Annotated
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock
-from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import calendars
-from chalicelib.domains.bookings.flows.calendars import PERMANENT_REASONS, Search
-from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
-from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
+from chalicelib.core.wire.schema import Id, optional
+from chalicelib.domains.bookings.flows.slot_list import (
+    DEFAULT_MAX_SLOTS,
+    MAX_SLOTS,
+    SlotList,
+    SlotsRange,
+    slot_list,
+)
+from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.identity.flows import periods
-from chalicelib.domains.identity.flows.periods import Timezone
-from chalicelib.lib import zoned_times
-from chalicelib.lib.spans import Span
-
-DEFAULT_DAYS = 7
-MAX_DAYS = 31
-"""Maximum number of local dates that a search may include."""
-
-
-MAX_SLOTS = 5000
-DEFAULT_MAX_SLOTS = 40
-"""Default maximum number of slots in a response.
-
-It is small, because an AI model reads every slot, and a month of three resources has hundreds.
-"""
-
-
-class SlotsRange(Wire):
-    """Range and optional resource of a slot search."""
-
-    resource_id: Id | None = optional("Only slots of this resource.")
-    from_: When | None = Field(
-        default=None, alias="from", description="ISO 8601 or a date, inclusive; default: now."
-    )
-    to: When | None = optional("Inclusive; default: 7 days later; at most 31 days.")
-    timezone: Timezone | None = optional("IANA zone of startLocal, from and to.")
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 
 
 class SlotsQuery(SlotsRange):
@@ -57,21 +29,6 @@ class SlotsQuery(SlotsRange):
     booking_id: Id | None = optional("Find slots for moving this booking.")
     limit: Annotated[int, Field(ge=1, le=MAX_SLOTS)] | None = optional(
         f"Slots at most; default: {DEFAULT_MAX_SLOTS}, or the whole first day."
-    )
-
-
-class SlotList(Wire):
-    """Slots in a range, or the reason why there are none."""
-
-    slots: list[SlotOut] = Field(description="The slots, by start.")
-    resources: list[SlotResource] = Field(description="The service's resources.")
-    timezone: str = Field(description="Zone of startLocal.")
-    duration_min: int = Field(description="Length in minutes.")
-    step_min: int = Field(description="Minutes between the starts of two slots.")
-    next_from: Timestamp | None = Field(description="from of the next call, if there are more.")
-    reason: NoSlotReason | None = Field(description="Why there are no slots, or null.")
-    next_available: SlotOut | None = Field(
-        description="If there are no slots: the first within 93 days after, or null."
     )
 
 
@@ -91,51 +48,6 @@ def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     return slot_list(ctx, search, args, args.limit)
 
 
-def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None) -> SlotList:
-    """Return the first slots of a service in a range.
-
-    The response has at most ``limit`` slots. None means ``DEFAULT_MAX_SLOTS``, or all slots of the
-    first day if they are more.
-
-    Raises:
-        ValidationError: the end of the range is before its start, or the range is too long.
-    """
-    bound = search.candidates.bound
-    zone = calendars.zones(
-        bound, args.resource_id, args.timezone, lambda: periods.zone_of_workspace(ctx)
-    ).effective
-    span = _span(args, zone)
-    query = Query(span.start, span.end, epoch_ms(clock.now()))
-    availability = search.slots(query)
-    slot_count = len(_first_slots(availability.slots, zone)) if limit is None else limit
-    more = availability.slots[slot_count:]
-    next_slot = (
-        None
-        if availability.slots or availability.reason in PERMANENT_REASONS
-        else search.next(query)
-    )
-    return SlotList(
-        slots=[SlotOut.from_slot(slot, zone) for slot in availability.slots[:slot_count]],
-        resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
-        timezone=zone,
-        duration_min=search.rules.duration_min,
-        step_min=search.rules.step_min,
-        next_from=clock.moment_at(more[0].start) if more else None,
-        reason=availability.reason,
-        next_available=SlotOut.from_slot(next_slot, zone) if next_slot else None,
-    )
-
-
-def _first_slots(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
-    if len(slots) <= DEFAULT_MAX_SLOTS:
-        return slots
-    first_day = clock.local_day(clock.moment_at(slots[0].start), zone)
-    on_first_day = takewhile(
-        lambda slot: clock.local_day(clock.moment_at(slot.start), zone) == first_day, slots
-    )
-    return slots[: max(DEFAULT_MAX_SLOTS, sum(1 for _ in on_first_day))]
-
-
 def _booking_to_move(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:
     if args.booking_id is None:
         return None
@@ -147,20 +59,3 @@ def _booking_to_move(ctx: Context, args: SlotsQuery, service: ServiceRow) -> Boo
         )
         raise ValidationError.of("bookingId", message)
     return booking
-
-
-def _span(args: SlotsRange, zone: str) -> Span:
-    """Return the requested range.
-
-    Raises:
-        ValidationError: the end is before the start, or the range is too long.
-    """
-    span = calendars.range_of(args.from_, args.to, zone, DEFAULT_DAYS)
-    if span.end < span.start:
-        raise ValidationError.of("to", "expected the time of from or a later time")
-    first, last = map(clock.moment_at, span)
-    days = zoned_times.count_of_days(first, last, zone)
-    if days > MAX_DAYS:
-        message = f"expected at most {MAX_DAYS} days between from and to, received {days}"
-        raise ValidationError.of("to", message)
-    return span

@@ -1,18 +1,6 @@
-"""Decide when a service can be booked. Listing and booking use the same predicate.
+"""Decide when a service can be booked.
 
-This module has no I/O. Moments are milliseconds since 1970-01-01 UTC (``clock.epoch_ms``), lengths
-are minutes, and all spans are half-open.
-
-A start must pass these stages, in the order of ``NoSlotReason``:
-
-1. It lies within the horizon.
-2. It is on the grid of the opening hours, which have room for the whole duration.
-3. It does not overlap time off.
-4. It is at least the minimum notice after now.
-5. A seat is free, considering other bookings and all buffers.
-
-The module also finds the gaps of a resource within its opening hours for members. These gaps ignore
-buffers, notice and steps, which belong to the slots of a service.
+Listing and booking use the same predicate.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,12 +10,12 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from chalicelib.core import clock
-from chalicelib.domains.bookings.rules.schedule import Schedule, fits, windows
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.opening_hours import Schedule, fits, windows
 from chalicelib.lib.spans import Span, merge, peaks
 
 NEXT_AVAILABLE_DAYS = 93
 """Number of days after an empty range in which the next slot is searched."""
-
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
 _WEEK = 7 * 24 * 60 * _MINUTE
@@ -49,20 +37,6 @@ class NoSlotReason(StrEnum):
 
 
 _STAGES = list(NoSlotReason)
-
-
-class ServiceRules(NamedTuple):
-    """Requirements of a service for a slot.
-
-    A booking to be moved keeps its own duration and buffers.
-    """
-
-    duration_min: int
-    step_min: int
-    buffer_before_min: int = 0
-    buffer_after_min: int = 0
-    min_notice_min: int = 0
-    horizon_days: int = 60
 
 
 class BusyEntry(NamedTuple):

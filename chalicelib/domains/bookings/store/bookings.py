@@ -1,12 +1,8 @@
-"""Store bookings with their events, and requested bookings that wait for an e-mail's link.
+"""Store bookings with their events."""
 
-A requested booking is found by the hash of the link's token. Its row is deleted when the link has
-booked, and expires soon after the link has ended.
-"""
-
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Literal, get_args
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -14,30 +10,21 @@ from pynamodb.attributes import (
     NumberAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
-    VersionAttribute,
 )
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
-from chalicelib.engine.claims import exact_hash
+from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
-from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex, changes, is_new
-from chalicelib.engine.listing.index_entries import (
-    BY_ROW,
-    IndexRange,
-    group,
-    key_bounds,
-    partition_of,
-)
+from chalicelib.engine.listing.declaration import SortIndex, changes, is_new
+from chalicelib.engine.listing.index_entries import group
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Key, Partition, Rows
-from chalicelib.engine.tables import ContentRow, ControlRow, JsonAttribute, Record
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.tables import JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib import emails, tokens
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 PUBLIC, CHAT, AGENT = "public", "chat", "agent"
@@ -51,11 +38,6 @@ UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
 """Statuses of bookings that have not taken place yet."""
 MAX_LENGTH = timedelta(days=1)
 """Maximum length of a service, and therefore of a booking."""
-VISITOR_BOOKINGS_KEPT_FOR = timedelta(days=2)
-"""Time for which the list of a visitor's bookings is kept.
-
-Visitors' hashes change daily, so the list cannot be found later.
-"""
 
 
 class BookingRow(Record):
@@ -288,183 +270,3 @@ def upcoming(workspace_id: str, ids: Iterable[str], rows: Rows) -> list[BookingR
     """Return the bookings with these ids that have not begun."""
     booking_rows = rows.fetch(BOOKINGS.key(workspace_id, booking_id) for booking_id in ids)
     return [row for row in booking_rows if isinstance(row, BookingRow) and is_upcoming(row)]
-
-
-class VisitorBookingsRow(ContentRow):
-    """Upcoming bookings that one visitor has made for one contact.
-
-    The key is a hash of both. A visitor's hash changes daily, so the row expires soon after. One
-    more row, without a contact, has the unpaid bookings of the visitor.
-    """
-
-    version = VersionAttribute()
-    ids: ListAttribute[str] = ListAttribute(default=list)
-
-
-def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
-    """Return the keys of the rows of a visitor's bookings, one for each contact."""
-    pk = f"W#{workspace_id}#BOOKING#VISITOR"
-    hashes = [exact_hash(emails.key(contact), visitor) for contact in contacts if contact]
-    return [Key(VisitorBookingsRow, pk, contact_hash) for contact_hash in hashes]
-
-
-def holds_key(workspace_id: str, visitor: str) -> Key:
-    """Return the key of the row of a visitor's unpaid bookings."""
-    return Key(VisitorBookingsRow, f"W#{workspace_id}#BOOKING#VISITOR", exact_hash("", visitor))
-
-
-def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:
-    """Return the rows of a visitor's bookings for each contact, to save with the new booking."""
-    visitor_rows = []
-    for key in keys:
-        row = rows.find(VisitorBookingsRow, key) or VisitorBookingsRow(key.pk, key.sk)
-        row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
-        visitor_rows.append(row)
-    return visitor_rows
-
-
-class Upcoming(NamedTuple):
-    """Start times of upcoming bookings in a period, in ms since 1970, and the next ids."""
-
-    starts: list[int]
-    ids: list[str]
-
-
-def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
-    """Return the start times of upcoming bookings until a moment, and the next ids.
-
-    If there are fewer than ``limit``, later confirmed bookings are added.
-    """
-    now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
-    bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
-    items = partition.items(
-        filter_condition=ContentRow.s.is_in(*UPCOMING),
-        consistent_read=True,
-        **bounds.options(descending=False),
-    )
-    entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
-    ids = [booking_id for _, booking_id in entries[:limit]]
-    if len(ids) < limit:
-        slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
-        later_bounds = key_bounds((until + timedelta(milliseconds=1), None))
-        bounds = IndexRange(f"by_{slot}", group("confirmed"), *later_bounds)
-        later = partition.items(
-            limit - len(ids), consistent_read=True, **bounds.options(descending=False)
-        )
-        ids += [item["sk"]["S"] for item in later]
-    return Upcoming([start for start, _ in entries], ids)
-
-
-class Blocking(NamedTuple):
-    """First ids of bookings in a period, by start, and the total number of these bookings."""
-
-    ids: list[str]
-    total: int
-
-
-def future_count(
-    workspace_id: str, *, service_id: str | None = None, resource_id: str | None = None
-) -> int:
-    """Return the number of bookings of a service or a resource that have not begun."""
-    facet, value = ("service_id", service_id) if service_id else ("resource_id", resource_id)
-    place = partition_of(workspace_id, BOOKINGS.noun, facet, value or "")
-    bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
-    return Partition(place, Cost()).count(
-        None,
-        filter_condition=ContentRow.s.is_in(*UPCOMING),
-        consistent_read=True,
-        **bounds.options(descending=False),
-    )
-
-
-def blocking_between(
-    workspace_id: str, resource_ids: Sequence[str] | None, first_ms: int, last_ms: int, limit: int
-) -> Blocking:
-    """Return the bookings that occupy time in ``[first_ms, last_ms)``, without their buffers.
-
-    None means all resources of the workspace. Cancelled bookings and no-shows do not count.
-    """
-    if resource_ids is None:
-        places = [BOOKINGS.partition(workspace_id)]
-    else:
-        places = [
-            partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
-            for resource_id in resource_ids
-        ]
-    # A booking that began before the period may still run, for at most ``MAX_LENGTH``.
-    starts = (first_ms - MAX_LENGTH // timedelta(milliseconds=1), last_ms - 1)
-    bounds = IndexRange(BY_ROW, "", *key_bounds(starts))
-    where = ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > first_ms)
-
-    def read(place: str) -> list[tuple[int, str]]:
-        items = Partition(place, Cost()).items(
-            filter_condition=where, consistent_read=True, **bounds.options(descending=False)
-        )
-        return [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
-
-    pairs = sorted(
-        pair
-        for partition in deadline.map_in_threads(read, places, PARALLEL_PARTITIONS)
-        for pair in partition
-    )
-    return Blocking([booking_id for _, booking_id in pairs[:limit]], len(pairs))
-
-
-LINK_WORKS_FOR = timedelta(minutes=30)
-AWAITED_KEPT_FOR = timedelta(hours=1)
-
-
-class AwaitedBookingRow(ControlRow):
-    """A requested booking.
-
-    ``request`` is the visitor's, with the exact start, and ``booking`` what visitors see of the
-    booking to be. ``contacts`` are all contacts in the request. ``proposal`` is a bot's proposal,
-    which the visitor has confirmed.
-    """
-
-    request_id = UnicodeAttribute()
-    request: JsonAttribute = JsonAttribute()
-    booking: JsonAttribute = JsonAttribute()
-    contacts: ListAttribute[str] = ListAttribute(default=list)
-    source = UnicodeAttribute()
-    proposal = UnicodeAttribute(null=True)
-    language = UnicodeAttribute(null=True)
-    link_ends_at = UTCDateTimeAttribute()
-
-    @property
-    def email(self) -> str:
-        """The address that the link is mailed to."""
-        return str(self.request["client"]["email"])
-
-
-def find_awaited(workspace_id: str, token: str) -> AwaitedBookingRow | None:
-    """Return the requested booking of a link, or None if the link is unknown, used or ended."""
-    row = AwaitedBookingRow.find(_partition(workspace_id), tokens.digest(token))
-    return row if row is not None and clock.now() < row.link_ends_at else None
-
-
-def new_awaited(workspace_id: str, token: str, contacts: Iterable[str | None]) -> AwaitedBookingRow:
-    """Return the row of a link.
-
-    The caller sets the request, and stages the row.
-    """
-    now = clock.now()
-    return AwaitedBookingRow(
-        _partition(workspace_id),
-        tokens.digest(token),
-        # An address and its other spelling must find the same request when a client is erased.
-        contacts=[emails.key(contact) for contact in contacts if contact],
-        link_ends_at=now + LINK_WORKS_FOR,
-        expires=now + AWAITED_KEPT_FOR,
-    )
-
-
-def naming_awaited(workspace_id: str, contacts: Collection[str]) -> list[AwaitedBookingRow]:
-    """Return the requested bookings with one of these contacts, to erase them."""
-    keys = set(map(emails.key, contacts))
-    rows = AwaitedBookingRow.partition(_partition(workspace_id))
-    return [row for row in rows if keys.intersection(row.contacts)]
-
-
-def _partition(workspace_id: str) -> str:
-    return f"W#{workspace_id}#AWAITED-BOOKING"

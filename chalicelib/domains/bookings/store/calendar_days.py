@@ -5,87 +5,20 @@ bookings always have a day in common. The transaction of a booking writes these 
 versions are unchanged. If two transactions change the same day, the second one fails, runs again
 and reads the first booking. Empty days are not deleted, because a new record of the same day would
 start with version 1 again.
-
-The console's calendar reads a period along the index of starts. An index entry has the time, the
-status and the resource, so only the records that are shown are read.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from pynamodb.attributes import UnicodeAttribute, VersionAttribute
 
-from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.domains.bookings.store.bookings import BLOCKING, BOOKINGS, MAX_LENGTH, BookingRow
-from chalicelib.engine.listing.index_entries import BY_ROW, IndexRange, key_bounds, partition_of
 from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
-
-_RESOURCE = BOOKINGS.facet_slots["resource_id"]
-
-
-class BookingEntry(NamedTuple):
-    """Index entry of a booking, with times in ms since 1970."""
-
-    id: str
-    span: Span
-    status: str
-    resource_id: str
-
-    @classmethod
-    def read(cls, item: Item) -> Self:
-        """Read a raw item of the compact index."""
-        span = Span(int(item["n1"]["N"]), int(item["n2"]["N"]))
-        return cls(item["sk"]["S"], span, item["s"]["S"], item[_RESOURCE]["S"])
-
-    @classmethod
-    def from_record(cls, row: BookingRow) -> Self:
-        """Return the entry of a booking."""
-        span = Span(epoch_ms(row.starts_at), epoch_ms(row.ends_at))
-        return cls(row.id, span, row.status, row.resource_id)
-
-
-def overlapping(
-    workspace_id: str, period: Span, resource_id: str | None = None
-) -> list[BookingEntry]:
-    """Return the bookings that occupy time in a period, by start, read consistently.
-
-    Cancelled bookings and no-shows are left out.
-    """
-    place = BOOKINGS.partition(workspace_id)
-    if resource_id is not None:
-        place = partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
-    # The index sorts by the start, and a booking may have begun a day before the period.
-    starts = (period.start - MAX_LENGTH // timedelta(milliseconds=1), period.end - 1)
-    items = Partition(place, Cost()).items(
-        filter_condition=ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > period.start),
-        consistent_read=True,
-        **IndexRange(BY_ROW, "", *key_bounds(starts)).options(descending=False),
-    )
-    return [BookingEntry.read(item) for item in items]
-
-
-def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[BookingRow]:
-    """Return the bookings of index entries, in their order.
-
-    The entries are consistent. So the records are read eventually consistently, at half the units,
-    and records that differ from their entry are read again.
-    """
-    ids = [entry.id for entry in entries]
-    rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
-    stale = [
-        entry.id
-        for entry in entries
-        if (row := rows_by_id.get(entry.id)) is None or BookingEntry.from_record(row) != entry
-    ]
-    rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
-    return [rows_by_id[calendar_entry] for calendar_entry in ids if calendar_entry in rows_by_id]
-
 
 MAX_ENTRIES = 3000
 """Maximum number of entries per day.

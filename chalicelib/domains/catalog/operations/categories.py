@@ -33,7 +33,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CATEGORIES, KINDS, CategoryRow
 from chalicelib.engine import jobs, locks
-from chalicelib.engine.listing import counters, query
+from chalicelib.engine.listing import counters, ordering
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.unit import UnitOfWork, cascade, cascade_over, run_job_unit
 from chalicelib.lib import slugs, trees
@@ -179,7 +179,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
         raise ConflictError(msg)
     _check_parent(tree, None, args.parent_id)
     last = max((int(row.sort_order) for row in tree.rows.values()), default=0)
-    number = last + query.STEP if args.sort_order is None else args.sort_order
+    number = last + ordering.STEP if args.sort_order is None else args.sort_order
     category = CATEGORIES.new(
         ctx.workspace_id,
         name=args.name,

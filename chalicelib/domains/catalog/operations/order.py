@@ -21,8 +21,8 @@ from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows.images import existing_images
-from chalicelib.engine.listing import query
-from chalicelib.engine.listing.query import SortPosition
+from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import fetch
 
@@ -113,7 +113,7 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     products_by_id, lock = _read_products(ctx, args)
     first_other = products.first_position_except(ctx.workspace_id, args.ids, args.category_id)
     positions = [SortPosition(int(products_by_id[i].sort_order), i) for i in args.ids]
-    numbers = query.first_in_order(positions, first_other)
+    numbers = ordering.first_in_order(positions, first_other)
     if any(abs(number) > MAX_SORT_ORDER for number in numbers.values()):
         raise ConflictError(
             "The first product has the lowest possible sortOrder, so no product can be moved "

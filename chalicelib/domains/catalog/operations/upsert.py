@@ -43,7 +43,7 @@ from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.flows import images, rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
-from chalicelib.engine.listing import query
+from chalicelib.engine.listing import ordering
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, split_batches
 
@@ -380,7 +380,7 @@ def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) ->
     if rows.next_sort_order is None:
         rows.next_sort_order = products.number_at_end(ctx.workspace_id)
     attributes = {"status": "active", "sort_order": rows.next_sort_order, **values}
-    rows.next_sort_order += query.STEP
+    rows.next_sort_order += ordering.STEP
     if isinstance(item, UpsertItem):
         product = PRODUCTS.new(ctx.workspace_id, **attributes, sku=item.sku)
     else:

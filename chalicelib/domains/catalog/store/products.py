@@ -13,12 +13,12 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import fold, line_fold
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
-from chalicelib.engine.listing import query
+from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import EntryRow, partition_of
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
-from chalicelib.engine.listing.query import SortPosition
+from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
@@ -146,7 +146,7 @@ def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
 def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new product last."""
     last = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, descending=True)
-    return last[0].number + query.STEP if last else 0
+    return last[0].number + ordering.STEP if last else 0
 
 
 def number_after(workspace_id: str, product: ProductRow) -> int:
@@ -156,7 +156,7 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
     """
     next_products = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
-    free_numbers = query.between(number, next_products[0].number if next_products else None, 1)
+    free_numbers = ordering.between(number, next_products[0].number if next_products else None, 1)
     return free_numbers[0] if free_numbers else number
 
 

@@ -11,18 +11,12 @@ An exchange writes, in this order:
 A crash between two steps leaves either nothing or a hold. The hold's job performs the same end
 (``settle_hold``). Its handler is in this module, because the function that runs jobs imports only
 the module that the manifest names for a kind of job.
-
-Create leads from chats in which a visitor leaves an e-mail address or a phone number.
-
-A dialog has at most one lead. Later contacts fill its empty fields. The dialog stores every contact
-that the visitor names, so that an erasure finds the dialog by each contact.
 """
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -33,128 +27,24 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Stage
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.bots.rules import TEST_CHANNEL, Channel
+from chalicelib.domains.bots.rules import Channel
 from chalicelib.domains.bots.store import bot_metrics
-from chalicelib.domains.chat.flows import chat_request
-from chalicelib.domains.chat.flows.chat_request import ChatContact, ChatRequest
+from chalicelib.domains.chat.flows import replays
 from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext
-from chalicelib.domains.chat.rules.call_budget import EndReason, ErrorCode, error_code
+from chalicelib.domains.chat.rules.endings import EndReason, ErrorCode, error_code
 from chalicelib.domains.chat.store import chat_sessions, dialogs, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
-from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageStatus
-from chalicelib.domains.contacts.flows import contacts
-from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.contacts.store import clients
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.leads.flows import lead_quota
-from chalicelib.domains.leads.store import crm_metrics, leads
-from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.llm.messages import Message, count_input
 from chalicelib.gateways.llm.models import ModelSpec
-from chalicelib.lib import emails, phones, sources
-
-LEAD_SOURCE = "chat"
-"""Source name of these leads in statistics."""
-
-
-def contact_of(request: ChatRequest, country: str, channel: str) -> Contact | None:
-    """Return the visitor's contact details, or None.
-
-    Details in the widget's form take precedence over details in the message. The channel ``test``
-    creates no leads.
-    """
-    if channel == TEST_CHANNEL:
-        return None
-    form, text = request.contact or ChatContact(), request.message
-    email = form.email or emails.first_email_in(text)
-    if form.phone:
-        phone: str | None = contacts.phone_of(form.phone, country)
-    else:
-        phone = phones.first_phone_in(text, country)
-    return Contact(form.name, email, phone, form.phone) if email or phone else None
-
-
-def contacts_in(request: ChatRequest, country: str) -> list[str]:
-    """Return every e-mail address and phone number in a message and in its form."""
-    form = request.contact or ChatContact()
-    contact = Contact(None, form.email, form.phone and contacts.phone_of(form.phone, country))
-    return [
-        *filter(None, contact.identity.values()),
-        *contacts.contacts_in([request.message], country),
-    ]
-
-
-def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
-    unit: UnitOfWork,
-    workspace: WorkspaceRow,
-    dialog: DialogRow,
-    contact: Contact,
-    text: str,
-    at: datetime,
-    subjects: Sequence[str],
-) -> bool:
-    """Stage the lead of a dialog, and return whether it is new.
-
-    The caller stages the dialog. A lead over the plan's quota, or over the share of the visitor of
-    ``subjects``, is stored and marked.
-    """
-    if dialog.lead_id is not None:
-        _fill(unit, dialog.lead_id, contact)
-        return False
-    match = contacts.match(workspace.id, contact)
-    if match is not None:
-        match.count(unit, at, leads=1)
-    lead = LEADS.new(
-        workspace.id,
-        status="new",
-        dialog_id=dialog.id,
-        client_id=match.client.id if match else None,
-        **contact._asdict(),
-        source=sources.source_of(dialog.page_url, None, {}) | {"name": LEAD_SOURCE},
-        source_name=LEAD_SOURCE,
-        named_contacts=clients.merge_contacts(
-            None, contacts.contacts_in([text], workspace.country), besides=contact.identity.values()
-        ),
-        day=clock.local_day(at, workspace.timezone).isoformat(),
-        over_quota=lead_quota.count_in_chat(unit, workspace, subjects)
-        or lead_quota.is_over_quota(unit, workspace)
-        or None,
-    )
-    leads.set_data(unit, lead, {"message": text})
-    unit.create(lead)
-    crm_metrics.count_created(unit, [(lead, match is not None and match.is_new)])
-    dialog.lead_id = lead.id
-    dialog.client_id = match.client.id if match and match.is_new else None
-    return True
-
-
-def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
-    """Stage filling the empty fields of a lead."""
-    lead = leads.find(unit.workspace_id, lead_id)
-    if lead is None:
-        return
-    if lead.phone:
-        contact = contact._replace(phone_entered=None)
-    missing = {
-        name: value
-        for name, value in contact._asdict().items()
-        if value and not getattr(lead, name)
-    }
-    if not missing:
-        return
-    for name, value in missing.items():
-        setattr(lead, name, value)
-    unit.save(lead)
-
 
 SETTLE_SECONDS = 10.0
 """Seconds that the end of a stream waits for its settlement. After that the job settles it."""
-
 log = logging.getLogger(__name__)
 
 
@@ -283,7 +173,7 @@ class Exchange:
                 zone=self.workspace.timezone,
             )
             if self.idempotency_record is not None and ending.usage is not None:
-                chat_request.stage_replay(
+                replays.stage_replay(
                     unit,
                     self.idempotency_record,
                     owner=self.hold.request_id,
@@ -296,7 +186,7 @@ class Exchange:
 
         if ending.usage is None:
             settled = charging.release(self.hold, stage, seconds=SETTLE_SECONDS)
-            chat_request.clear_replay(
+            replays.clear_replay(
                 self.hold.workspace_id, self.idempotency_record, owner=self.hold.request_id
             )
             return settled

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock, deadline
-from chalicelib.domains.bookings.rules.schedule import Schedule, intervals
-from chalicelib.domains.bookings.store import resources, time_off
-from chalicelib.domains.bookings.store.services import SERVICES, ServiceRow
-from chalicelib.domains.bookings.store.time_off import TimeOff
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.services.rules.opening_hours import Schedule, intervals
+from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.listing.index_entries import IndexEntry, SortKey, entries
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Cost, Partition

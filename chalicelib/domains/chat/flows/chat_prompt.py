@@ -1,20 +1,29 @@
 """Write the prompt of a chat with instructions, facts, and as much of the dialog as fits."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock, deadline
-from chalicelib.core.errors import NotConfiguredError, ValidationError
+from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules import PROPOSING, Capability
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_facts
+from chalicelib.domains.chat.flows.chat_history import (
+    MAX_TURNS,
+    Count,
+    MessageTooLongError,
+    Turn,
+    counter,
+    fit_history,
+    room_for_answer,
+)
 from chalicelib.domains.chat.flows.tool_calls import Tool
 from chalicelib.domains.chat.rules import call_budget, links
 from chalicelib.domains.chat.rules.call_budget import RESULT_TOKENS, TOOL_PREAMBLE
@@ -28,107 +37,11 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import facts, frame, models
 from chalicelib.gateways.llm.facts import Facts, OfferedTimes, Passage, Proposal
 from chalicelib.gateways.llm.frame import Business
-from chalicelib.gateways.llm.messages import (
-    TOKENS_PER_MESSAGE,
-    Message,
-    ToolSpec,
-    count_input,
-    texts,
-)
+from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.models import ModelSpec
 
-MAX_TURNS = 40
-MAX_OUTPUT = 4_096
-"""Maximum number of output tokens per answer, even if the model supports more."""
-MIN_CONTEXT = 2_000
-"""Minimum context of a model, in tokens, whatever its server reports."""
-LEAST_ASSUMED_CONTEXT = 8_000
-"""Minimum context, in tokens, of a model whose server refuses long messages without a number."""
-MIN_OUTPUT = 64
-"""Minimum number of output tokens. With less room, the message is refused."""
-_BYTES_PER_TOKEN = 2
 _REPLY = "[{author}, a person of the business, wrote to the visitor: {text}]"
 """How the model sees a reply of a member. It must not take the reply for its own words."""
-
-
-class Count(Protocol):
-    """Counts the input tokens of messages and of tools."""
-
-    def __call__(self, messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
-        """Return the tokens."""
-
-
-class MessageTooLongError(ValidationError):
-    """A message exceeds the context of the bot's model, even without the dialog's history."""
-
-    code = "message_too_long"
-
-
-class Turn(NamedTuple):
-    """A visitor's message and its answer, with the replies of members that followed."""
-
-    question: str
-    answer: str
-
-
-def count_upper_bound(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
-    """Return an upper bound of the input tokens of messages and tools for any tokenizer.
-
-    It counts one token per two bytes. Money is held for this number before the provider counts.
-    """
-    return sum(
-        TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN)
-        for text in texts(messages, tools)
-    )
-
-
-def counter(provider: str) -> Count:
-    """Return the function that counts a provider's input.
-
-    It is exact for the embedded model.
-    """
-    return count_input if provider == "demo" else count_upper_bound
-
-
-def room_for_answer(
-    fixed: Sequence[Message], count: Count, context_tokens: int, max_output_tokens: int
-) -> int | None:
-    """Return the maximum tokens of an answer.
-
-    Return None if the message without history fills the context.
-    """
-    room = context_tokens - count(fixed)
-    return min(room, max_output_tokens, MAX_OUTPUT) if room >= MIN_OUTPUT else None
-
-
-def fit_history(
-    preamble: Sequence[Message],
-    turns: Iterable[Turn],
-    question: Message,
-    count: Count,
-    room: int,
-) -> tuple[list[Message], int]:
-    """Return the messages to send to the model, and their input tokens: at most ``room``.
-
-    ``turns`` are sorted newest first. As many complete turns as fit are sent, at most
-    ``MAX_TURNS``. Turns without an answer are left out, because providers refuse two user messages
-    in a row.
-    """
-    spent = count([*preamble, question])
-    messages: list[Message] = []
-    answered = (turn for turn in turns if turn.answer.strip())
-    for turn in islice(answered, MAX_TURNS):
-        pair = [Message("user", turn.question), Message("assistant", turn.answer)]
-        cost = count(pair)
-        # A turn in the middle must not be missing, so the first one that does not fit ends the
-        # history.
-        if spent + cost > room:
-            break
-        spent += cost
-        messages = [*pair, *messages]
-    return [*preamble, *messages, question], spent
-
-
 _ABILITIES: Mapping[Capability, str] = {
     "booking": (
         "To book, find free times, then propose one of them with its slotId. The visitor sees a"

@@ -1,41 +1,24 @@
-"""Request model of a visitor's message to a bot, and its sender.
+"""Request model of a visitor's message to a bot, and its sender."""
 
-Stored answers of chat calls with an idempotency key.
-
-The text is stored with the dialog; the record refers to the dialog. A session begun by the first
-call is stored encrypted, for callers with a bot key. Decryption requires the idempotency key, and
-the database has only its hash. A visitor without a session or a bot key is not authenticated:
-strangers behind one address may choose the same idempotency key. Therefore a visitor's replay
-begins a new session.
-"""
-
-import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
-from pydantic_core import PydanticCustomError, from_json, to_json
+from pydantic_core import PydanticCustomError
 
-from chalicelib.core.errors import ConflictError
-from chalicelib.core.ids import new_id
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules import Channel
-from chalicelib.domains.chat.rules import call_budget
-from chalicelib.domains.chat.rules.call_budget import EndReason
-from chalicelib.domains.chat.store import chat_sessions, messages, proposals
-from chalicelib.domains.chat.store.proposals import ProposalRow
-from chalicelib.engine import idempotency
-from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 MAX_MESSAGE = 10_000
 """Maximum length of a message in Unicode code points."""
+ACTIONS = "actions"
+"""Feature of clients that show cards with actions to confirm."""
+SOURCES = "sources"
+"""Feature of clients that show the sources of an answer."""
+Features = Annotated[list[Annotated[str, StringConstraints(max_length=40)]], Field(max_length=20)]
+"""Names of features. Names that the service does not know have no effect."""
+_Token = Annotated[str, StringConstraints(min_length=1)]
 
 
 def _not_blank(text: str) -> str:
@@ -44,23 +27,12 @@ def _not_blank(text: str) -> str:
     return text
 
 
-ACTIONS = "actions"
-"""Feature of clients that show cards with actions to confirm."""
-SOURCES = "sources"
-"""Feature of clients that show the sources of an answer."""
-Features = Annotated[list[Annotated[str, StringConstraints(max_length=40)]], Field(max_length=20)]
-"""Names of features. Names that the service does not know have no effect."""
-
-
 class ChatContact(Wire):
     """Contact details that the visitor entered in the widget's form."""
 
     name: PersonName | None = optional("Name.")
     email: Email | None = optional("E-mail address.")
     phone: PhoneText | None = optional("In any format.")
-
-
-_Token = Annotated[str, StringConstraints(min_length=1)]
 
 
 class ChatRequest(Wire):
@@ -102,129 +74,3 @@ class Caller(NamedTuple):
     def share_subjects(self) -> tuple[str, ...]:
         """Subjects of shares, as for a principal."""
         return VisitorPrincipal(visitor=self.visitor, network=self.network).share_subjects
-
-
-MARKED_FOR = timedelta(minutes=10)
-"""Time for which a crashed call keeps its key. By then the job has closed its hold."""
-
-
-class Replay(NamedTuple):
-    """A stored answer. ``reason`` says why it is not whole.
-
-    ``proposals`` are the answer's proposals that the caller can still confirm.
-    """
-
-    session_token: str
-    text: str
-    usage: TokenUsage | None
-    reason: EndReason | None
-    sources: Sequence[Mapping[str, str]]
-    proposals: Sequence[ProposalRow]
-
-
-def idempotency_record(scope: str, key: str, arguments: Sequence[str | None]) -> IdempotencyRecord:
-    """Return the record of a call.
-
-    A retry must repeat these ``arguments``.
-    """
-    # The hash is of JSON, so that no two lists of arguments give the same bytes.
-    return IdempotencyRecord(scope, key, hashlib.sha256(to_json(arguments)).hexdigest())
-
-
-def find_or_mark(  # noqa: PLR0913  the fields of a call
-    workspace_id: str,
-    record: IdempotencyRecord,
-    *,
-    owner: str,
-    agent_id: str,
-    session_token: str | None,
-    is_anonymous: bool,
-) -> Replay | None:
-    """Return the stored answer, or mark the key as in progress for this call.
-
-    A replay continues the session that the call names, or else the session of the first call. An
-    anonymous caller receives a new session, whose dialog begins with the next message.
-
-    Raises:
-        IdempotencyMismatchError: the key was used with another message.
-        InProgressError: the first call is still being answered, or has crashed recently.
-        ConflictError: its dialog has been erased in the meantime.
-    """
-    if idempotency.mark_in_progress(workspace_id, record, owner=owner, retention=MARKED_FOR):
-        return None
-    stored_record = record.require_answer(idempotency.find(workspace_id, record))
-    body = from_json(stored_record.body or b"{}")
-    answer = messages.find(workspace_id, body["dialog"], body["number"])
-    if answer is None:
-        raise ConflictError("The dialog that used this idempotency key was erased. Use a new key.")
-    if is_anonymous:
-        token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
-    else:
-        token = session_token or _sealed(body["session"], record, body["dialog"])
-    usage = body["usage"] and TokenUsage(*body["usage"])
-    # The dialog of a new session is another one, so its proposals cannot be confirmed.
-    open_actions = (
-        [] if is_anonymous else open_proposals(workspace_id, body["dialog"], body["number"])
-    )
-    # Earlier releases stored the message of an error, but no reason.
-    reason = body.get("reason") or (body["error"] and call_budget.error_of(body["error"]))
-    return Replay(token, answer.content, usage, reason, answer.sources or (), open_actions)
-
-
-def open_proposals(workspace_id: str, dialog_id: str, number: int) -> list[ProposalRow]:
-    """Return the proposals of an answer that are still open."""
-    actions = proposals.find_actions(workspace_id, dialog_id)
-    return [
-        proposal
-        for proposal in actions.proposals
-        if proposal.id.message == number
-        and proposals.state_of(proposal, actions.latest) == proposals.OPEN
-    ]
-
-
-def clear_replay(workspace_id: str, record: IdempotencyRecord | None, *, owner: str) -> None:
-    """Delete the in-progress mark of a call that was not charged, so that it can be repeated."""
-    if record is not None:
-        idempotency.clear_in_progress(workspace_id, record, owner=owner)
-
-
-def stage_replay(  # noqa: PLR0913  the fields of a replay
-    unit: UnitOfWork,
-    record: IdempotencyRecord,
-    *,
-    owner: str,
-    dialog_id: str,
-    number: int,
-    session_token: str | None,
-    usage: TokenUsage,
-    reason: EndReason | None,
-) -> None:
-    """Stage the stored answer of a charged call. It replaces the in-progress mark.
-
-    ``session_token`` is returned to a repeated call that sends no session.
-    """
-    code = call_budget.error_code(reason)
-    body = {
-        "dialog": dialog_id,
-        "number": number,
-        "session": session_token and _sealed(session_token, record, dialog_id),
-        "usage": usage,
-        "error": code and call_budget.ERRORS[code],
-        "reason": reason,
-    }
-    answered = replace(record, body=to_json(body))
-    for row in idempotency.rows(unit.tenant, answered, owner=owner):
-        unit.save(row)
-
-
-def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str:
-    """Encrypt or decrypt a token with XOR.
-
-    The mask is used for one token only.
-    """
-    secret = f"session\0{record.scope}\0{record.key}\0{dialog_id}"
-    raw = urlsafe_b64decode(token + "=")
-    mask = hashlib.sha256(secret.encode()).digest()
-    # Encrypting and decrypting are the same operation. Each token is random and has its own mask.
-    mixed = bytes(one ^ other for one, other in zip(raw, mask, strict=True))
-    return urlsafe_b64encode(mixed).decode().rstrip("=")

@@ -18,15 +18,16 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
-from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.flows.visitor_bookings import (
+from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.flows.visitor_bookings import (
     BookingAwaitsMail,
     ChangedError,
     MadeBooking,
     PublicBookingCreate,
     PublicBookingOut,
 )
+from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.store.bookings import CHAT, BookingRow
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
@@ -37,8 +38,8 @@ from chalicelib.domains.chat.store import chat_sessions, proposals
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.proposals import LatestRow, ProposalId, ProposalRow
-from chalicelib.domains.contacts.flows import contacts
-from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.clients.flows import contacts
+from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submissions
@@ -355,7 +356,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
 
 def _note_contacts(ctx: Context, dialog: DialogRow, entered_contacts: Iterable[str | None]) -> None:
     """Stage the contacts that a visitor typed into a card, so that an erasure finds the dialog."""
-    named_contacts = clients.merge_contacts(dialog.named_contacts, entered_contacts)
+    named_contacts = contact_lookups.merge_contacts(dialog.named_contacts, entered_contacts)
     if named_contacts != dialog.named_contacts:
         dialog.named_contacts = named_contacts
         ctx.unit.save(dialog)

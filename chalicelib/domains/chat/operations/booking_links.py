@@ -13,9 +13,10 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
-from chalicelib.domains.bookings.flows import booking_links, visitor_bookings
+from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.flows.visitor_bookings import ChangedError, PublicBookingOut
+from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.flows.visitor_bookings import ChangedError, PublicBookingOut
 from chalicelib.domains.chat.operations import actions
 
 BOOKINGS = Limit("link-bookings", "bookings with links per minute", 30, timedelta(minutes=1))

@@ -27,7 +27,7 @@ from chalicelib.domains.chat.operations.replies import Reply
 from chalicelib.domains.chat.store import proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.proposals import ProposalRow, State
-from chalicelib.domains.contacts.store.clients import CLIENTS, ClientRow
+from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.engine.listing.query import Query

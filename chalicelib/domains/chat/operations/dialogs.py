@@ -17,7 +17,7 @@ from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, W
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bots.rules import Channel
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.rules.call_budget import EndReason
+from chalicelib.domains.chat.rules.endings import EndReason
 from chalicelib.domains.chat.store import messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.messages import MessageRow, MessageStatus

@@ -15,13 +15,13 @@ from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.bots.flows import bots
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.chat.flows import chat_exchange
+from chalicelib.domains.chat.flows import chat_leads
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.flows.dialogs import expiry_job
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.chat.store.messages import USER
-from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.engine import limits
 from chalicelib.engine.metrics import Increments
 from chalicelib.lib.sources import drop_query
@@ -55,7 +55,7 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
     bots.require_active_owner(workspace)
     if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
         raise AGENTS.unavailable()
-    contact = chat_exchange.contact_of(args, workspace.country, "widget")
+    contact = chat_leads.find_contact(args, workspace.country, "widget")
     if contact is None:
         raise ValidationError.of("contact", "expected an e-mail address or a phone number")
     subjects = ctx.principal.share_subjects
@@ -67,14 +67,14 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
         agent_id=agent.id,
         channel="widget",
         page_url=drop_query(args.page_url),
-        named_contacts=clients.merge_contacts(
-            None, chat_exchange.contacts_in(args, workspace.country)
+        named_contacts=contact_lookups.merge_contacts(
+            None, chat_leads.contacts_in(args, workspace.country)
         ),
         last_number=0,
         messages_count=0,
     )
     number = dialog.record_message(text, now)
-    chat_exchange.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects)
+    chat_leads.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects)
     message = messages.row(ctx.workspace_id, dialog.id, number, created_at=now, role=USER)
     message.content, message.status = text, "ok"
     ctx.unit.create(message)

@@ -16,7 +16,7 @@ from pynamodb.attributes import (
 from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
-from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
+from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.listing.declaration import is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing

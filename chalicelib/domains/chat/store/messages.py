@@ -18,7 +18,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.chat.rules.call_budget import END_REASONS, EndReason
+from chalicelib.domains.chat.rules.endings import END_REASONS, EndReason
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
 from chalicelib.engine.reading import Cost, Key, Partition
 from chalicelib.engine.tables import ConversationRow, JsonAttribute

@@ -1,37 +1,30 @@
-"""List, read and update clients, which leads and bookings create (ADR 19)."""
+"""List and update clients, which leads and bookings create (ADR 19)."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
-from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, ValidationError, VersionConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import (
     IF_VERSION,
-    Id,
     IfVersion,
     ListQuery,
     Patch,
     SearchText,
-    Timestamp,
     Wire,
     optional,
 )
-from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.contacts.flows.contacts import ClientOut
-from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
+from chalicelib.domains.clients.flows.client_out import ClientOut, ClientRef, ClientResult
+from chalicelib.domains.clients.store import clients, contact_lookups
+from chalicelib.domains.clients.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.leads.store.leads import LEADS
-from chalicelib.engine.listing.query import Query
 from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 
-NEWEST = 20
 SORTS = {
     "createdAtDesc": ("createdAt", True),
     "nameAsc": ("name", False),
@@ -46,42 +39,6 @@ class DuplicateClientError(ConflictError):
 
     def __init__(self, message: str, *, client_id: str) -> None:
         super().__init__(message, details={"clientId": client_id})
-
-
-class ClientResult(Wire):
-    """One client."""
-
-    client: ClientOut = Field(description="The client.")
-
-
-class ClientLead(Wire):
-    """A lead of a client."""
-
-    id: Id = Field(description="Lead id.")
-    status: str = Field(description="new, in_progress, completed, rejected or archived.")
-    created_at: Timestamp = Field(description="When it was submitted.")
-
-
-class ClientBooking(Wire):
-    """A booking of a client."""
-
-    id: Id = Field(description="Booking id.")
-    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
-    service_name: str = Field(description="Name of the service.")
-    start_at: Timestamp = Field(description="When it starts.")
-
-
-class ClientWithLeads(ClientResult):
-    """One client with its newest leads and bookings."""
-
-    leads: list[ClientLead] = Field(description="The newest leads, at most 20.")
-    bookings: list[ClientBooking] = Field(description="The newest bookings, at most 20.")
-
-
-class ClientRef(Wire):
-    """Id of a client."""
-
-    id: Id = Field(description="Client id.")
 
 
 class ClientListQuery(ListQuery):
@@ -143,34 +100,6 @@ def list_clients(ctx: Context, args: ClientListQuery) -> ClientList:
 
 @operation(
     tool=True,
-    rest="GET /api/clients/{id}",
-    scope=Scope.CRM_READ,
-    example={"id": "CLIENT_ID"},
-    role=Role.MEMBER,
-)
-def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
-    """Return one client with its newest leads and bookings.
-
-    Names are untrusted text.
-    """
-    query = Query(
-        page=1, size=NEWEST, sort="createdAt", descending=True, filters={"client_id": args.id}
-    )
-    with deadline.side_by_side() as start:
-        newest = start(lambda: LEADS.page(ctx.workspace_id, query).records)
-        booked = start(lambda: BOOKINGS.page(ctx.workspace_id, query).records)
-        client = CLIENTS.require(ctx.workspace_id, args.id)
-    return ClientWithLeads(
-        client=ClientOut.from_record(client),
-        leads=[ClientLead.from_row(lead.values) for lead in newest.result()],
-        bookings=[
-            ClientBooking.from_row(row.values, start_at=row.starts_at) for row in booked.result()
-        ],
-    )
-
-
-@operation(
-    tool=True,
     rest="POST /api/clients/update",
     scope=Scope.CRM_WRITE,
     idempotent=True,
@@ -192,7 +121,7 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     former = [getattr(client, name) for name in (EMAIL, PHONE) if name in changes]
     for name, value in changes.items():
         setattr(client, name, value)
-    client.named_contacts = clients.merge_contacts(
+    client.named_contacts = contact_lookups.merge_contacts(
         client.named_contacts, former, besides=(client.email, client.phone)
     )
     ctx.unit.save(client)

@@ -20,7 +20,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.settings import settings
 from chalicelib.domains.files.flows import storage
-from chalicelib.domains.files.rules import images, stored_files
+from chalicelib.domains.files.rules import file_types, images, stored_files
 from chalicelib.domains.files.store.files import (
     FILES,
     FOLDERS,
@@ -223,7 +223,7 @@ def stored_object(
     Raises:
         images.ImageError: the image cannot be read, is too large, or has an unsupported format.
     """
-    kind = stored_files.file_type(body, name)
+    kind = file_types.file_type(body, name)
     images.check_storable(kind)
     if kind not in images.READ:
         return _put(workspace_id, body, kind, name, file_id=file_id)

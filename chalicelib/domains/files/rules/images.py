@@ -27,7 +27,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chalicelib.core.text import lazy_pattern
-from chalicelib.domains.files.rules.stored_files import sniff
+from chalicelib.domains.files.rules.file_types import sniff
 
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE_FRAMES = frozenset({0xC2, 0xC6, 0xCA, 0xCE})

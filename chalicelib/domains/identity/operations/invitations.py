@@ -19,10 +19,10 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import MANAGED, PUBLIC, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
+from chalicelib.domains.identity.flows import invitations as flows
 from chalicelib.domains.identity.flows import memberships
-from chalicelib.domains.identity.flows import memberships as flows
 from chalicelib.domains.identity.flows.connections import stage_endings_of_account
-from chalicelib.domains.identity.flows.memberships import OpenInvitation
+from chalicelib.domains.identity.flows.invitations import OpenInvitation
 from chalicelib.domains.identity.operations.accounts import (
     MemberName,
     Password,

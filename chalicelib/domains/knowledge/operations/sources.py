@@ -23,8 +23,8 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.domains.knowledge.flows import indexing
-from chalicelib.domains.knowledge.flows.indexing import stage_fetch
+from chalicelib.domains.knowledge.flows import source_texts
+from chalicelib.domains.knowledge.flows.fetching import stage_fetch
 from chalicelib.domains.knowledge.rules import passages, quotas
 from chalicelib.domains.knowledge.rules.parsing import MAX_BYTES, PARSED_TYPES
 from chalicelib.domains.knowledge.store import sources
@@ -194,7 +194,7 @@ def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
         msg = f"{too_much} Delete a source first."
         raise ConflictError(msg)
     source.kind, source.status = sources.TEXT, sources.READY
-    indexing.store_in_unit(ctx.unit, source, full_text)
+    source_texts.store_in_unit(ctx.unit, source, full_text)
 
 
 def _readable_file(ctx: Context, file_id: str) -> str:
@@ -245,7 +245,7 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
         raise SOURCES.not_found()
     ctx.unit.delete(source)
     if source.text_key:
-        ctx.unit.create_job(indexing.removal_job(ctx.workspace_id, source))
+        ctx.unit.create_job(source_texts.removal_job(ctx.workspace_id, source))
     return DeletedResult(id=source.id, deleted=True)
 
 

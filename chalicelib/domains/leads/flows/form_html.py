@@ -25,8 +25,8 @@ from chalicelib.domains.leads.rules.form_fields import (
     MAX_TEXT,
     MAX_TEXTAREA,
     FieldSpec,
-    form_text,
 )
+from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import localized
 from chalicelib.lib.markup import templates
 

@@ -1,19 +1,16 @@
-"""Forms that visitors submit. One unit of work stores and counts the lead and client.
+"""Forms that visitors submit.
 
-Read the products of an order from a submission.
-
-The visitor sends product ids and quantities. Names and prices come from the catalogue; submitted
-names and prices are ignored.
+One unit of work stores and counts the lead and client.
 """
 
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from pydantic import Field
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
@@ -21,15 +18,16 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import FieldError
 from chalicelib.core.limits import Limit
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.catalog.store.products import PRODUCTS
-from chalicelib.domains.contacts.flows import contacts
-from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.contacts.store import clients
+from chalicelib.domains.clients.flows import contacts, matching
+from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import lead_quota
+from chalicelib.domains.leads.flows.cart import read_cart
 from chalicelib.domains.leads.rules import form_fields
-from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec, form_text
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
@@ -38,80 +36,6 @@ from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
-
-MAX_LINES = 50
-MAX_QUANTITY = 10_000
-
-
-def read_cart(
-    workspace_id: str, submitted: object, language: str
-) -> tuple[list[dict[str, Any]], list[FieldError]]:
-    """Return the lines of an order with current names and prices, and the errors.
-
-    ``submitted`` is a list of objects with ``productId`` and ``quantity``, or such a list as JSON
-    text. All products are read in one request.
-    """
-
-    def field_error(path: str, key: str) -> FieldError:
-        message = form_text(language, f"cart_{key}", lines=MAX_LINES, quantity=MAX_QUANTITY)
-        return FieldError(f"{CART}{path}", message)
-
-    if submitted in (None, "", []):
-        return [], []
-    lines = _parse_lines(submitted)
-    if lines is None:
-        return [], [field_error("", "list")]
-    if len(lines) > MAX_LINES:
-        return [], [field_error("", "many")]
-    ids = [line.get("productId") for line in lines]
-    product_rows = PRODUCTS.fetch(
-        # A set, because an order may have a product on several lines.
-        workspace_id,
-        {product_id for product_id in ids if _is_id(product_id)},
-    )
-    products = {product.id: product for product in product_rows if product.status == "active"}
-    items: list[dict[str, Any]] = []
-    errors: list[FieldError] = []
-    for number, line in enumerate(lines):
-        product = products.get(str(line.get("productId")))
-        quantity = _parse_quantity(line.get("quantity", 1))
-        if product is None:
-            errors.append(field_error(f".{number}.productId", "product"))
-        elif quantity is None:
-            errors.append(field_error(f".{number}.quantity", "quantity"))
-        else:
-            items.append(
-                {
-                    "productId": product.id,
-                    "name": product.name,
-                    "quantity": quantity,
-                    "price": int(product.price),
-                }
-            )
-    return items, errors
-
-
-def _parse_lines(submitted: object) -> list[dict[str, Any]] | None:
-    if isinstance(submitted, str):
-        try:
-            submitted = from_json(submitted)
-        except ValueError:
-            return None
-    if not isinstance(submitted, list) or not all(isinstance(line, dict) for line in submitted):
-        return None
-    return submitted
-
-
-def _is_id(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= 64  # noqa: PLR2004  schema.Id
-
-
-def _parse_quantity(value: object) -> int | None:
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= 6:  # noqa: PLR2004  digits
-        value = int(value)
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return int(value) if is_integer and 1 <= value <= MAX_QUANTITY else None  # type: ignore[operator,call-overload]  # it is an int
-
 
 FORM_SUBMISSIONS_PER_DAY = Limit(
     "form-day",
@@ -303,7 +227,8 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     """
     workspace_id = ctx.workspace_id
     data, errors = form_fields.validate(form.specs, values, form.language)
-    contact = contacts.contact_of(*form_fields.contact(form.specs, data), workspace.country)
+    name, email, phone = form_fields.contact(form.specs, data)
+    contact = Contact.create(name=name, email=email, phone=phone, country=workspace.country)
     items, cart_errors = read_cart(workspace_id, values.get(CART), form.language)
     data |= {CART: items} if items else {}
     errors = [*errors, *cart_errors]
@@ -313,7 +238,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     if errors:
         rows.read(keys)
         return _Submitted(data, contact, errors, key, rows, lambda: False)
-    keys += contacts.holder_keys(workspace_id, contact)
+    keys += matching.holder_keys(workspace_id, contact)
     keys.append(key)
     keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
     with deadline.side_by_side() as start:
@@ -355,10 +280,10 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     """Stage the lead of a submission with its client, and count it in the statistics."""
     now, data, contact = clock.now(), submitted.data, submitted.contact
     rows, workspace_id = submitted.rows, ctx.workspace_id
-    fills = contacts.name_for_own_client(
+    fills = matching.name_for_own_client(
         workspace_id, contact, rows, own_client_id=origin.client_id
     )
-    match = contacts.match(workspace_id, contact, fills=fills, rows=rows)
+    match = matching.match(workspace_id, contact, fills=fills, rows=rows)
     if match is not None:
         match.count(ctx.unit, now, leads=1)
     source = sources.source_of(
@@ -377,7 +302,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         over_quota=submitted.over_quota() or None,
         source=source,
         source_name=source["name"],
-        named_contacts=clients.merge_contacts(
+        named_contacts=contact_lookups.merge_contacts(
             None,
             contacts.contacts_in(leads.texts_in(_drop_cart(data)), workspace.country),
             besides=contact.identity.values(),

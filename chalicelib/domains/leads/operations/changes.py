@@ -20,10 +20,10 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, optional, wire_name
-from chalicelib.domains.contacts.flows import contacts
-from chalicelib.domains.contacts.flows.contacts import Contact
-from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.clients.flows import contacts, matching
+from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.store import clients, contact_lookups
+from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.operations.leads import MAX_LISTED_NOTES, LeadOut, LeadRef, LeadResult
@@ -137,7 +137,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     if contact.identity != former.identity:
         _assign_client(ctx, lead, contact, former, workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
-    lead.named_contacts = clients.merge_contacts(
+    lead.named_contacts = contact_lookups.merge_contacts(
         lead.named_contacts,
         [*former.identity.values(), *contacts.contacts_in(texts, workspace.country)],
         besides=contact.identity.values(),
@@ -191,8 +191,10 @@ def _updated_contact(
 ) -> Contact:
     """Return the contact with those attributes replaced that the change of the data affects."""
     old, new = (
-        contacts.contact_of(*form_fields.contact(fields, data), country)._asdict()
-        for data in (old_data, new_data)
+        Contact.create(name=name, email=email, phone=phone, country=country)._asdict()
+        for name, email, phone in (
+            form_fields.contact(fields, data) for data in (old_data, new_data)
+        )
     )
     return contact._replace(**{name: new[name] for name in new if new[name] != old[name]})
 
@@ -206,7 +208,7 @@ def _assign_client(
     """
     pairs = zip(contact, former, strict=True)
     fills = Contact(*(new if new != old else None for new, old in pairs))
-    match = contacts.match(ctx.workspace_id, contact, fills=fills)
+    match = matching.match(ctx.workspace_id, contact, fills=fills)
     is_reassigned = (match.client.id if match else None) != lead.client_id
     if is_reassigned and lead.client_id is not None:
         former_client = CLIENTS.find(ctx.workspace_id, lead.client_id)

@@ -15,9 +15,9 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, ListQuery, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.contacts.flows.contacts import ClientOut
-from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
+from chalicelib.domains.clients.flows.client_out import ClientOut
+from chalicelib.domains.clients.store import clients
+from chalicelib.domains.clients.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LEADS, EventRow, LeadRow, LeadStatus

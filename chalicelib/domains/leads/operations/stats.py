@@ -11,7 +11,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.contacts.store.clients import CLIENTS
+from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.identity.flows.periods import period
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS, STATUSES, LeadStatus

@@ -1,17 +1,13 @@
-"""Fields of a capture form. Submitted values are validated and cleaned by field type.
+"""Fields of a capture form.
 
-Texts of capture forms for visitors, in the language of the form.
-
-Forms to begin with: their fields, with labels in the language of the form.
+Submitted values are validated and cleaned by field type.
 """
 
 import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import cache
 from itertools import chain, count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from chalicelib.core.errors import FieldError, ValidationError
@@ -23,40 +19,8 @@ from chalicelib.core.text import (
     is_visible,
     lazy_pattern,
 )
-from chalicelib.lib import emails, phones, po_files, slugs
-
-LOCALE = Path(__file__).parent / "locale"
-"""Folder of the PO files, with one folder per language."""
-
-
-@cache
-def catalogue(language: str) -> po_files.Catalogue:
-    """Return the texts of forms in ``ru`` or ``en``, by key."""
-    return po_files.read(LOCALE, language, "forms")
-
-
-def form_text(language: str, key: str, **values: object) -> str:
-    """Return a template with values in its placeholders."""
-    return str(catalogue(language).texts[key]).format(**values)
-
-
-def for_failure(language: str, code: str) -> str:
-    """Return the message for an error code.
-
-    Programs read the code itself.
-    """
-    return form_text(language, _FAILURES.get(code, "failed"))
-
-
-_FAILURES = {
-    "not_found": "not_found",
-    "payload_too_large": "payload_too_large",
-    "rate_limited": "rate_limited",
-    "too_fast": "too_fast",
-    "unsupported_media_type": "malformed",
-    "validation_error": "malformed",
-}
-
+from chalicelib.domains.leads.rules.form_texts import form_text
+from chalicelib.lib import emails, phones, slugs
 
 CART = "items"
 """Name of the lines of an order among the values. No field can have this name."""
@@ -70,7 +34,6 @@ The RFC's limit includes two angle brackets.
 MAX_PHONE = 80
 MAX_NUMBER = 10**15
 """Maximum absolute value. A float in JavaScript represents every integer up to this one exactly."""
-
 _MAX_MADE_NAME = 36
 """A name has at most 40 characters, and may need an ending."""
 _CYRILLIC = lazy_pattern("[\u0400-\u04ff]")
@@ -85,6 +48,10 @@ _DATES = (
 _PHONE = lazy_pattern(r"[\w\s+().,;:/#*=–—-]+")  # noqa: RUF001  dashes on purpose
 _MARKUP = lazy_pattern("[<>]")
 _LEAST_DIGITS, _MOST_DIGITS = 5, 40
+_MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
+"""Keys of the messages for an empty required field, by type. Other types use ``required``."""
+_MAX_OPTIONS_BYTES = 300
+_MAX_LABELS = 5
 
 
 class FieldSpec(NamedTuple):
@@ -182,10 +149,6 @@ class _InvalidValueError(Exception):
         super().__init__(key)
         self.key = key
         self.values = values
-
-
-_MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
-"""Keys of the messages for an empty required field, by type. Other types use ``required``."""
 
 
 def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN401  JSON
@@ -308,79 +271,3 @@ def _format_options(options: Sequence[str]) -> str:
     line = ", ".join(options)
     short_line = cut_bytes(line, _MAX_OPTIONS_BYTES)
     return short_line if short_line == line else f"{short_line}…"
-
-
-_MAX_OPTIONS_BYTES = 300
-_MAX_LABELS = 5
-
-
-class TemplateField(NamedTuple):
-    """A field of a template.
-
-    The keys of its label and options are in the catalogue of forms.
-    """
-
-    name: str
-    type: str = "text"
-    required: bool = False
-    options: tuple[str, ...] = ()
-
-
-_NAME = TemplateField("name", required=True)
-_PHONE_FIELD = TemplateField("phone", "phone", required=True)
-_CONSENT = TemplateField("consent", "consent", required=True)
-_RATINGS = ("rating_5", "rating_4", "rating_3", "rating_2", "rating_1")
-
-TEMPLATES: Mapping[str, Sequence[TemplateField]] = {
-    "contact": (
-        _NAME,
-        _PHONE_FIELD,
-        TemplateField("email", "email"),
-        TemplateField("message", "textarea"),
-        _CONSENT,
-    ),
-    "booking": (
-        _NAME,
-        _PHONE_FIELD,
-        TemplateField("service"),
-        TemplateField("day", "date", required=True),
-        TemplateField("hour", "select", options=("any_hour", "morning", "afternoon", "evening")),
-        TemplateField("comment", "textarea"),
-        _CONSENT,
-    ),
-    "order": (
-        _NAME,
-        _PHONE_FIELD,
-        TemplateField("wish", "textarea", required=True),
-        TemplateField("address"),
-        TemplateField("day", "date"),
-        _CONSENT,
-    ),
-    "feedback": (
-        TemplateField("rating", "select", required=True, options=_RATINGS),
-        TemplateField("review", "textarea", required=True),
-        TemplateField("name"),
-        TemplateField("email", "email"),
-        _CONSENT,
-    ),
-}
-"""The fields of each template, in order."""
-
-
-def title(template: str, language: str) -> str:
-    """Return the title of a template's form."""
-    return form_text(language, f"template_{template}")
-
-
-def fields(template: str, language: str) -> list[dict[str, Any]]:
-    """Return the fields of a template, as ``create_form`` takes them."""
-    return [
-        {
-            "name": field.name,
-            "label": form_text(language, f"label_{field.name}"),
-            "type": field.type,
-            "required": field.required,
-            "options": [form_text(language, option) for option in field.options],
-        }
-        for field in TEMPLATES[template]
-    ]

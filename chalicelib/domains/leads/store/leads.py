@@ -14,8 +14,8 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.text import fold
-from chalicelib.domains.contacts.store import clients
-from chalicelib.domains.contacts.store.clients import NAMED, contact_lookup
+from chalicelib.domains.clients.store import contact_lookups
+from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex, changes, changes_others, is_new
 from chalicelib.engine.listing.listing import Listing
@@ -275,7 +275,7 @@ def restore_emails(lead: LeadRow) -> bool:
         return False
     lead.email = restored.get(lead.email, lead.email)
     named_contacts = [restored.get(contact, contact) for contact in named_contacts]
-    lead.named_contacts = clients.merge_contacts(
+    lead.named_contacts = contact_lookups.merge_contacts(
         None, named_contacts, besides=(lead.email, lead.phone)
     )
     return True

@@ -1,11 +1,4 @@
-"""Send e-mails with invitations, new passwords and proofs of an address.
-
-Sends invitations to a workspace.
-
-The e-mail is made from the live invitation, so one that was used or revoked in the meantime is not
-sent.
-
-Sends the link by which an account proves its address.
+"""Sends the link by which an account proves its address.
 
 It is the one e-mail that an account gets before. It contains nothing that a user wrote, because
 whoever made the account may have typed the address of another.
@@ -13,10 +6,8 @@ whoever made the account may have typed the address of another.
 
 from datetime import datetime
 from typing import cast
-from zoneinfo import ZoneInfo
 
 from chalicelib.core.jobs import (
-    MAIL_INVITATION,
     MAIL_PASSWORD_RESET,
     MAIL_PASSWORD_SET,
     MAIL_PROOF,
@@ -25,67 +16,17 @@ from chalicelib.core.jobs import (
 )
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
-from chalicelib.domains.identity.flows import emails, memberships, password_resets
-from chalicelib.domains.identity.flows.memberships import OpenInvitation
+from chalicelib.domains.identity.flows import emails, password_resets
 from chalicelib.domains.identity.store import accounts, workspaces
-from chalicelib.domains.identity.store import invitations as rows
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
-from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
+from chalicelib.domains.notifications.rules.messages import TEMPLATES
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail
 from chalicelib.lib import localized
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
-
-
-@job_handler(MAIL_INVITATION)
-def mail_invitation(job: Job) -> None:
-    """Send an invitation by e-mail.
-
-    Nothing is sent if the invitation was sent before or no longer works, or if its address gets
-    no e-mail.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
-    invitation_id = job.payload["invitationId"]
-    invitation = memberships.working(rows.find_by_id(job.workspace_id, invitation_id))
-    if invitation is None or not mail.is_on():
-        return
-    until = invitation.row.created_at + mail_gate.LONGEST_WAIT
-    mail_gate.deliver(
-        _invitation_mail(invitation, f"invitation-{invitation_id}"),
-        "account",
-        until,
-        note=lambda verdict: rows.note_mail(invitation.row, verdict.state, verdict.reason),
-    )
-
-
-def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
-    row, workspace, inviter = invitation.row, invitation.workspace, invitation.inviter
-    language_code = inviter.mail_language or localized.language_of_country(workspace.country)
-    language = cast("Language", language_code)
-    local = row.expires_at.astimezone(ZoneInfo(workspace.timezone))
-    message = mails.render(
-        TEMPLATES,
-        "invitation",
-        language,
-        # The name of a workspace is a user's text, which mail programs could turn into a link.
-        workspace=mailed_name(workspace.name),
-        inviter=mailed_name(inviter.name),
-        until=f"{localized.weekday_and_time(language, local)} ({workspace.timezone})",
-        page_url=memberships.page_url(memberships.mailed_token(row.invitation_id)),
-    )
-    return Mail(
-        id=mail_id,
-        recipient=row.email,
-        content=message,
-        sender_name=workspace.name,
-        workspace_id=workspace.id,
-    )
 
 
 @job_handler(MAIL_PASSWORD_RESET)

@@ -7,10 +7,7 @@ twice is one job, and a job of an earlier start does nothing.
 """
 
 from datetime import datetime, timedelta
-from typing import NamedTuple, cast
-from zoneinfo import ZoneInfo
 
-from chalicelib import SERVICE
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.events import REFUNDED_EVENT
@@ -22,166 +19,21 @@ from chalicelib.core.jobs import (
     Job,
     job_handler,
 )
-from chalicelib.core.settings import settings
+from chalicelib.domains.booking_page.store import awaited_bookings
 from chalicelib.domains.bookings.flows import booking_links
-from chalicelib.domains.bookings.rules import calendar_files
-from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, AwaitedBookingRow, BookingRow
-from chalicelib.domains.bookings.store.services import REMINDERS, SERVICES
-from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.notifications.flows.client_mails import (
+    MailOptions,
+    mail_options,
+    send_link,
+    send_to_client,
+)
 from chalicelib.domains.notifications.rules import client_mails as texts
-from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Business, Kind
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
-from chalicelib.domains.payments.store import merchants
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
-from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import mail
-from chalicelib.gateways.mail import Attachment, Mail
-from chalicelib.lib import emails, localized
-from chalicelib.lib.localized import Language
-
-
-class MailOptions(NamedTuple):
-    """Whether clients of a service get e-mails, and when they are reminded.
-
-    ``reminders`` are minutes before the start, the largest first.
-    """
-
-    has_mails: bool
-    reminders: tuple[int, ...]
-
-
-def mail_options(workspace_id: str, service_id: str) -> MailOptions:
-    """Return the options of a service, or the default options for a deleted service."""
-    service = SERVICES.find(workspace_id, service_id)
-    if service is None:
-        return MailOptions(has_mails=True, reminders=REMINDERS)
-    return MailOptions(service.visitor_mails, tuple(map(int, service.reminders)))
-
-
-def send_to_client(
-    job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since: datetime
-) -> None:
-    """Send an e-mail to the client of a booking, once and if the gate admits it.
-
-    ``since`` is when the e-mail was due first. A booking without an address, such as a booking of
-    an erased client, gets no e-mail.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
-    address = emails.find_email(booking.client_email or "")
-    if address is None or not mail.is_on():
-        return
-
-    def note(verdict: Verdict) -> None:
-        entry = bookings.mail_entry(
-            job.workspace_id,
-            booking,
-            job.job_id,
-            kind=kind,
-            state=verdict.state,
-            reason=verdict.reason,
-        )
-        run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
-
-    message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
-    until = since + mail_gate.LONGEST_WAIT
-    if kind != "refunded":  # Another e-mail about a booking that has begun is of no use.
-        until = min(until, booking.starts_at)
-    mail_gate.deliver(message, mail_class, until, note=note)
-
-
-def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
-    """Send the link that books what a visitor has requested, once and if the gate admits it.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
-    workspace, booking = workspaces.get(job.workspace_id), requested.booking
-    content = texts.mail(
-        _language(workspace, requested.language),
-        "link",
-        BookingFacts(
-            workspace=workspace.name,
-            service=booking["serviceName"],
-            resource=booking["resourceName"],
-            starts_at=datetime.fromisoformat(booking["startLocal"]),
-            timezone=booking["timezone"],
-            price=booking["price"],
-            page_url=settings().public_url + booking_links.BOOK_PAGE.format(token=token),
-            business=_business(workspace),
-        ),
-    )
-    message = Mail(
-        id=f"booking-link-{requested.request_id}",
-        recipient=requested.email,
-        content=content,
-        sender_name=workspace.name,
-        workspace_id=workspace.id,
-    )
-    mail_gate.deliver(message, "stranger", requested.link_ends_at)
-
-
-def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:
-    message = texts.mail(
-        _language(workspace, booking.language), kind, booking_facts(workspace, booking)
-    )
-    # The file has the address of the page on which the client moves or cancels the booking.
-    event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
-    return Mail(
-        id=mail_id,
-        recipient=booking.client_email or "",
-        content=message,
-        sender_name=workspace.name,
-        workspace_id=workspace.id,
-        attachments=[
-            Attachment(
-                "booking.ics",
-                f"text/calendar; method={event.method}; charset=utf-8",
-                calendar_files.calendar_file(event, producer=SERVICE),
-            )
-        ],
-    )
-
-
-def _business(workspace: WorkspaceRow) -> Business:
-    return Business(workspace.address, workspace.phone, workspace.logo_url, workspace.accent)
-
-
-def _language(workspace: WorkspaceRow, page_language: str | None) -> Language:
-    """Return the language of the client's page, or else of the workspace's country."""
-    return cast("Language", page_language or localized.language_of_country(workspace.country))
-
-
-def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
-    """Return what e-mails and the client's page show of a booking."""
-    local: datetime = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
-    return BookingFacts(
-        workspace=workspace.name,
-        service=booking.service_name,
-        resource=booking.resource_name,
-        starts_at=local,
-        timezone=booking.timezone,
-        price=int(booking.price),
-        page_url=booking_links.page_url(workspace.id, booking),
-        pay_url=_pay_url(workspace.id, booking),
-        business=_business(workspace),
-    )
-
-
-def _pay_url(workspace_id: str, booking: BookingRow) -> str | None:
-    """Return the page that pays a booking, if the workspace takes payments."""
-    if not booking.is_payable or merchants.find_current(workspace_id) is None:
-        return None
-    return booking_links.pay_url(workspace_id, booking)
 
 
 @job_handler(VISITOR_EVENTS)
@@ -247,7 +99,7 @@ def mail_booking_link(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     token = booking_links.book_token(job.workspace_id, job.payload["requestId"])
-    requested = bookings.find_awaited(job.workspace_id, token)
+    requested = awaited_bookings.find_awaited(job.workspace_id, token)
     if requested is not None and mail.is_on():
         send_link(job, requested, token)
 

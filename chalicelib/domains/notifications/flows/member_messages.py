@@ -1,10 +1,4 @@
-"""Messages to members about events in their workspace. An event makes jobs, which send them.
-
-Find the members to notify of events, and make a job for each message.
-
-A message has the same id each time, so one that waits is not made twice.
-
-Sends messages to members, each by one channel.
+"""Sends messages to members, each by one channel.
 
 A message has no text of its own: it is made from the live record. A member, an account or a choice
 that has ended by then ends the message. If a response is lost, a message may be sent twice.
@@ -14,31 +8,24 @@ shorter than they ask for. Its pauses double, since each is as long as the messa
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from pydantic.alias_generators import to_camel
-
-from chalicelib.application import records
-from chalicelib.core import clock, deadline
+from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.core.errors import NotFoundError
-from chalicelib.core.events import INTERNAL_TYPES, MESSAGE_KINDS
+from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.jobs import (
     MEMBERSHIP_ENDED,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
-    PEOPLE_EVENTS,
     Job,
     Postponed,
     job_handler,
 )
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
-from chalicelib.domains.billing.rules.spending import LOW_BALANCES
-from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
+from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import (
@@ -47,142 +34,22 @@ from chalicelib.domains.notifications.flows import (
     telegram_chats,
     unsubscribing,
 )
+from chalicelib.domains.notifications.flows.told_records import read_records
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.messages import Message
 from chalicelib.domains.notifications.store import choices, telegram_links, windows
 from chalicelib.domains.notifications.store.choices import Channel, Choices
 from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
-from chalicelib.engine.events.outbox import Event
-from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError
 from chalicelib.gateways.telegram import TelegramError
 from chalicelib.lib.localized import Language
 
-PARALLEL_WRITES = 8
-
-
-@job_handler(PEOPLE_EVENTS)
-def make_messages(job: Job) -> None:
-    """Make a job for each message that a member wants.
-
-    If it is killed and runs again, it makes the same jobs. Jobs that have already run are then
-    sent twice, and both e-mails have the same id.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
-    members = choosing.members(job.workspace_id)
-    # A key acts under its owner's account, but the owner has not seen what the program did.
-    actor = "" if job.payload.get("byKey") else job.payload["actor"]
-    job_rows: list[JobRow] = []
-    for number, values in enumerate(job.payload["events"]):
-        event = Event(*values)
-        for name, kind in MESSAGE_KINDS.items():
-            if kind.type != event.type:
-                continue
-            for member, member_choices in members:
-                if kind.for_others and member.account.id == actor:
-                    continue
-                for channel in member_choices.channels(name):
-                    message = {
-                        "kind": name,
-                        "recordId": event.id,
-                        "accountId": member.account.id,
-                        "channel": channel,
-                        "at": job.payload["at"],
-                    }
-                    # The id is the same if the job runs again, so the same jobs are written once
-                    # more.
-                    message_id = f"{job.job_id}-{number}-{name}-{member.account.id}-{channel}"
-                    job_rows.append(_row(job.workspace_id, message, message_id))
-    # A workspace may have many members, and each write takes a round trip.
-    deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
-    if job_rows:
-        wake.wake()
-
-
-def _row(workspace_id: str, message: dict[str, str], message_id: str) -> JobRow:
-    due_at = datetime.fromisoformat(message["at"])
-    return jobs.row(NOTIFY_MEMBER, workspace_id, message, due_at, job_id=message_id)
-
-
-Record = dict[str, Any]
-
-
-def read_records(workspace_id: str, event_type: str, record_id: str) -> Record | None:
-    """Return the record of an event, or None if it is deleted.
-
-    Raises:
-        AppError: it could not be read.
-    """
-    if event_type not in INTERNAL_TYPES:
-        return records.read(workspace_id, event_type, record_id)
-    try:
-        return _READERS[event_type.partition(".")[0]](workspace_id, record_id)
-    except NotFoundError:
-        return None
-
-
-def _balance(_: str, account_id: str) -> Record:
-    wallet = ledger.wallet(account_id)
-    total = int(wallet.available + wallet.reserved)
-    return {"status": "low" if total < LOW_BALANCES[0] else "enough", "kopecks": total}
-
-
-def _bot(workspace_id: str, agent_id: str) -> Record:
-    return {"id": agent_id, "name": listing_of("AGENT").require(workspace_id, agent_id).name}
-
-
-def _key(workspace_id: str, key_id: str) -> Record:
-    key = api_keys.require(key_id, workspace_id)
-    return {
-        "name": key.name,
-        "masked": key.masked,
-        "scopes": len(key.scopes),
-        "email": accounts.get(key.account_id).email,
-    }
-
-
-def _connection(workspace_id: str, connection_id: str) -> Record:
-    connection = connections.require(connection_id, workspace_id)
-    return {
-        "name": connection.client_name,
-        "host": connection.client_host,
-        "scopes": len(connection.scopes),
-        "email": accounts.get(connection.account_id).email,
-    }
-
-
-def _member(workspace_id: str, account_id: str) -> Record:
-    account, membership = accounts.get(account_id), workspaces.membership(account_id, workspace_id)
-    role = membership.role if membership else None
-    return {"name": account.name, "email": account.email, "role": role}
-
-
-def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
-    row = listing_of("WEBHOOK").find(workspace_id, webhook_id)
-    return row and {to_camel(name): value for name, value in row.values.items()}
-
-
-_READERS: Mapping[str, Callable[[str, str], Record | None]] = {
-    "balance": _balance,
-    "bot": _bot,
-    "connection": _connection,
-    "key": _key,
-    "member": _member,
-    "webhook": _webhook,
-}
-"""Functions that read the record of an internal type, by the noun of the type."""
-
-
 FIRST_PAUSE = timedelta(minutes=1)
 """Pause of a message that is delayed for the first time."""
 LONGEST_DELAY = timedelta(days=1)
 """A message that could not be sent for this long is given up."""
-
 log = logging.getLogger(__name__)
 
 

@@ -6,8 +6,8 @@ from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.bookings.store.resources import RESOURCES
 from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.services.store.resources import RESOURCES
 
 
 class StaffLink(Wire):

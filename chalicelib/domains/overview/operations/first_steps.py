@@ -6,12 +6,12 @@ from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Wire
-from chalicelib.domains.bookings.store import resources
-from chalicelib.domains.bookings.store.booking_pages import BookingPageRow
+from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES
-from chalicelib.domains.bookings.store.resources import RESOURCES
-from chalicelib.domains.bookings.store.services import SERVICES
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.services import SERVICES
 
 MAX_ROWS = 20
 """Maximum number of newest services, members of the staff and bookings that are considered."""

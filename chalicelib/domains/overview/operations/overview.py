@@ -14,7 +14,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store import booked_times
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.bots.rules import Channel
 from chalicelib.domains.bots.store.agents import AGENTS
@@ -164,7 +164,7 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
     }
     recent_totals = {day: ActivityTotals.from_counts(*counts) for day, counts in recent.items()}
     week = today + timedelta(DAYS_AHEAD - 1)
-    upcoming = bookings.upcoming_until(
+    upcoming = booked_times.upcoming_until(
         workspace.id, clock.moment_of(week, workspace.timezone, end=True), MAX_ROWS
     )
     end_of_today = clock.epoch_ms(clock.moment_of(today, workspace.timezone, end=True))

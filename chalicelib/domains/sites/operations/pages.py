@@ -39,7 +39,7 @@ from chalicelib.domains.sites.rules.sections import Section, read_sections
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
-from chalicelib.engine.listing import query
+from chalicelib.engine.listing import ordering
 from chalicelib.lib import slugs
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
@@ -304,7 +304,7 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         project_id=site.id,
         title=title,
         slug=slug or new_slugs.choose(ctx, options, taken_slugs),
-        sort_order=int(site.last_sort_order or 0) + query.STEP,
+        sort_order=int(site.last_sort_order or 0) + ordering.STEP,
     )
     pages.set_site(page, site)
     ctx.unit.create(page, claim_errors={"slug": _slug_taken_error(slug)} if slug else {})

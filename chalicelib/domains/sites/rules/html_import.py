@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from chalicelib.domains.files.rules.stored_files import sniff
+from chalicelib.domains.files.rules.file_types import sniff
 from chalicelib.lib.markup.markup_urls import (
     UrlRewriter,
     is_relative,

@@ -14,7 +14,7 @@ from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_REPLIES, Job, job_hand
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
-from chalicelib.domains.webhooks.flows import turns
+from chalicelib.domains.webhooks.flows import fan_out, sending, turn_jobs, turns
 from chalicelib.domains.webhooks.operations.webhooks import WebhookRef, workspace_of_webhook
 from chalicelib.domains.webhooks.store import deliveries, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
@@ -91,7 +91,7 @@ def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
         raise NotFoundError(msg)
     ctx.unit.mention(f"webhook:{webhook.id}")
     ctx.unit.update(*deliveries.to_send_again(delivery))
-    turns.send_soon(ctx.unit, webhook.id)
+    turn_jobs.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=delivery.event_id)
 
 
@@ -109,8 +109,8 @@ def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
     place = (ctx.workspace_id, webhook.id, event_id)
     actor = ctx.principal.audit_actor
     ctx.unit.mention(f"webhook:{webhook.id}")
-    ctx.unit.create(turns.new_delivery(*place, event, actor=actor, at=clock.now()))
-    turns.send_soon(ctx.unit, webhook.id)
+    ctx.unit.create(fan_out.new_delivery(*place, event, actor=actor, at=clock.now()))
+    turn_jobs.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=event_id)
 
 
@@ -145,6 +145,6 @@ def forget_replies(job: Job) -> None:
     return None
 
 
-def _send(workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow) -> turns.Attempt:
+def _send(workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow) -> sending.Attempt:
     record = records.read(workspace_id, delivery.type, delivery.record_id)
-    return turns.send_delivery(workspace_id, webhook, delivery, record)
+    return sending.send_delivery(workspace_id, webhook, delivery, record)

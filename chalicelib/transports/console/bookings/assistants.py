@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Switch, names_of
@@ -40,7 +40,7 @@ def _page(request: ConsoleRequest, assistants: Record, state: State = STORED) ->
         shown=assistants,
         forms=(forms | dict(_FORMS(request))).items(),
         bots=(bots | dict(_BOTS(request))).items(),
-        url=f"{settings().public_url}{booking_pages.PATH}/{assistants['slug']}/mcp",
+        url=f"{settings().public_url}{open_page.PATH}/{assistants['slug']}/mcp",
         **form,
     )
 

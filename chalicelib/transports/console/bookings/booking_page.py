@@ -7,7 +7,7 @@ from typing import Any
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.domains.bookings.flows import booking_pages
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, Save, State
@@ -98,7 +98,7 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
     query, form = _query(request), _form(service["id"] for service in booking_page["services"])
     page = booking_page["pagination"]["page"]
     total, size = booking_page["pagination"]["total"], booking_page["pagination"]["size"]
-    url = f"{settings().public_url}{booking_pages.PATH}/{booking_page['slug']}"
+    url = f"{settings().public_url}{open_page.PATH}/{booking_page['slug']}"
     values = form.page_values(request, booking_page, state)
     is_new = state is STORED and not booking_page["isOn"] and not booking_page["offered"]
     if is_new and request.current_membership.may("set_booking_page"):

@@ -4,7 +4,7 @@ from typing import Any
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
 from chalicelib.core.settings import settings
-from chalicelib.domains.knowledge.flows import indexing
+from chalicelib.domains.knowledge.flows import fetching
 from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path, find_bot
@@ -23,13 +23,13 @@ REASONS = {
     parsing.NO_TEXT_IN_PDF: "reason_no_text_in_pdf",
     parsing.ENCRYPTED: "reason_encrypted",
     parsing.BROKEN_PDF: "reason_broken_pdf",
-    indexing.OVER_BUDGET: "reason_over_budget",
-    indexing.MISSING_FILE: "reason_missing_file",
-    indexing.TOO_SLOW: "reason_too_slow",
-    indexing.NOT_READ: "reason_not_read",
-    indexing.NOT_FETCHED: "reason_not_fetched",
-    indexing.STILL_ANSWERS: "reason_still_answers",
-    indexing.GIVEN_UP: "reason_given_up",
+    fetching.OVER_BUDGET: "reason_over_budget",
+    fetching.MISSING_FILE: "reason_missing_file",
+    fetching.TOO_SLOW: "reason_too_slow",
+    fetching.NOT_READ: "reason_not_read",
+    fetching.NOT_FETCHED: "reason_not_fetched",
+    fetching.STILL_ANSWERS: "reason_still_answers",
+    fetching.GIVEN_UP: "reason_given_up",
     sources.FILE_DELETED: "reason_file_deleted",
 }
 """Translations for sentences of a source's ``error``, except clauses of the fetcher.

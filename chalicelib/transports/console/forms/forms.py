@@ -5,7 +5,7 @@ from typing import Any
 
 from chalicelib.core.errors import AppError
 from chalicelib.domains.leads.flows.form_html import PREVIEW_STYLES
-from chalicelib.domains.leads.rules import form_fields
+from chalicelib.domains.leads.rules import form_templates
 from chalicelib.transports.console.bots.embed import BUILDERS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.list_page import ListPage, deletion
@@ -27,7 +27,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
     A form that is sent twice creates one.
     """
     template = request.form_value("template")
-    if template not in form_fields.TEMPLATES:
+    if template not in form_templates.TEMPLATES:
         text = request.translate("wrong_template")
         problem = Problem(request.translate("wrong_fields"), {"template": text})
         return _new_page(request, 400, problem)
@@ -35,8 +35,8 @@ def create(request: ConsoleRequest) -> HttpResponse:
     try:
         response = request.call_once(
             "create_form",
-            title=title or form_fields.title(template, request.language),
-            fields=form_fields.fields(template, request.language),
+            title=title or form_templates.title(template, request.language),
+            fields=form_templates.fields(template, request.language),
         )
     except AppError as error:
         return _new_page(request, error.status, request.problem(error))
@@ -77,10 +77,10 @@ def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = No
     templates = [
         {
             "key": key,
-            "title": form_fields.title(key, request.language),
-            "labels": [field["label"] for field in form_fields.fields(key, request.language)],
+            "title": form_templates.title(key, request.language),
+            "labels": [field["label"] for field in form_templates.fields(key, request.language)],
         }
-        for key in form_fields.TEMPLATES
+        for key in form_templates.TEMPLATES
     ]
     template_key = request.form_value("template") or request.query_value("template")
     return request.page(
@@ -88,7 +88,7 @@ def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = No
         status,
         problem=problem,
         templates=templates,
-        chosen=template_key if template_key in form_fields.TEMPLATES else templates[0]["key"],
+        chosen=template_key if template_key in form_templates.TEMPLATES else templates[0]["key"],
         typed_title=request.form_value("title"),
     )
 

@@ -4,8 +4,9 @@ from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 from chalicelib.core import clock
-from chalicelib.domains.bookings.rules.schedule import Interval, Rule, parse
-from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query, ServiceRules, slots
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query, slots
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.opening_hours import Interval, Rule, parse
 from chalicelib.lib.spans import Span
 from chalicelib.lib.zoned_times import span_of_days
 

@@ -11,7 +11,8 @@ import pytest
 from httpx_sse import EventSource
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.domains.chat.flows import chat, chat_answer
+from chalicelib.domains.chat.flows import accepting
+from chalicelib.domains.chat.flows import answer as chat_answer
 from chalicelib.domains.chat.store import open_streams
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
@@ -218,7 +219,7 @@ class TestChecks:
     def test_a_bot_whose_owner_is_disabled_is_unknown_to_a_visitor_over_the_limit(
         self, bot: Bot, time: Time, production_limits: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chat, "MESSAGES", replace(chat.MESSAGES, max_requests=1))
+        monkeypatch.setattr(accepting, "MESSAGES", replace(accepting.MESSAGES, max_requests=1))
         statuses = [ask(bot, "Hi").status for _ in range(2)]
         call_operator("disable_account", email=accounts.get(bot.account_id).email)
         assert [*statuses, ask(bot, "Hi").status] == [200, 429, 404]
@@ -330,8 +331,8 @@ class TestChecks:
 class TestBehindTheEdge:
     @pytest.fixture(autouse=True)
     def _edge(self, monkeypatch: pytest.MonkeyPatch, production_limits: None) -> None:
-        chat_settings = replace(chat.settings(), edge_secret="secret", rate_limit_scale=1)
-        for module in (chat, open_streams):
+        chat_settings = replace(accepting.settings(), edge_secret="secret", rate_limit_scale=1)
+        for module in (accepting, open_streams):
             monkeypatch.setattr(module, "settings", lambda: chat_settings)
 
     def test_a_visitor_has_at_most_ten_streams(self, bot: Bot, script: Script) -> None:
@@ -350,15 +351,19 @@ class TestBehindTheEdge:
     def test_a_bot_has_a_limit_of_messages_per_minute(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch, time: Time
     ) -> None:
-        assert chat.MESSAGES_OF_BOT.max_requests == 600
-        monkeypatch.setattr(chat, "MESSAGES_OF_BOT", replace(chat.MESSAGES_OF_BOT, max_requests=2))
+        assert accepting.MESSAGES_OF_BOT.max_requests == 600
+        monkeypatch.setattr(
+            accepting, "MESSAGES_OF_BOT", replace(accepting.MESSAGES_OF_BOT, max_requests=2)
+        )
         statuses = [ask(bot, "Hi", ip=f"203.0.113.{n}").status for n in range(3)]
         assert statuses == [200, 200, 429]
 
     def test_a_message_refused_by_the_bots_limit_ends_its_stream_and_keeps_its_key_usable(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch, time: Time
     ) -> None:
-        monkeypatch.setattr(chat, "MESSAGES_OF_BOT", replace(chat.MESSAGES_OF_BOT, max_requests=1))
+        monkeypatch.setattr(
+            accepting, "MESSAGES_OF_BOT", replace(accepting.MESSAGES_OF_BOT, max_requests=1)
+        )
         statuses = [ask(bot, "Hi", key=f"{n}").status for n in range(12)]
         assert statuses == [200] + [429] * 11
         assert bot.kinds == ["topup", "reserve", "settle"]

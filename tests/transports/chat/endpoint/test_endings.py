@@ -12,8 +12,8 @@ from chalicelib.core.text import is_visible
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bots.rules import CAPABILITIES
-from chalicelib.domains.chat.flows import chat_answer
-from chalicelib.domains.chat.rules.call_budget import ERRORS
+from chalicelib.domains.chat.flows import model_calls
+from chalicelib.domains.chat.rules.endings import ERRORS
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import (
     ChatModel,
@@ -126,7 +126,7 @@ class TestEmptyAnswers:
         self, model_takes_tools: None, script: Script, bot: Bot
     ) -> None:
         call = llm.ToolCall("1", "opening_hours", "{}")
-        script(*[call, ProviderUsage(5, 1)] * chat_answer.MAX_CALLS)
+        script(*[call, ProviderUsage(5, 1)] * model_calls.MAX_CALLS)
         reply = ask(bot, "Open?")
         assert reply.events[-1]["code"] == "empty_answer"
         assert reply.usage == {"inputTokens": 20, "outputTokens": 4, "totalTokens": 24}

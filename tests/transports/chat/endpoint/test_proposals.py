@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.domains.chat.flows import chat_tools
+from chalicelib.domains.chat.flows import proposal_tools
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Time, call_console, run_concurrently
 from tests.factories.chat import (
@@ -185,7 +185,7 @@ class TestBookings:
                 if LosesFirst.lost == 1:
                     raise UnavailableError
 
-        monkeypatch.setattr(chat_tools, "UnitOfWork", LosesFirst)
+        monkeypatch.setattr(proposal_tools, "UnitOfWork", LosesFirst)
         reply = proposed(script, bot, FIND, book(**ADA), book(**ADA))
         assert decide(api, reply)["state"] == "done"
         assert len(bookings(api)) == 1

@@ -9,7 +9,8 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import chat_answer
+from chalicelib.domains.chat.flows import answer as answer_module
+from chalicelib.domains.chat.flows import model_calls
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import count_tokens
@@ -122,7 +123,7 @@ class TestSpending:
         stream = answer_to(request_to(bot.id, "Tell me a tale"))
         body = iter(stream.body)
         next(body)  # type: ignore[call-overload]
-        monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
+        monkeypatch.setattr(answer_module, "PING_SECONDS", 0.01)
         assert b": ping" in next(body)  # type: ignore[call-overload]
         assert model.waiting.wait(PATIENCE)
         stream.close()
@@ -176,8 +177,8 @@ class TestSpending:
         script: Script,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
-        monkeypatch.setattr(chat_answer, "MODEL_SECONDS", -chat_answer.GRACE_SECONDS)
+        monkeypatch.setattr(answer_module, "PING_SECONDS", 0.01)
+        monkeypatch.setattr(model_calls, "MODEL_SECONDS", -answer_module.GRACE_SECONDS)
         script(*streamed, Event())
         reply = ask(bot, "Hi")
         assert reply.events[-1]["type"] == "error"
@@ -262,7 +263,7 @@ class TestReasoning:
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(chat_answer, "USAGE_SECONDS", PATIENCE)
+        monkeypatch.setattr(answer_module, "USAGE_SECONDS", PATIENCE)
         go_on = Event()
         model = script(Reasoning("thus "), go_on, "Rye ", "bread.", ProviderUsage(50, 900))
         leaving = Thread(target=thinking(bot, model).close)
@@ -296,7 +297,7 @@ class TestReasoning:
     def test_a_model_that_is_refused_after_the_visitor_has_left_costs_nothing(
         self, bot: Bot, model_prices: None, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chat_answer, "USAGE_SECONDS", PATIENCE)
+        monkeypatch.setattr(answer_module, "USAGE_SECONDS", PATIENCE)
         go_on = Event()
         stream = thinking(bot, script(go_on, ModelError("refused", "hush")))
         go_on.set()
@@ -313,7 +314,7 @@ def thinking(bot: Bot, model: ScriptedModel) -> HttpResponse:
     body = iter(stream.body)
     next(body)  # type: ignore[call-overload]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chat_answer, "PING_SECONDS", 0.01)
+        patch.setattr(answer_module, "PING_SECONDS", 0.01)
         assert b": ping" in next(body)  # type: ignore[call-overload]
     assert model.waiting.wait(PATIENCE)
     return stream

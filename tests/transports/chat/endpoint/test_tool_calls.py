@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, Prices, TokenUsage, cost
-from chalicelib.domains.chat.flows import chat_answer, chat_prompt, chat_tools
+from chalicelib.domains.chat.flows import chat_history, chat_tools, model_calls
 from chalicelib.domains.chat.rules import call_budget
 from chalicelib.domains.chat.rules.call_budget import CallBudget
 from chalicelib.gateways import llm
@@ -90,7 +90,7 @@ class TestAnswers:
 
         model = script(find("rye"), ProviderUsage(10, 1), "Sorry.", ProviderUsage(10, 1))
         monkeypatch.setattr(chat_facts.Source, "find", lambda *_: [])
-        monkeypatch.setattr("chalicelib.domains.chat.flows.chat_tools._offers", fail)
+        monkeypatch.setattr("chalicelib.domains.chat.flows.read_tools._offers", fail)
         assert ask(bot, "Hello").text == "Sorry."
         (result,) = model.inputs[1][-1].results
         assert result.is_error
@@ -116,7 +116,7 @@ class TestLimits:
             result
             for message in model.inputs[-1]
             for result in message.results
-            if result.content != chat_answer.TOO_MANY
+            if result.content != model_calls.TOO_MANY
         ]
         assert len(carried_out) == call_budget.MAX_TOOL_CALLS
         assert charged(bot) == price(300, 30)
@@ -134,7 +134,7 @@ class TestLimits:
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         model = script(find("rye"), ProviderUsage(10, 1), "Yes.", ProviderUsage(10, 1))
-        monkeypatch.setattr(chat_answer, "TOOLS_UNTIL", -1.0)
+        monkeypatch.setattr(model_calls, "TOOLS_UNTIL", -1.0)
         ask(bot, "Rye?")
         assert (model.tool_names, model.final) == ([[]], [True])
 
@@ -159,7 +159,7 @@ class TestLimits:
         assert model.tool_names[-1] == READ_TOOLS
         assert any(message.results for message in model.inputs[-1])
         tools = [tool.spec for tool in chat_tools.TOOLS if tool.capability == "catalog"]
-        count = chat_prompt.counter(spec.provider)
+        count = chat_history.counter(spec.provider)
         for messages, granted_tokens in zip(model.inputs, model.output_limits, strict=True):
             assert count(messages, tools) + granted_tokens <= 6_000
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.bookings.operations import booking_page
+from chalicelib.domains.booking_page.operations import page_settings
 from tests.conftest import Api, Owner, call_console
 from tests.factories.console import Fields, Person, person
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -126,7 +126,7 @@ def test_a_page_offers_a_limited_number_of_services(
     owner: Owner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(booking_page, "MAX_OFFERED", 2)
+    monkeypatch.setattr(page_settings, "MAX_OFFERED", 2)
     answer = console_owner.post(path, fields(services, services, isOn="1"))
     assert answer.status == 409
     assert "up to 100 services" in text(answer)
@@ -147,7 +147,7 @@ def test_services_of_another_workspace_cannot_be_offered(
 
 def test_a_long_list_has_a_search_and_pages(console_owner: Person, path: str, owner: Owner) -> None:
     api = owner.api()
-    for number in range(booking_page.SIZE + 1):
+    for number in range(page_settings.SIZE + 1):
         api.post("/api/services/create", {"name": f"Cut {number}", "durationMin": 60})
     first = text(console_owner.get(path))
     assert 'type="search"' in first

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from chalicelib.domains.bookings.operations import managed_bookings
+from chalicelib.domains.booking_page.operations import cancel_and_move
 from tests.conftest import Answer, Api, Owner, Time, run_concurrently
 from tests.factories.salon import Salon, check_calendars
 from tests.transports.public.booking_page.helpers import (
@@ -277,7 +277,7 @@ def test_a_visitor_opens_links_at_most_sixty_times_a_minute(
 ) -> None:
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
-    max_views = managed_bookings.VIEWS.max_requests
+    max_views = cancel_and_move.VIEWS.max_requests
     statuses = [open_link(path).status for _ in range(max_views + 1)]
     assert statuses == [200] * max_views + [429]
     time.pass_by(minutes=1)

@@ -1,0 +1,154 @@
+"""The public booking page of a workspace, as visitors see it.
+
+A page that is off, an unknown page and a service that is not offered give the same error.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from chalicelib.core.errors import NotFoundError
+from chalicelib.domains.booking_page.store import page_settings
+from chalicelib.domains.booking_page.store.page_settings import AssistantsRow, BookingPageRow
+from chalicelib.domains.bookings.flows.slot_search import ACTIVE
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
+from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.rules import opening_hours
+from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
+from chalicelib.engine.claims import ClaimRow
+from chalicelib.engine.reading import Rows
+from chalicelib.lib.spans import Span
+
+PATH = "/book"
+
+
+class OpenPage(NamedTuple):
+    """A booking page that is on.
+
+    ``services`` are the offered services, in their order. ``hours`` are the weekly hours in which
+    any of the staff works, as minutes of the day, with the first and last weekday that have them.
+    They are read for a page with all services. ``takes_payments`` says whether the workspace has an
+    account at a payment provider. It is read if a service requires payment.
+    """
+
+    workspace: WorkspaceRow
+    settings: BookingPageRow
+    assistants: AssistantsRow
+    services: list[ServiceRow]
+    hours: list[tuple[int, int, tuple[Span, ...]]]
+    takes_payments: bool
+
+    def is_by_phone(self, service: ServiceRow) -> bool:
+        """Return whether visitors must call to book a service, because it cannot be paid online."""
+        return service.require_payment and not (self.takes_payments and service.price > 0)
+
+    def require_service(self, service_id: str) -> ServiceRow:
+        """Return a service that the page offers.
+
+        Raises:
+            NotFoundError: the page does not offer it.
+        """
+        for service in self.services:
+            if service.id == service_id:
+                return service
+        raise not_found()
+
+
+def not_found() -> NotFoundError:
+    """Return the error for a page that is off, or that does not exist."""
+    return NotFoundError("This booking page does not exist. Check the link.")
+
+
+def workspace_of(slug: str) -> str:
+    """Return the id of the workspace with a slug, whether its page is on or off.
+
+    Raises:
+        NotFoundError: no workspace has this slug.
+    """
+    workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, slug)
+    if workspace_id is None:
+        raise not_found()
+    return workspace_id
+
+
+def open_page(
+    workspace_id: str,
+    service_id: str | None = None,
+    rows: Rows | None = None,
+    *,
+    with_hours: bool = True,
+) -> OpenPage:
+    """Return the booking page of a workspace with all offered services, or with only one service.
+
+    ``rows`` has the row of the page, if the caller has read it. The hours are empty for a service,
+    and if they are not wanted (``with_hours``).
+
+    Raises:
+        NotFoundError: the page is off, or does not offer the service.
+    """
+    own_keys = [workspaces.key(workspace_id), page_settings.assistants_key(workspace_id)]
+    if rows is None:
+        rows = Rows()
+        rows.read([page_settings.key(workspace_id), *own_keys])
+    settings = BookingPageRow.read(workspace_id, rows)
+    if not settings.is_on:
+        raise not_found()
+    ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
+    rows.read([*own_keys, *(SERVICES.key(workspace_id, offered_id) for offered_id in ids)])
+    with_hours = with_hours and service_id is None
+    services = _bookable(workspace_id, ids, rows, with_hours=with_hours)
+    hours = _weekly_hours(workspace_id, services, rows) if with_hours else []
+    takes_payments = any(service.require_payment for service in services) and (
+        merchants.find_current(workspace_id, rows) is not None
+    )
+    workspace = workspaces.get(workspace_id, rows)
+    assistants = AssistantsRow.read(workspace_id, rows)
+    page = OpenPage(workspace, settings, assistants, services, hours, takes_payments)
+    if service_id is not None:
+        page.require_service(service_id)
+    return page
+
+
+def _bookable(
+    workspace_id: str, ids: list[str], rows: Rows, *, with_hours: bool
+) -> list[ServiceRow]:
+    """Return the active services among these, except services of suspended sites."""
+    read = rows.fetch(SERVICES.key(workspace_id, service_id) for service_id in ids)
+    # The settings may still have the ids of deleted services.
+    active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
+    site_ids = {row.site_id for row in active_services if row.site_id}
+    keys = [key for site_id in site_ids for key in binding.site_keys(workspace_id, site_id)]
+    # Opening hours are read in the request that reads the sites.
+    ids = _staff_ids(active_services) if with_hours else []
+    paid_services = [row for row in active_services if row.require_payment]
+    merchant_keys = [merchants.key(workspace_id)] if paid_services else []
+    rows.read([*keys, *merchant_keys, *resources.keys_with_schedules(workspace_id, ids)])
+    sites = rows.fetch(keys)
+    suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
+    listed_services = [row for row in active_services if row.site_id not in suspended]
+    return sorted(listed_services, key=lambda row: (row.sort_order, row.id))
+
+
+def _staff_ids(services: Iterable[ServiceRow]) -> list[str]:
+    return list(dict.fromkeys(staff_id for row in services for staff_id in row.resource_ids))
+
+
+def _weekly_hours(
+    workspace_id: str, services: Iterable[ServiceRow], rows: Rows
+) -> list[tuple[int, int, tuple[Span, ...]]]:
+    """Return the weekly hours in which any of the staff works, by groups of equal weekdays."""
+    schedules = [
+        resources.schedule_of(hours)
+        for staff, hours in resources.find_with_schedules(workspace_id, _staff_ids(services), rows)
+        if staff.status == ACTIVE
+    ]
+    groups: list[tuple[int, int, tuple[Span, ...]]] = []
+    for weekday, hours in enumerate(opening_hours.merge_weeks(schedules)):
+        if groups and groups[-1][2] == hours:
+            groups[-1] = (groups[-1][0], weekday, hours)
+        else:
+            groups.append((weekday, weekday, hours))
+    return [group for group in groups if group[2]]

@@ -1,0 +1,122 @@
+"""The free times of one month, for a calendar in which a visitor chooses a day and a time."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Annotated
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.wire.schema import Pattern, Wire, optional
+from chalicelib.core.wire.times import Day
+from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_search import PERMANENT_REASONS, Search
+from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
+
+Month = Annotated[str, Pattern("[0-9]{4}-(0[1-9]|1[0-2])", "a month such as 2030-01")]
+
+
+class MonthQuery(Wire):
+    """The month and the day that a visitor looks at."""
+
+    month: Month | None = optional("Default: that of the day, or the first with free times.")
+    day: Day | None = optional("Default: the first with free times.")
+
+
+class FreeDay(Wire):
+    """A day with free times."""
+
+    date: str = Field(description="Local date, YYYY-MM-DD.")
+    free: int = Field(description="Number of starts.")
+
+
+class MonthOfSlots(Wire):
+    """The days of a month with free times, and the free times of one day."""
+
+    timezone: str = Field(description="Zone of the dates and of startLocal.")
+    month: str = Field(description="The month, such as 2030-01.")
+    today: str = Field(description="The current local date.")
+    previous_month: str | None = Field(description="The month before, unless it has passed.")
+    next_month: str | None = Field(description="The next month that can be booked, or null.")
+    days: list[FreeDay] = Field(description="The days with free times.")
+    day: str | None = Field(description="The day of the slots, or null.")
+    slots: list[SlotOut] = Field(description="The free times of the day.")
+    next_available: SlotOut | None = Field(
+        description="If the day or the month has no free times: the next one, or null."
+    )
+    reason: NoSlotReason | None = Field(description="Why the month has no free times, or null.")
+    resources: list[SlotResource] = Field(description="The resources that slots can name.")
+
+
+def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
+    """Return the free times of the requested month, or of the first month that has any."""
+    now = clock.now()
+    today = clock.local_day(now, zone)
+    last_day = today + timedelta(days=search.rules.horizon_days)
+    requested_month = _first_of(args.day) if args.day else _parse(args.month)
+    month = min(max(requested_month or today, _first_of(today)), _first_of(last_day))
+    query = _query(month, zone, epoch_ms(now))
+    availability, upcoming = search.slots(query), None
+    if not availability.slots and availability.reason not in PERMANENT_REASONS:
+        upcoming = search.next(query)
+        if upcoming is not None and requested_month is None:
+            month = _first_of(_day(upcoming, zone))
+            availability, upcoming = search.slots(_query(month, zone, epoch_ms(now))), None
+    free = Counter(_day(slot, zone) for slot in availability.slots)
+    day = args.day or min(free, default=None)
+    slots = [slot for slot in availability.slots if _day(slot, zone) == day]
+    if day is not None and not slots and upcoming is None:
+        upcoming = _find_after(availability.slots, day, zone) or search.next(query)
+    return MonthOfSlots(
+        timezone=zone,
+        month=_text(month),
+        today=today.isoformat(),
+        previous_month=_text(month - timedelta(days=1)) if month > today else None,
+        next_month=_text(_next(month)) if _next(month) <= last_day else None,
+        days=[FreeDay(date=free_day.isoformat(), free=free[free_day]) for free_day in sorted(free)],
+        day=day.isoformat() if day else None,
+        slots=[SlotOut.from_slot(slot, zone) for slot in slots],
+        next_available=SlotOut.from_slot(upcoming, zone) if upcoming else None,
+        reason=availability.reason,
+        resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
+    )
+
+
+def _find_after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None:
+    return next((slot for slot in free_slots if _day(slot, zone) > day), None)
+
+
+def _query(month: date, zone: str, now: int) -> Query:
+    """Return the query for the remaining days of a month.
+
+    The query is never empty, even if the month has passed.
+    """
+    first = max(epoch_ms(clock.moment_of(month, zone)), now)
+    last = epoch_ms(clock.moment_of(_next(month), zone)) - 1
+    return Query(first, max(first, last), now)
+
+
+def _day(slot: Slot, zone: str) -> date:
+    return clock.local_day(clock.moment_at(slot.start), zone)
+
+
+def _parse(month: str | None) -> date | None:
+    """Return the first day of a month, or None for the year 0000."""
+    try:
+        return date.fromisoformat(f"{month}-01") if month else None
+    except ValueError:
+        return None
+
+
+def _first_of(day: date) -> date:
+    return day.replace(day=1)
+
+
+def _next(month: date) -> date:
+    return _first_of(_first_of(month) + timedelta(days=31))
+
+
+def _text(day: date) -> str:
+    return f"{day:%Y-%m}"

@@ -1,0 +1,453 @@
+"""Book for visitors of the public API and of a bot's chat.
+
+A visitor's contacts are stored with the booking only, and never change an existing client. A few
+bookings need no proof of an address, within what all visitors of a workspace share. Further
+bookings wait for the link in an e-mail (ADR 74).
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple, Self, cast
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock, deadline
+from chalicelib.core.errors import ConflictError, RateLimitedError, ValidationError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import MAIL_BOOKING_LINK
+from chalicelib.core.limits import Limit
+from chalicelib.core.wire import parsing
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
+from chalicelib.core.wire.times import When
+from chalicelib.domains.booking_page.store import (
+    assistant_metrics,
+    awaited_bookings,
+    visitor_bookings,
+)
+from chalicelib.domains.booking_page.store.awaited_bookings import AwaitedBookingRow
+from chalicelib.domains.booking_page.store.visitor_bookings import VisitorBookingsRow
+from chalicelib.domains.bookings.flows import booking_links, creation, slot_search
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows.creation import BookingRequest, Notes
+from chalicelib.domains.bookings.flows.placement import SlotRequest
+from chalicelib.domains.bookings.rules import booking_tokens
+from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, BookingRow
+from chalicelib.domains.clients.flows import matching
+from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.identity.flows.periods import Timezone
+from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.sites.store.sites import SUSPENDED
+from chalicelib.engine import jobs, limits
+from chalicelib.engine.events import wake
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import mail
+from chalicelib.lib import zoned_times
+from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+from chalicelib.lib.localized import Language
+
+UNPROVED = Limit("unproved", "bookings per hour without e-mail confirmation", 3, timedelta(hours=1))
+"""Bookings of one visitor whose address is not proved. Refused ones do not count."""
+LINKS_PER_DAY = Limit("booking-links", "booking links by e-mail per day", 10, timedelta(days=1))
+"""E-mails with links that one visitor may cause."""
+BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
+"""Bookings per day from one visitor.
+
+If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` does the same.
+"""
+MAX_UPCOMING = 5
+"""Maximum number of upcoming bookings that one visitor may make for one contact in a workspace.
+
+The limit also applies to bookings by links for one e-mail address.
+"""
+MAX_HOLDS = 2
+"""Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts."""
+PROVED = "proved"
+"""Stands for the visitor in the key of bookings by links."""
+RETRY_AFTER = timedelta(hours=1)
+"""Retry-After of a refused request. It is constant, so that it reveals nothing."""
+
+
+def limits_of_unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, str]]:
+    """Return the limits on bookings without a proof, with their subjects."""
+    shared = _unverified(service)
+    return [
+        *limits.visitor_limits(UNPROVED, ctx.principal.share_subjects, shared),
+        (shared, service.id),
+    ]
+
+
+def require_mail(
+    unit: UnitOfWork, address: str | None, used_up: tuple[Limit, str], rows: Rows
+) -> None:
+    """Require that a link can be mailed to a visitor, with the error of the used-up limit.
+
+    Raises:
+        RateLimitedError: there is no address, or mail is not set up.
+    """
+    if mail.is_on() and address and mail.takes(address):
+        return
+    try:
+        limits.stage(unit, *used_up, rows)
+    except RateLimitedError as error:
+        if mail.is_on() and not address:
+            error.message += (
+                " Or send client.email, and confirm the booking with the link in the e-mail."
+            )
+        raise
+
+
+def _unverified(service: ServiceRow) -> Limit:
+    """Return the limit on visitors' bookings of a service.
+
+    Their contacts are not proved.
+    """
+    return Limit(
+        "unverified",
+        "bookings of this service per hour without e-mail confirmation",
+        int(service.unverified_per_hour),
+        timedelta(hours=1),
+        share=UNPROVED,
+    )
+
+
+class ChangedError(ConflictError):
+    """The price or the duration has changed since the visitor agreed to it. Ask or book again."""
+
+    code = "changed"
+
+
+class BookingContact(Wire):
+    """Name and contact details of a client."""
+
+    AT_LEAST_ONE_OF = ("phone", "email")
+
+    name: PersonName = Field(description="Name of the client.")
+    phone: PhoneText | None = optional("In any format; or email.")
+    email: Email | None = optional("E-mail address.")
+
+    @model_validator(mode="after")
+    def _require_phone_or_email(self) -> Self:
+        if not has_at_least_one(self):
+            raise PydanticCustomError("contact", "expected phone, email or both")
+        return self
+
+
+class PublicBookingCreate(Wire):
+    """A visitor's request for a booking."""
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a slot.")
+    timezone: Timezone | None = optional("IANA zone of a time without an offset.")
+    resource_id: Id | None = optional("Default: the first free one.")
+    client: BookingContact = Field(description="Name and contact details of the client.")
+    notes: Notes | None = optional("Notes for the business.")
+
+
+class PublicBookingOut(Wire):
+    """Public data of a booking. Anyone with its token can read them."""
+
+    id: Id = Field(description="Booking id.")
+    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
+    service_name: str = Field(description="Name of the service.")
+    resource_name: str = Field(description="Name of the resource.")
+    start_at: Timestamp = Field(description="Start, in UTC.")
+    start_local: str = Field(description="Start with the offset of its zone.")
+    end_at: Timestamp = Field(description="End, in UTC.")
+    timezone: str = Field(description="IANA zone of the resource.")
+    price: int = Field(description="Price in kopecks.")
+
+    @classmethod
+    def from_record(cls, row: BookingRow) -> Self:
+        """Return the wire form of a stored booking for a visitor."""
+        return cls.from_row(
+            row.values,
+            start_at=row.starts_at,
+            end_at=row.ends_at,
+            start_local=zoned_times.local_time(row.starts_at, row.timezone).text,
+        )
+
+
+class PublicBookingMade(Wire):
+    """A new booking with its cancellation token and calendar file."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    cancel_token: str = Field(description="Token to cancel the booking. Keep it secret.")
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+
+
+class BookingAwaitsMail(Wire):
+    """A booking that waits for the visitor to open the link in an e-mail."""
+
+    confirm_by_mail: bool = Field(default=True, description="true: the mail's link books.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
+
+
+class MadeBooking(NamedTuple):
+    """A new booking of a visitor.
+
+    ``secret`` signs its tokens.
+    """
+
+    row: BookingRow
+    secret: str
+
+    def out(self, workspace_id: str) -> PublicBookingMade:
+        """Return the wire form of the booking, with its tokens."""
+        return PublicBookingMade(
+            booking=PublicBookingOut.from_record(self.row),
+            cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
+            ics_url=booking_links.calendar_url(workspace_id, self.row),
+        )
+
+
+class AwaitedBooking(NamedTuple):
+    """A booking that waits for the link in an e-mail.
+
+    ``row`` is the future booking.
+    """
+
+    row: BookingRow
+    link_ends_at: datetime
+
+    def out(self, _: str) -> BookingAwaitsMail:
+        """Return the wire form of the response."""
+        return BookingAwaitsMail(expires_at=self.link_ends_at)
+
+
+def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooking]:
+    """Stage the booking of an e-mail's link, which ends the link. Return what was requested, too.
+
+    Raises:
+        NotFoundError: the link is unknown, used or ended, or what it books is no longer offered.
+        ChangedError: the price or the duration has changed, or it has to be paid now.
+        RateLimitedError: the address or the visitor has too many bookings.
+        SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
+    """
+    awaited = require_awaited(ctx.workspace_id, token)
+    request = parsing.parse(PublicBookingCreate, awaited.request)
+    language = cast("Language | None", awaited.language)
+    new_booking = book(ctx, request, awaited.source, is_proved=True, language=language)
+    response = PublicBookingOut.from_record(new_booking.row).model_dump(mode="json", by_alias=True)
+    # The visitor agreed to the details in the e-mail, which may be thirty minutes old.
+    if isinstance(new_booking, AwaitedBooking) or any(
+        response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
+    ):
+        raise ChangedError(
+            "The price or the duration of the service has changed. Read the service again, and "
+            "repeat the booking."
+        )
+    # Two clicks on the link would book twice, so the row must still exist at commit.
+    ctx.unit.delete(awaited, if_there=True)
+    return awaited, new_booking
+
+
+def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
+    """Return the requested booking of an e-mail's link.
+
+    Raises:
+        NotFoundError: the link is unknown, used or ended. The error is the same.
+    """
+    return BOOKINGS.found_for_visitor(awaited_bookings.find_awaited(workspace_id, token))
+
+
+def book(  # noqa: PLR0913  what a booking may come with
+    ctx: Context,
+    args: PublicBookingCreate,
+    source: str = PUBLIC,
+    *,
+    is_proved: bool = False,
+    own_client_id: str | None = None,
+    proposal: str | None = None,
+    language: Language | None = None,
+) -> MadeBooking | AwaitedBooking:
+    """Stage a visitor's booking, or the e-mail with a link that books.
+
+    The e-mail is sent if the visitor or the service has had its bookings without a proof, unless a
+    link of an e-mail books now (``is_proved``). A ``proposal`` of a bot is kept with the request.
+    ``own_client_id`` is the client that the visitor's dialog has created.
+
+    Raises:
+        NotFoundError: the service or the resource does not exist, or the service's site is
+            suspended.
+        RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
+        SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
+        ValidationError: the phone is not a valid number, or the start is not a valid moment.
+    """
+    reads = BookingReads(ctx.unit)
+    service = SERVICES.found(reads.read_service(args.service_id))
+    contact = _contact(ctx, args.client, service, reads.rows)
+    visitor = ctx.principal.rate_limit_key
+    visitor_keys = visitor_bookings.visitor_keys(
+        ctx.workspace_id,
+        PROVED if is_proved else visitor,
+        [contact.email] if is_proved else contact.identity.values(),
+    )
+    if service.require_payment:
+        visitor_keys.append(visitor_bookings.holds_key(ctx.workspace_id, visitor))
+    unproved = [] if is_proved else limits_of_unproved(ctx, service)
+    with deadline.side_by_side() as start:
+        within_limit = start(lambda: _take_daily_limit(ctx))
+        reads.read_ahead(
+            service,
+            args.start_at,
+            args.resource_id,
+            with_time_off=True,
+            keys=[
+                *binding.site_keys(ctx.workspace_id, service.site_id),
+                *matching.holder_keys(ctx.workspace_id, contact),
+                *visitor_keys,
+                *(limits.key(*counter) for counter in unproved),
+            ],
+        )
+    require_open_site(ctx.workspace_id, service, reads.rows)
+    within_limit.result()
+    earlier = visitor_bookings.made_by_visitor(visitor_keys, reads.rows)
+    _check_upcoming(ctx, earlier, reads.rows)
+    used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
+    unit = ctx.unit
+    if used_up:  # What is staged here only shows that the time can be booked.
+        unit = UnitOfWork(ctx.workspace_id)
+        slot_search.workspace_of(unit, reads.rows)
+    secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
+    new_row, _ = creation.book(
+        unit,
+        BookingRequest(
+            service_id=service.id,
+            slot=SlotRequest(args.start_at, args.resource_id, args.timezone),
+            contact=contact,
+            source=source,
+            actor=ctx.principal.audit_actor,
+            fills_client=False,
+            notes=args.notes,
+            token_secret=secret,
+            is_proved=is_proved or None,
+            own_client_id=own_client_id,
+            language=language,
+        ),
+        reads,
+    )
+    if used_up:
+        require_mail(unit, new_row.client_email, used_up[0], reads.rows)
+        return _await_mail(ctx, args, new_row, source, proposal)
+    for row in earlier:
+        row.ids = [*row.ids, new_row.id]
+        if is_proved:
+            # The key of proved bookings does not change daily, so the row must last until the
+            # booking.
+            row.expires = max(row.expires, new_row.starts_at)
+        ctx.unit.save(row)
+    for limit, subject in unproved:
+        limits.stage(ctx.unit, limit, subject, reads.rows, runs_again=True)
+    if source == AGENT:
+        day = clock.local_day(clock.now(), slot_search.workspace_of(ctx.unit).timezone)
+        counts = {assistant_metrics.BOOKINGS: 1}
+        assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
+    return MadeBooking(new_row, secret)
+
+
+def _await_mail(
+    ctx: Context,
+    args: PublicBookingCreate,
+    booking_row: BookingRow,
+    source: str,
+    proposal: str | None,
+) -> AwaitedBooking:
+    """Stage the request for a booking, and the e-mail with its link."""
+    request_id = ctx.unit.run_side_effect_once("request", new_id)
+    token = booking_links.book_token(ctx.workspace_id, request_id)
+    contacts = booking_row.named_contacts or ()
+    row = awaited_bookings.new_awaited(
+        ctx.workspace_id, token, [booking_row.client_email, booking_row.client_phone, *contacts]
+    )
+    row.request_id, row.source, row.proposal = request_id, source, proposal
+    row.language = booking_row.language
+    fields = set(PublicBookingCreate.model_fields)
+    request = args.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
+    row.request = request | {"startAt": clock.iso(booking_row.starts_at)}
+    row.booking = PublicBookingOut.from_record(booking_row).model_dump(mode="json", by_alias=True)
+    ctx.unit.create(row)
+    subjects = ctx.principal.share_subjects
+    for limit, subject in limits.visitor_limits(LINKS_PER_DAY, subjects):
+        limits.stage(ctx.unit, limit, subject)
+    ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
+    ctx.unit.after_commit(wake.wake)
+    return AwaitedBooking(booking_row, row.link_ends_at)
+
+
+def require_open_site(workspace_id: str, service: ServiceRow, rows: Rows) -> None:
+    """Require that visitors may book a service.
+
+    Raises:
+        NotFoundError: its site is suspended.
+    """
+    site = binding.site_of_service(workspace_id, service.site_id, rows)
+    if site is not None and site.status == SUSPENDED:
+        raise SERVICES.unavailable()
+
+
+def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Rows) -> Contact:
+    """Return the contact of a visitor.
+
+    Raises:
+        NotFoundError: the service's site is suspended.
+        ValidationError: the phone is not a valid number.
+    """
+    country = slot_search.workspace_of(ctx.unit).country
+    try:
+        return Contact.create(
+            name=client.name,
+            email=client.email,
+            phone=client.phone,
+            country=country,
+            phone_field="client.phone",
+        )
+    except ValidationError:
+        # A suspended site gives the same error, whatever the visitor has entered.
+        require_open_site(ctx.workspace_id, service, rows)
+        raise
+
+
+def _take_daily_limit(ctx: Context) -> None:
+    # A retry of the unit must not count the visitor's request a second time.
+    ctx.unit.run_side_effect_once(
+        "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
+    )
+
+
+def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: Rows) -> None:
+    """Drop the bookings that are over from full rows of earlier ones, one row for each contact.
+
+    The row of unpaid bookings then contains only these bookings.
+
+    Bookings of other visitors for the same contact do not count, and every refusal is the same.
+    Therefore a visitor cannot learn about the contact of another client, or prevent that client
+    from booking. The caller saves these rows with the new booking. Of several concurrent requests
+    one commits, and the others run again.
+
+    Raises:
+        RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.
+    """
+    holds = visitor_bookings.holds_key(ctx.workspace_id, ctx.principal.rate_limit_key).sk
+    for row in earlier:
+        max_upcoming = MAX_HOLDS if row.sk == holds else MAX_UPCOMING
+        if len(row.ids) < max_upcoming:
+            continue
+        upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
+        if row.sk == holds:
+            upcoming = [
+                booking_row for booking_row in upcoming if booking_row.hold_expires_at is not None
+            ]
+        row.ids = [booking_row.id for booking_row in upcoming]
+        if len(upcoming) >= max_upcoming:
+            msg = (
+                "These contact details already have the maximum number of upcoming bookings. "
+                "Cancel one of the bookings, or try again later."
+            )
+            wait = round(RETRY_AFTER.total_seconds())
+            raise RateLimitedError(msg, headers={"Retry-After": str(wait)})

@@ -1,0 +1,248 @@
+"""Let a client read, cancel and move a booking by its link."""
+
+from datetime import date, datetime, timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import When
+from chalicelib.domains.booking_page.flows import slot_months
+from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
+from chalicelib.domains.booking_page.flows.visitor_bookings import PublicBookingOut
+from chalicelib.domains.bookings.flows import booking_links, booking_payments, changes, slot_search
+from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
+from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.sites.store.sites import SUSPENDED
+
+BOOKING_CHANGES = Limit(
+    "public-bookings", "bookings and cancellations per minute", 30, timedelta(minutes=1)
+)
+TokenText = Annotated[str, StringConstraints(max_length=100)]
+VIEWS = Limit(
+    "manage-booking", "views of booking links per minute", 60, timedelta(minutes=1), fails_open=True
+)
+MAX_MOVES = 5
+"""Maximum number of times that a client moves a booking."""
+
+
+class BookingStartedError(ConflictError):
+    """The booking has begun, so its visitor can no longer cancel it."""
+
+    code = "booking_started"
+
+
+class PublicCancellation(Wire):
+    """Token of a booking to cancel."""
+
+    token: TokenText = Field(description="cancelToken of the booking.")
+    dry_run: bool = Field(default=False, description="Only return the booking.")
+
+
+class PublicBookingResult(Wire):
+    """A booking."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+
+
+@operation(
+    rest="POST /api/public/bookings/cancel",
+    title="Cancel a booking",
+    audience=PUBLIC,
+    resolve=lambda args: booking_links.parse(args.token).workspace_id,
+    limit=BOOKING_CHANGES,
+    idempotent=True,
+    destructive=True,
+    example={"token": "CANCEL_TOKEN"},
+    errors=(BookingStartedError,),
+)
+def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
+    """Cancel a booking before it begins. Cancelling it again has no effect."""
+    row = booking_links.booking_of(args.token, Purpose.CANCEL)
+    if row.status != "cancelled":
+        if row.starts_at <= clock.now():
+            msg = "This booking has already begun and can no longer be cancelled."
+            raise BookingStartedError(msg)
+        if not args.dry_run:
+            booking_payments.stage_refund_for_client(ctx.unit, row, ctx.principal.audit_actor)
+            changes.change(ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled"))
+    return PublicBookingResult(booking=PublicBookingOut.from_record(row))
+
+
+class MoveRefusedError(ConflictError):
+    """The booking cannot be moved: it is cancelled, was moved too often, or is not offered now."""
+
+    code = "move_refused"
+
+
+class ManagedBookingRef(Wire):
+    """The token of a booking's link."""
+
+    token: TokenText = Field(description="Token of the link.")
+
+
+class ManagedBooking(Wire):
+    """A booking as its client sees it, without contacts."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    workspace_name: str = Field(description="Name of the workspace.")
+    resource_id: Id = Field(description="Resource id.")
+    duration_min: int = Field(description="Length in minutes.")
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+    can_cancel: bool = Field(description="Whether the client may cancel it now.")
+    can_move: bool = Field(description="Whether the client may move it now.")
+    has_other_resources: bool = Field(description="Whether the service has other staff, too.")
+    moves_left: int = Field(description="How often the client may still move it.")
+    hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
+    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
+    paid: int | None = Field(description="Kopecks paid in advance, or null.")
+    refund: int = Field(description="Kopecks refunded if the client cancels now.")
+
+    @classmethod
+    def from_record(cls, workspace_id: str, row: BookingRow) -> Self:
+        """Return the wire form of a booking for its client."""
+        service = _service(workspace_id, row)
+        is_open = row.status in UPCOMING and row.starts_at > clock.now()
+        payment = booking_payments.payment_of(workspace_id, row)
+        pay_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
+        return cls(
+            booking=PublicBookingOut.from_record(row),
+            workspace_name=workspaces.get(workspace_id).name,
+            resource_id=row.resource_id,
+            duration_min=int(row.duration_min),
+            ics_url=booking_links.calendar_url(workspace_id, row),
+            can_cancel=is_open,
+            can_move=bookings.is_upcoming(row) and bool(service) and _moves_left(row) > 0,
+            has_other_resources=bool(service and set(service.resource_ids) - {row.resource_id}),
+            moves_left=_moves_left(row),
+            hold_expires_at=row.hold_expires_at,
+            payment_url=pay_url,
+            paid=None if row.paid is None else int(row.paid),
+            refund=booking_payments.refund_for_client(row, payment) if is_open else 0,
+        )
+
+
+class MoveTimesQuery(MonthQuery):
+    """The month of a search for another time of a booking."""
+
+    token: TokenText = Field(description="Token of the link.")
+    any_resource: bool = Field(default=False, description="Whether other staff may take it.")
+
+
+class PublicMove(Wire):
+    """Another time of a booking."""
+
+    token: TokenText = Field(description="Token of the link.")
+    start_at: When = Field(description="startAt of a slot.")
+    resource_id: Id | None = optional("Another resource of the service.")
+
+
+def _workspace(args: ManagedBookingRef | MoveTimesQuery | PublicMove) -> str:
+    return booking_links.parse(args.token).workspace_id
+
+
+@operation(title="Open a booking's link", audience=PUBLIC, resolve=_workspace, limit=VIEWS)
+def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking:
+    """Return the booking of a link, and what its client may do with it."""
+    row = booking_links.booking_of(args.token, Purpose.MANAGE)
+    return ManagedBooking.from_record(ctx.workspace_id, row)
+
+
+@operation(
+    title="Find times to move a booking to",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=VIEWS,
+    errors=(BookingStartedError, MoveRefusedError),
+)
+def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
+    """Find the times of a month to which a booking can be moved. Its own time counts as free."""
+    row = booking_links.booking_of(args.token, Purpose.MANAGE)
+    service = _require_movable(ctx.workspace_id, row)
+    is_there = RESOURCES.find(ctx.workspace_id, row.resource_id) is not None
+    resource_id = row.resource_id if is_there and not args.any_resource else None
+    search = Search.create(ctx.workspace_id, service, resource_id, row)
+    zone = slot_search.zones(
+        search.candidates.bound,
+        resource_id,
+        None,
+        lambda: workspaces.get(ctx.workspace_id).timezone,
+    ).effective
+    return slot_months.find(search, zone, args)
+
+
+@operation(
+    title="Move a booking by its link",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=BOOKING_CHANGES,
+    errors=(BookingStartedError, MoveRefusedError, SlotUnavailableError),
+)
+def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
+    """Move a booking to another time or resource of its service. Price and status stay."""
+    row = booking_links.booking_of(args.token, Purpose.MANAGE)
+    if not _is_at(row, args.start_at, args.resource_id):
+        _require_movable(ctx.workspace_id, row)
+        booking_payments.end_refunds_for_client(ctx.workspace_id, row)
+        row.visitor_moves = int(row.visitor_moves) + 1
+        change = BookingChange(
+            ctx.principal.audit_actor, start=args.start_at, resource_id=args.resource_id
+        )
+        changes.change(ctx.unit, row, change)
+    return PublicBookingResult(booking=PublicBookingOut.from_record(row))
+
+
+def _is_at(row: BookingRow, start: date, resource_id: str | None) -> bool:
+    """Return whether a booking is at a time and resource already."""
+    same_time = isinstance(start, datetime) and start.tzinfo and start == row.starts_at
+    return bool(same_time) and resource_id in {None, row.resource_id}
+
+
+def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
+    """Return the service of a booking, or None if visitors cannot book it now."""
+    service = SERVICES.find(workspace_id, row.service_id)
+    if service is None or service.status != ACTIVE:
+        return None
+    site = binding.site_of_service(workspace_id, service.site_id)
+    return None if site is not None and site.status == SUSPENDED else service
+
+
+def _moves_left(row: BookingRow) -> int:
+    return max(0, MAX_MOVES - int(row.visitor_moves))
+
+
+def _require_movable(workspace_id: str, row: BookingRow) -> ServiceRow:
+    """Return the service of a booking that its client may move.
+
+    Raises:
+        BookingStartedError: the booking has begun.
+        MoveRefusedError: it is not upcoming, was moved too often, or its service is not offered.
+    """
+    if row.starts_at <= clock.now():
+        msg = "This booking has already begun and can no longer be moved."
+        raise BookingStartedError(msg)
+    if not bookings.is_upcoming(row):
+        raise MoveRefusedError("Only an upcoming booking can be moved. Make a new booking instead.")
+    if not _moves_left(row):
+        msg = (
+            f"This booking was already moved {MAX_MOVES} times, which is the maximum. Cancel the "
+            "booking, or make a new one."
+        )
+        raise MoveRefusedError(msg)
+    service = _service(workspace_id, row)
+    if service is None:
+        raise MoveRefusedError("This service cannot be booked at the moment. Contact the business.")
+    return service

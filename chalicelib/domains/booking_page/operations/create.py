@@ -1,0 +1,81 @@
+"""Let visitors find a slot and book it."""
+
+from datetime import timedelta
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.wire.schema import Id
+from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.flows.visitor_bookings import (
+    BookingAwaitsMail,
+    PublicBookingCreate,
+    PublicBookingMade,
+)
+from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.flows.slot_list import MAX_SLOTS, SlotList, SlotsRange, slot_list
+from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.engine.reading import Rows
+
+SLOT_SEARCHES = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
+
+
+class PublicSlotsQuery(SlotsRange):
+    """Service and range of a visitor's slot search."""
+
+    id: Id = Field(description="Service id.")
+    limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
+
+
+@operation(
+    rest="GET /api/public/services/{id}/slots",
+    title="Find free slots",
+    audience=PUBLIC,
+    resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.id)),
+    limit=SLOT_SEARCHES,
+    example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
+)
+def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
+    """Find free slots of a service. Book one by its startAt."""
+    service, rows = SERVICES.require(ctx.workspace_id, args.id), Rows()
+    rows.read(
+        [
+            *binding.site_keys(ctx.workspace_id, service.site_id),
+            *resources.keys_with_schedules(ctx.workspace_id, service.resource_ids),
+        ]
+    )
+    visitor_bookings.require_open_site(ctx.workspace_id, service, rows)
+    search = Search.create(ctx.workspace_id, service, args.resource_id, rows=rows)
+    return slot_list(ctx, search, args, args.limit)
+
+
+@operation(
+    rest="POST /api/public/bookings",
+    title="Book a service",
+    audience=PUBLIC,
+    resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.service_id)),
+    limit=BOOKING_CHANGES,
+    example={
+        "serviceId": "SERVICE_ID",
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Grace", "email": "grace@example.com"},
+        "idempotencyKey": "visit-1-booking-1",
+    },
+    errors=(SlotUnavailableError,),
+)
+def create_public_booking(
+    ctx: Context, args: PublicBookingCreate
+) -> PublicBookingMade | BookingAwaitsMail:
+    """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives.
+
+    After 3 bookings of a visitor in an hour, or as many as the service takes from all visitors, the
+    answer is 202 with confirmByMail. The link in an e-mail to client.email then books. Without an
+    address, or if the service sends no mail: 429.
+    """
+    return visitor_bookings.book(ctx, args).out(ctx.workspace_id)

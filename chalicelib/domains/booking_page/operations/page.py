@@ -1,0 +1,296 @@
+"""Serve the public booking page with its services, free times and bookings.
+
+The page is an HTML page of the service, so these operations have no REST route.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.core.wire.times import When
+from chalicelib.domains.booking_page.flows import open_page, slot_months, visitor_bookings
+from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
+from chalicelib.domains.booking_page.flows.visitor_bookings import (
+    BookingAwaitsMail,
+    MadeBooking,
+    PublicBookingCreate,
+    PublicBookingOut,
+)
+from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
+from chalicelib.domains.booking_page.rules import prepared_links
+from chalicelib.domains.bookings.flows import booking_links, placement, slot_search
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.flows.slot_records import SlotResource
+from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.bookings.rules.slots import NoSlotReason
+from chalicelib.domains.bookings.store.bookings import AGENT
+from chalicelib.domains.bookings.store.bookings import PUBLIC as PUBLIC_SOURCE
+from chalicelib.domains.files.store.files import ImageMap
+from chalicelib.domains.payments.rules.schedule import deposit
+from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.services import ServiceRow
+from chalicelib.lib.localized import Language
+from chalicelib.lib.spans import Span
+
+PAGE_VIEWS = Limit(
+    "booking-page", "views of booking pages per minute", 120, timedelta(minutes=1), fails_open=True
+)
+PAGE_SEARCHES = Limit(
+    "booking-page-times",
+    "searches for free times per minute",
+    60,
+    timedelta(minutes=1),
+    fails_open=True,
+)
+MAX_DESCRIPTION = 600
+"""Maximum length, in characters, of a service's description on the page."""
+
+Slug = Annotated[str, StringConstraints(max_length=100)]
+
+
+class ByPhoneOnlyError(ConflictError):
+    """The service requires payment, but the business takes no payments online."""
+
+    code = "by_phone_only"
+
+
+PreparedToken = Annotated[str, StringConstraints(max_length=prepared_links.MAX_TOKEN)]
+
+
+class PreparedBooking(Wire):
+    """What a link of a visitor's assistant has filled in."""
+
+    resource_id: Id = Field(description="Resource id.")
+    start_at: When = Field(description="Start, with an offset.")
+    token: PreparedToken = Field(description="The link's token.")
+
+
+class BookingPageRef(Wire):
+    """A booking page, and optionally a service on it."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+    service_id: Id | None = optional("Only this service.")
+    prepared: PreparedBooking | None = optional("What a link has filled in, to check it.")
+
+
+class PageService(Wire):
+    """A service on a booking page."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name of the service.")
+    description: str | None = Field(description="Its beginning, or null.")
+    duration_min: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in kopecks.")
+    by_phone: bool = Field(description="Whether it is booked by phone only.")
+    due: int | None = Field(description="Kopecks to pay in advance, or null.")
+    photo_url: str | None = Field(description="URL of the main image, or null.")
+
+    @classmethod
+    def from_record(cls, service: ServiceRow, *, is_by_phone: bool) -> Self:
+        """Return the wire form of a service for visitors."""
+        text = service.description or ""
+        cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
+        return cls.from_row(
+            service.values,
+            description=cut or None,
+            by_phone=is_by_phone,
+            due=deposit(int(service.price), service.terms.deposit_percent)
+            if service.require_payment and not is_by_phone
+            else None,
+            photo_url=_photo_url(service.images),
+        )
+
+
+class PageStaff(SlotResource):
+    """A member of the staff, a room or a thing on a booking page."""
+
+    photo_url: str | None = Field(description="URL of the photo, or null.")
+
+
+class PageHours(Wire):
+    """Opening hours of consecutive weekdays."""
+
+    first: int = Field(description="First weekday, 0 for Monday.")
+    last: int = Field(description="Last weekday, 6 for Sunday.")
+    intervals: list[str] = Field(description="Hours as HH:MM, with a dash.")
+
+
+def _photo_url(images: Sequence[ImageMap]) -> str | None:
+    return images[0].url if images else None
+
+
+class PublicBookingPage(Wire):
+    """A booking page."""
+
+    name: str = Field(description="Name of the workspace.")
+    phone: str | None = Field(description="Phone of the business, or null.")
+    logo_url: str | None = Field(description="URL of the workspace's logo, or null.")
+    address: str | None = Field(description="Address of the business, or null.")
+    accent: str | None = Field(description="Name of the colour of the page, or null.")
+    hours: list[PageHours] = Field(
+        description="Weekly hours in which any of the staff works; empty for a named service."
+    )
+    timezone: str = Field(description="IANA zone of the workspace.")
+    is_indexed: bool = Field(description="Whether search engines may list the page.")
+    services: list[PageService] = Field(description="The offered services, or only the named one.")
+    resources: list[PageStaff] = Field(description="Staff of the named service; else empty.")
+    serves_assistants: bool = Field(description="Whether assistants may call the page's tools.")
+    is_prepared: bool = Field(description="Whether the checked link is signed and still valid.")
+
+
+def _hours_text(span: Span) -> str:
+    return "\u2013".join(f"{at // 60:02}:{at % 60:02}" for at in span)
+
+
+class PageTimesQuery(MonthQuery):
+    """The service, staff and month of a search on a booking page."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+    service_id: Id = Field(description="Service id.")
+    resource_id: Id | None = optional("Only of this resource.")
+
+
+class PageBookingCreate(PublicBookingCreate):
+    """A visitor's request for a booking on a booking page."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+    language: Language | None = optional("Language of the page and of the e-mails: ru or en.")
+    prepared: PreparedToken | None = optional("Token of the link that an assistant prepared.")
+
+
+class PageBookingMade(Wire):
+    """A new booking with the link to manage it."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+    manage_url: str = Field(description="URL of the page that moves and cancels it. A secret.")
+    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
+
+
+def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str:
+    return open_page.workspace_of(args.workspace)
+
+
+@operation(audience=PUBLIC, reads=True, resolve=_workspace, limit=PAGE_VIEWS)
+def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
+    """Return the services of a booking page. A page that is off does not exist for visitors."""
+    page = open_page.open_page(ctx.workspace_id, args.service_id)
+    staff: list[PageStaff] = []
+    if args.service_id is not None:
+        search = Search.create(ctx.workspace_id, page.require_service(args.service_id), None)
+        staff = [
+            PageStaff.from_row(
+                candidate.resource.values, photo_url=_photo_url(candidate.resource.images)
+            )
+            for candidate in search.candidates.active
+        ]
+    return PublicBookingPage(
+        name=page.workspace.name,
+        phone=page.settings.phone or page.workspace.phone,
+        logo_url=page.workspace.logo_url,
+        address=page.workspace.address,
+        accent=page.workspace.accent,
+        hours=[
+            PageHours(first=first, last=last, intervals=list(map(_hours_text, spans)))
+            for first, last, spans in page.hours
+        ],
+        timezone=page.workspace.timezone,
+        is_indexed=page.settings.is_indexed,
+        services=[
+            PageService.from_record(service, is_by_phone=page.is_by_phone(service))
+            for service in page.services
+        ],
+        resources=staff,
+        serves_assistants=page.assistants.is_on,
+        is_prepared=_is_prepared(page, args),
+    )
+
+
+def _is_prepared(page: open_page.OpenPage, args: BookingPageRef) -> bool:
+    prepared, service_id = args.prepared, args.service_id
+    if prepared is None or service_id is None or not isinstance(prepared.start_at, datetime):
+        return False
+    subject = prepared_links.booking(service_id, prepared.resource_id, prepared.start_at)
+    secret = page.assistants.link_secret
+    return prepared_links.is_valid(secret, subject, prepared.token, clock.now())
+
+
+@operation(
+    title="Find times on a booking page",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=PAGE_SEARCHES,
+)
+def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
+    """Find the free times of a service in a month, or in the first month that has any."""
+    page = open_page.open_page(ctx.workspace_id, args.service_id)
+    service = page.require_service(args.service_id)
+    search = Search.create(ctx.workspace_id, service, args.resource_id)
+    zone = slot_search.zones(
+        search.shown_resources, args.resource_id, None, lambda: page.workspace.timezone
+    ).effective
+    return slot_months.find(search, zone, args)
+
+
+@operation(
+    title="Book on a booking page",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=BOOKING_CHANGES,
+    errors=(ByPhoneOnlyError, SlotUnavailableError),
+)
+def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | BookingAwaitsMail:
+    """Book a free time of a service that the page offers, or mail a link that books it."""
+    page = open_page.open_page(ctx.workspace_id, args.service_id)
+    service = page.require_service(args.service_id)
+    if page.is_by_phone(service):
+        raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
+    _require_future(ctx, service, args)
+    source = AGENT if _was_prepared(page, args) else PUBLIC_SOURCE
+    new_booking = visitor_bookings.book(ctx, args, source, language=args.language)
+    if not isinstance(new_booking, MadeBooking):
+        return new_booking.out(ctx.workspace_id)
+    return PageBookingMade(
+        booking=PublicBookingOut.from_record(new_booking.row),
+        ics_url=booking_links.calendar_url(ctx.workspace_id, new_booking.row),
+        manage_url=booking_links.page_url(ctx.workspace_id, new_booking.row) or "",
+        payment_url=booking_links.pay_url(ctx.workspace_id, new_booking.row),
+    )
+
+
+def _was_prepared(page: open_page.OpenPage, args: PageBookingCreate) -> bool:
+    """Whether an assistant has prepared what is booked, also if the visitor typed for long."""
+    if args.prepared is None or not isinstance(args.start_at, datetime):
+        return False
+    subject = prepared_links.booking(args.service_id, args.resource_id, args.start_at)
+    return prepared_links.is_signed(page.assistants.link_secret, subject, args.prepared)
+
+
+def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:
+    """Refuse a start that has passed while the visitor typed, and offer free times instead.
+
+    Raises:
+        NotFoundError: the resource does not exist.
+        SlotUnavailableError: the start has passed.
+    """
+    start, now = args.start_at, clock.now()
+    if not isinstance(start, datetime) or start.tzinfo is None or start >= now:
+        return
+    if args.resource_id is not None:
+        RESOURCES.require(ctx.workspace_id, args.resource_id)
+    search = Search.create(ctx.workspace_id, service, args.resource_id)
+    bound = search.candidates.bound
+    zone = slot_search.zones(
+        bound, args.resource_id, None, lambda: slot_search.workspace_of(ctx.unit).timezone
+    ).effective
+    alternatives = search.find_nearest(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
+    placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, alternatives, bound, zone)

@@ -1,0 +1,179 @@
+"""The owner's switches of the public booking page, and the services that it offers."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.wire.schema import (
+    Id,
+    PageNumber,
+    Patch,
+    SearchText,
+    SizedPagination,
+    Wire,
+    optional,
+)
+from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.engine.listing.query import Query
+from chalicelib.lib.contact_fields import PhoneText
+
+MAX_OFFERED = 100
+"""Maximum number of services on a booking page."""
+SIZE = 50
+"""Services on a page of the list from which the owner chooses."""
+
+
+def _unique(ids: list[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+ServiceIds = Annotated[list[Id], Field(max_length=MAX_OFFERED), AfterValidator(_unique)]
+
+
+class BookingPageService(Wire):
+    """A service, and whether the booking page offers it."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name of the service.")
+    duration_min: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in kopecks.")
+    status: str = Field(description="active or inactive. An inactive service is not shown.")
+    by_phone: bool = Field(description="Whether visitors see the phone instead of times.")
+    is_offered: bool = Field(description="Whether the page offers it.")
+
+    @classmethod
+    def from_record(
+        cls, service: ServiceRow, settings: BookingPageRow, *, takes_payments: bool
+    ) -> Self:
+        """Return the wire form of a service for the owner of the page."""
+        return cls.from_row(
+            service.values,
+            by_phone=service.require_payment and not (takes_payments and service.price > 0),
+            is_offered=service.id in settings.service_ids,
+        )
+
+
+class BookingPageQuery(Wire):
+    """Search and page of the list of services."""
+
+    q: SearchText | None = optional("Part of a service's name.")
+    page: PageNumber = Field(default=1, description="Page, from 1.")
+
+
+class BookingPageSettings(Wire):
+    """The switches of the booking page."""
+
+    slug: str = Field(description="The workspace's slug, which the address contains.")
+    is_on: bool = Field(description="Whether visitors can open the page.")
+    is_indexed: bool = Field(description="Whether search engines may list it.")
+    phone: str | None = Field(description="Phone that it shows, or null.")
+    offered: int = Field(description="Number of services that it offers.")
+
+    @classmethod
+    def from_record(cls, workspace_id: str, settings: BookingPageRow) -> Self:
+        """Return the wire form of a page's settings.
+
+        Deleted services do not count.
+        """
+        return cls(
+            slug=workspaces.get(workspace_id).slug,
+            is_on=settings.is_on,
+            is_indexed=settings.is_indexed,
+            phone=settings.phone,
+            offered=len(SERVICES.fetch(workspace_id, settings.service_ids)),
+        )
+
+
+class BookingPageDetails(BookingPageSettings):
+    """The switches of the booking page, and the services to choose from."""
+
+    services: list[BookingPageService] = Field(description="Services, in their order.")
+    pagination: SizedPagination = Field(description="Which page of how many services.")
+
+
+class BookingPagePatch(Patch):
+    """Changes to the booking page."""
+
+    is_on: bool = optional("Whether visitors can open the page.")
+    is_indexed: bool = optional("Whether search engines may list it.")
+    phone: PhoneText | None = optional("Phone that it shows; null: none.")
+    offer: ServiceIds = optional("Services to offer, besides those that it offers.")
+    withdraw: ServiceIds = optional("Services not to offer any more.")
+
+
+@operation(title="Get the booking page", role=Role.MEMBER)
+def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
+    """Return the switches of the booking page, and the services from which to choose."""
+    settings = BookingPageRow.read(ctx.workspace_id)
+    query = Query(
+        page=args.page,
+        size=SIZE,
+        sort="sortOrder",
+        descending=False,
+        search=args.q,
+        charge=ctx.charge,
+    )
+    page = SERVICES.page(ctx.workspace_id, query)
+    takes_payments = any(service.require_payment for service in page.records) and (
+        merchants.find_current(ctx.workspace_id) is not None
+    )
+    return BookingPageDetails(
+        **BookingPageSettings.from_record(ctx.workspace_id, settings).model_dump(),
+        services=[
+            BookingPageService.from_record(service, settings, takes_payments=takes_payments)
+            for service in page.records
+        ],
+        pagination=SizedPagination(total=page.total, page=args.page, size=SIZE),
+    )
+
+
+@operation(title="Set up the booking page", role=Role.MANAGER, idempotent=True)
+def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSettings:
+    """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
+    settings = BookingPageRow.read(ctx.workspace_id)
+    changes = args.changes
+    for name in ("is_on", "is_indexed", "phone"):
+        if name in changes:
+            setattr(settings, name, changes[name])
+    settings.service_ids = _offer_services(ctx, settings, args)
+    ctx.unit.save(settings)
+    ctx.unit.mention(f"workspace:{ctx.workspace_id}")
+    return BookingPageSettings.from_record(ctx.workspace_id, settings)
+
+
+def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:
+    """Return the services that the page is to offer. Ids of deleted services are dropped if full.
+
+    Raises:
+        ConflictError: the page would offer too many services.
+        NotFoundError: one of the services to offer does not exist.
+    """
+    withdrawn = set(args.changes.get("withdraw", ()))
+    added_ids = [
+        service_id
+        for service_id in args.changes.get("offer", ())
+        if service_id not in settings.service_ids
+    ]
+    kept_ids = [service_id for service_id in settings.service_ids if service_id not in withdrawn]
+    if len(SERVICES.fetch(ctx.workspace_id, added_ids)) < len(added_ids):
+        raise SERVICES.not_found()
+    offered_ids = [
+        *kept_ids,
+        *(service_id for service_id in added_ids if service_id not in withdrawn),
+    ]
+    if len(offered_ids) > MAX_OFFERED:
+        offered_ids = [service.id for service in SERVICES.fetch(ctx.workspace_id, offered_ids)]
+    if len(offered_ids) > MAX_OFFERED:
+        msg = (
+            f"The booking page already offers the maximum of {MAX_OFFERED} services. Remove "
+            "another service from the page first."
+        )
+        raise ConflictError(msg)
+    return offered_ids

@@ -1,0 +1,121 @@
+"""Let a client pay a booking by its link.
+
+The link is a page of the service, so these operations have no REST route.
+"""
+
+from datetime import timedelta
+from typing import Literal, Self
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core.limits import Limit
+from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.wire.schema import Timestamp, Wire
+from chalicelib.domains.booking_page.flows.visitor_bookings import PublicBookingOut
+from chalicelib.domains.booking_page.operations.cancel_and_move import TokenText
+from chalicelib.domains.bookings.flows import booking_links, booking_payments
+from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
+from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.flows import opening
+from chalicelib.domains.payments.flows.opening import PaymentEndedError, PaymentRefusedError
+from chalicelib.domains.payments.store import payments
+from chalicelib.engine.unit import UnitOfWork
+
+PAYMENTS = Limit("booking-payments", "payments and checks per minute", 20, timedelta(minutes=1))
+
+State = Literal["payable", "pending", "paid", "refunded", "ended"]
+
+
+class PayLinkRef(Wire):
+    """The token of a link that pays a booking."""
+
+    token: TokenText = Field(description="Token of the link.")
+
+
+class PayLinkVisit(PayLinkRef):
+    """A visit to the page that pays a booking."""
+
+    is_back: bool = Field(default=False, description="Whether the client returns from paying.")
+
+
+class PayableBooking(Wire):
+    """A booking and its payment, without contacts."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    workspace_name: str = Field(description="Name of the workspace.")
+    state: State = Field(description="payable, pending, paid, refunded or ended.")
+    due: int = Field(description="Kopecks to pay in advance.")
+    hold_expires_at: Timestamp | None = Field(description="When the unpaid hold expires, or null.")
+
+    @classmethod
+    def from_record(cls, workspace_id: str, row: BookingRow, *, is_back: bool) -> Self:
+        """Return the wire form of a booking for the page that pays it."""
+        return cls(
+            booking=PublicBookingOut.from_record(row),
+            workspace_name=workspaces.get(workspace_id).name,
+            state=_state(workspace_id, row, is_back=is_back),
+            due=int(row.due or 0),
+            hold_expires_at=row.hold_expires_at,
+        )
+
+
+class PaymentPage(Wire):
+    """The page of the payment provider."""
+
+    url: str = Field(description="URL of the provider's page.")
+
+
+def _workspace(args: PayLinkRef) -> str:
+    return booking_links.parse(args.token).workspace_id
+
+
+@operation(title="Open a payment link", audience=PUBLIC, resolve=_workspace, limit=PAYMENTS)
+def get_payable_booking(ctx: Context, args: PayLinkVisit) -> PayableBooking:
+    """Return the booking of a link, and ask the provider first if the client returns."""
+    row = booking_links.booking_of(args.token, Purpose.PAY)
+    if args.is_back and row.paid_by is None:
+        booking_payments.settle_if_possible(ctx.workspace_id, row.latest_payment_id)
+        row = booking_links.booking_of(args.token, Purpose.PAY)
+    return PayableBooking.from_record(ctx.workspace_id, row, is_back=args.is_back)
+
+
+@operation(
+    title="Pay a booking",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=PAYMENTS,
+    open_world=True,
+    idempotent=True,
+    errors=(NotPayableError, PaymentEndedError, PaymentRefusedError),
+)
+def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
+    """Open the booking's payment at the provider, or return the open one."""
+    row = booking_links.booking_of(args.token, Purpose.PAY)
+    # The last payment may have been declined or made, which the service has not heard of yet.
+    booking_payments.settle_if_possible(ctx.workspace_id, row.latest_payment_id)
+
+    def stage(unit: UnitOfWork) -> bytes:
+        booking = booking_links.booking_of(args.token, Purpose.PAY)
+        return booking_payments.stage_payment(unit, booking).id.encode()
+
+    payment_id = ctx.unit.commit_batch("payment", stage).decode()
+    payment = payments.require(ctx.workspace_id, payment_id)
+    receipt = booking_payments.receipt_of(
+        payment, int(payment.amount), workspace_id=ctx.workspace_id
+    )
+    return PaymentPage(url=opening.open_at_provider(ctx.workspace_id, payment, receipt))
+
+
+def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:
+    if row.paid_by is not None:
+        return "ended" if row.status == "cancelled" else "paid"
+    latest_id = row.latest_payment_id
+    latest = payments.find(workspace_id, latest_id) if latest_id else None
+    if latest is not None and latest.status == payments.SUCCEEDED:
+        return "refunded"
+    if row.is_payable:
+        return "pending" if is_back and latest is not None and latest.is_open else "payable"
+    return "ended"

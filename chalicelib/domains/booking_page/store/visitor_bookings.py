@@ -1,0 +1,51 @@
+"""The upcoming bookings that a visitor has made, to limit them."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from pynamodb.attributes import ListAttribute, VersionAttribute
+
+from chalicelib.core import clock
+from chalicelib.engine.claims import exact_hash
+from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.tables import ContentRow
+from chalicelib.lib import emails
+
+VISITOR_BOOKINGS_KEPT_FOR = timedelta(days=2)
+"""Time for which the list of a visitor's bookings is kept.
+
+Visitors' hashes change daily, so the list cannot be found later.
+"""
+
+
+class VisitorBookingsRow(ContentRow):
+    """Upcoming bookings that one visitor has made for one contact.
+
+    The key is a hash of both. A visitor's hash changes daily, so the row expires soon after. One
+    more row, without a contact, has the unpaid bookings of the visitor.
+    """
+
+    version = VersionAttribute()
+    ids: ListAttribute[str] = ListAttribute(default=list)
+
+
+def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
+    """Return the keys of the rows of a visitor's bookings, one for each contact."""
+    pk = f"W#{workspace_id}#BOOKING#VISITOR"
+    hashes = [exact_hash(emails.key(contact), visitor) for contact in contacts if contact]
+    return [Key(VisitorBookingsRow, pk, contact_hash) for contact_hash in hashes]
+
+
+def holds_key(workspace_id: str, visitor: str) -> Key:
+    """Return the key of the row of a visitor's unpaid bookings."""
+    return Key(VisitorBookingsRow, f"W#{workspace_id}#BOOKING#VISITOR", exact_hash("", visitor))
+
+
+def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:
+    """Return the rows of a visitor's bookings for each contact, to save with the new booking."""
+    visitor_rows = []
+    for key in keys:
+        row = rows.find(VisitorBookingsRow, key) or VisitorBookingsRow(key.pk, key.sk)
+        row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
+        visitor_rows.append(row)
+    return visitor_rows

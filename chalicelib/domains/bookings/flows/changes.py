@@ -1,0 +1,148 @@
+"""Move a booking or change its status, in one transaction (ADR 21)."""
+
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from chalicelib.core import clock, retry
+from chalicelib.core.clock import iso
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.jobs import CLOSE_RECEIPT
+from chalicelib.domains.bookings.flows.creation import copy_resource_fields
+from chalicelib.domains.bookings.flows.holds import end_hold
+from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
+from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BLOCKING, BookingRow, BookingStatus, EventRow
+from chalicelib.domains.bookings.store.calendar_days import CalendarDays
+from chalicelib.engine import jobs
+from chalicelib.engine.unit import UnitOfWork
+
+_SAME_TIME_STATUSES = {"confirmed", "completed"}
+"""A change from one of these statuses to another does not change the booked time.
+
+Therefore the time is not checked again.
+"""
+
+
+class BookingChange(NamedTuple):
+    """Requested status, start and resource of a booking, with the reason for the change.
+
+    ``is_lapse`` says that the hold of an unpaid booking has expired.
+    """
+
+    actor: str
+    status: BookingStatus | None = None
+    start: date | None = None
+    resource_id: str | None = None
+    ignores_schedule: bool = False
+    reason: str | None = None
+    is_lapse: bool = False
+
+
+def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
+    """Stage a change of a booking, and return the new entry of its history, or None.
+
+    If the booking is moved, the new time must be free. The booking's own time counts as free. The
+    time must also be free if the new status is a blocking one, in which a booking occupies time.
+    Changes between confirmed and completed need no check. A change without effect is ignored.
+
+    Raises:
+        NotFoundError: the resource does not exist.
+        ValidationError: the start is not a valid moment, or it has passed. Or a move was requested
+            for a booking whose status occupies no time.
+        SlotUnavailableError: the time cannot be booked, as in ``book``.
+    """
+    status: str = requested.status or booking.status
+    former_entry, blocked, former_status = booking.busy, booking.blocks, booking.status
+    is_move = _may_move(booking, requested)
+    placement = (
+        Placement.create_for_move(
+            unit,
+            booking,
+            SlotRequest(
+                requested.start or booking.starts_at,
+                requested.resource_id or booking.resource_id,
+                ignores_schedule=requested.ignores_schedule,
+            ),
+        )
+        if is_move
+        else None
+    )
+    if placement is not None:
+        is_move = (
+            placement.start != former_entry.start
+            or placement.requested.resource_id != booking.resource_id
+        )
+    if not is_move and status == booking.status:
+        return None
+    if is_move and status not in BLOCKING:
+        message = (
+            f"a booking with the status {status} has no reserved time and cannot be moved; also "
+            "send another status, such as confirmed"
+        )
+        raise ValidationError.of("startAt" if requested.start else "resourceId", message)
+    former = _time_and_resource(booking)
+    if status != booking.status:
+        end_hold(unit, booking)
+        # Both statuses occupy the time, so nothing has to be checked or written in the calendar.
+        to_check = {status, booking.status} - _SAME_TIME_STATUSES
+        booking.status = status
+        booking.has_lapsed = requested.is_lapse or None
+    else:
+        to_check = set()
+    if is_move and placement is not None:
+        _move(placement, booking, former_entry if blocked else None)
+    elif booking.blocks and to_check:
+        Placement.create_for_reactivation(unit, booking).reactivate(booking)
+    elif blocked and not booking.blocks:
+        # All bookings of a day write the same calendar row, so conflicts are expected.
+        unit.retry_policy = retry.high_contention()
+        days = CalendarDays(unit.workspace_id, [(booking.resource_id, former_entry.buffered)])
+        days.remove(booking.resource_id, former_entry)
+        days.stage(unit)
+    booking.sequence += 1
+    unit.save(booking)
+    if status != former_status:
+        stage_closing_receipt(unit, booking)
+    move = {"from": former, "to": _time_and_resource(booking)} if is_move else None
+    return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
+
+
+def stage_closing_receipt(unit: UnitOfWork, booking: BookingRow) -> None:
+    """Stage the job of the closing receipt if the booking took place and is paid."""
+    if booking.status == "completed" and booking.paid_by:
+        payload = {"bookingId": booking.id, "at": iso(clock.now())}
+        unit.create(jobs.row(CLOSE_RECEIPT, unit.workspace_id, payload))
+
+
+def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
+    """Return whether a change may move the booking.
+
+    A start without a UTC offset may be the current start. ``change`` finds that out later.
+    """
+    start = requested.start
+    same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
+    return requested.resource_id not in {None, booking.resource_id} or not (start is None or same)
+
+
+def _move(placement: Placement, booking: BookingRow, former_entry: BusyEntry | None) -> None:
+    """Stage another start or resource of a booking. Its length and buffers do not change.
+
+    ``former_entry`` is its entry in the calendar, or None if it did not occupy its time.
+    """
+    former_resource_id = booking.resource_id
+    candidate = placement.choose()
+    booking.starts_at = clock.moment_at(placement.start)
+    booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
+    if candidate.resource.id != former_resource_id:
+        for name, value in copy_resource_fields(candidate.resource).items():
+            setattr(booking, name, value)
+    placement.stage(booking, replacing=former_entry and (former_resource_id, former_entry))
+
+
+def _time_and_resource(booking: BookingRow) -> dict[str, Any]:
+    return {
+        "startAt": iso(booking.starts_at),
+        "resourceId": booking.resource_id,
+        "resourceName": booking.resource_name,
+    }

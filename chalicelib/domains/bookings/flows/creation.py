@@ -1,0 +1,169 @@
+"""Create a booking in one transaction, so that a time is booked only once (ADR 21).
+
+API callers and visitors use the same code. It reads the calendar days of the requested time and
+checks them with the same predicate that lists free slots. At commit, these days must be unchanged.
+If several requests compete for a time, the first one commits. The others run again, find its entry
+in the calendar, and return alternatives.
+"""
+
+from datetime import timedelta
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import StringConstraints
+
+from chalicelib.core import clock
+from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows.holds import lapse_job
+from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, BookingStatus, EventRow
+from chalicelib.domains.clients.flows import contacts, matching
+from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.flows.matching import Match
+from chalicelib.domains.clients.store import contact_lookups
+from chalicelib.domains.clients.store.clients import ClientRow
+from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.payments.rules.schedule import deposit
+from chalicelib.domains.services.store.resources import ResourceRow
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import phones
+from chalicelib.lib.localized import Language
+
+HOLD = timedelta(minutes=30)
+"""Time for which an unpaid booking is held."""
+Notes = Annotated[str, StringConstraints(max_length=2000)]
+
+
+class BookingRequest(NamedTuple):
+    """A request for a new booking.
+
+    Without ``status``, the booking is confirmed, or held for ``HOLD`` if the service requires
+    payment. Without ``client``, the client is found or created by ``contact``. If ``fills_client``,
+    the contact may also complete the record of an existing client. Contacts from visitors may not,
+    because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
+    visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
+    ``own_client_id`` is the client that the visitor's dialog has created.
+    ``language`` is the language of the client's e-mails, if known.
+    """
+
+    service_id: str
+    slot: SlotRequest
+    contact: Contact
+    source: str
+    actor: str
+    client: ClientRow | None = None
+    fills_client: bool = True
+    notes: str | None = None
+    status: BookingStatus | None = None
+    token_secret: str | None = None
+    is_proved: bool | None = None
+    own_client_id: str | None = None
+    language: Language | None = None
+
+
+def book(
+    unit: UnitOfWork, request: BookingRequest, reads: BookingReads
+) -> tuple[BookingRow, EventRow]:
+    """Stage a new booking, and return it with the first entry of its history.
+
+    ``reads`` has what the caller has read before, in this attempt.
+
+    Raises:
+        NotFoundError: the service or the resource does not exist.
+        ValidationError: the start is not a valid moment, or it has passed.
+        SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
+    """
+    workspace = slot_search.workspace_of(unit)
+    key = SERVICES.key(unit.workspace_id, request.service_id)
+    service = SERVICES.found(reads.rows.find(ServiceRow, key))
+    slot, contact = request.slot, request.contact
+    reads.read_ahead(
+        service,
+        slot.start,
+        slot.resource_id,
+        with_time_off=not slot.ignores_schedule,
+        keys=() if request.client else matching.holder_keys(unit.workspace_id, contact),
+    )
+    match = _match_client(unit, request, reads.rows)
+    placement = Placement.create(unit, reads, service, slot)
+    candidate = placement.choose()
+    status, expires = request.status, None
+    if status is None and service.require_payment:
+        status, expires = "pending_payment", clock.now() + HOLD
+    terms = service.terms if status == "pending_payment" else None
+    if match is not None:
+        match.count(unit, clock.now(), bookings=1)
+    booking = BOOKINGS.new(
+        unit.workspace_id,
+        status=status or "confirmed",
+        service_id=service.id,
+        service_name=service.name,
+        starts_at=clock.moment_at(placement.start),
+        ends_at=clock.moment_at(placement.start) + timedelta(minutes=int(service.duration_min)),
+        duration_min=int(service.duration_min),
+        buffer_before_min=int(service.buffer_before_min),
+        buffer_after_min=int(service.buffer_after_min),
+        price=int(service.price),
+        client_id=match.client.id if match else None,
+        client_name=request.contact.name,
+        client_phone=request.contact.phone,
+        phone_entered=request.contact.phone_entered,
+        client_email=request.contact.email,
+        phone_digits=phones.national_digits(request.contact.phone)
+        if request.contact.phone
+        else None,
+        notes=request.notes,
+        named_contacts=contact_lookups.merge_contacts(
+            None,
+            contacts.contacts_in([request.notes or ""], workspace.country),
+            besides=request.contact.identity.values(),
+        ),
+        source=request.source,
+        hold_expires_at=expires,
+        due=terms and deposit(int(service.price), terms.deposit_percent),
+        refund_until_min=terms and terms.refund_until_min,
+        token_secret=request.token_secret,
+        is_proved=request.is_proved,
+        language=request.language,
+        **copy_resource_fields(candidate.resource),
+    )
+    placement.stage(booking)
+    unit.create(booking)
+    # The price and the length are copied from the service, so it must not have changed.
+    unit.require(service, type(service).version == service.version)
+    if job := lapse_job(unit.workspace_id, booking):
+        unit.create(job)
+    crm_metrics.count_booking(
+        unit,
+        clock.local_day(clock.now(), workspace.timezone),
+        service.site_id,
+        with_client=match is not None and match.is_new,
+    )
+    return booking, bookings.new_event(unit, booking, request.actor)
+
+
+def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Match | None:
+    if request.client is not None:
+        return Match(request.client, is_new=False, is_filled=False)
+    fills = request.contact
+    if not request.fills_client:
+        fills = matching.name_for_own_client(
+            unit.workspace_id,
+            request.contact,
+            rows,
+            own_client_id=request.own_client_id,
+            is_proved=bool(request.is_proved),
+        )
+    return matching.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
+
+
+def copy_resource_fields(resource: ResourceRow) -> dict[str, Any]:
+    """Return what a booking copies from its resource."""
+    return {
+        "resource_id": resource.id,
+        "resource_name": resource.name,
+        "timezone": resource.timezone,
+    }

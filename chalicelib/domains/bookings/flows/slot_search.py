@@ -1,0 +1,340 @@
+"""Read the calendars of a service's resources, and find free slots.
+
+Listing slots and booking one read different ranges of the same records. Both decide by the same
+predicate (``domains.bookings.rules.slots``).
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from typing import NamedTuple, Self
+
+from chalicelib.core import clock, deadline
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.rules.slots import (
+    NEXT_AVAILABLE_DAYS,
+    Availability,
+    BusyEntry,
+    Calendar,
+    NoSlotReason,
+    Query,
+    Slot,
+)
+from chalicelib.domains.bookings.store import calendar_days
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.services.rules import opening_hours
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.opening_hours import Schedule
+from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow, ScheduleRow
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.domains.services.store.time_off import TimeOff
+from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import zoned_times
+from chalicelib.lib.spans import Span, merge
+
+ACTIVE = "active"
+PARALLEL = 16
+"""Maximum number of parallel queries of one search."""
+CHUNK = timedelta(days=31)
+"""Length of the calendar range that is read in one step to find the next slot."""
+_DAY = timedelta(days=1)
+PERMANENT_REASONS = frozenset(
+    {
+        NoSlotReason.SERVICE_INACTIVE,
+        NoSlotReason.NO_RESOURCES,
+        NoSlotReason.NOT_BOUND,
+        NoSlotReason.NO_SCHEDULE,
+        NoSlotReason.DOES_NOT_FIT,
+        NoSlotReason.OUTSIDE_HORIZON,
+    }
+)
+"""Reasons that also hold for any later range."""
+
+
+def workspace_of(unit: UnitOfWork, rows: Rows | None = None) -> WorkspaceRow:
+    """Return the workspace of a unit, the same for each run of the unit.
+
+    It is taken from ``rows`` if they are given.
+    """
+    return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id, rows))
+
+
+def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None) -> ServiceRow:
+    """Return the service of a booking. For a deleted service, return an inactive one.
+
+    It has the booking's values. No slots are free for such a booking, but it can still be moved
+    with ``ignores_schedule``.
+    """
+    key = SERVICES.key(workspace_id, booking.service_id)
+    return (rows or Rows()).find(ServiceRow, key) or ServiceRow(
+        SERVICES.partition(workspace_id),
+        booking.service_id,
+        name=booking.service_name,
+        status="inactive",
+        duration_min=booking.duration_min,
+        buffer_before_min=booking.buffer_before_min,
+        buffer_after_min=booking.buffer_after_min,
+        min_notice_min=0,
+        horizon_days=0,
+    )
+
+
+class Candidate(NamedTuple):
+    """A resource that a service can be booked with, and its opening hours, if any are set."""
+
+    resource: ResourceRow
+    hours: ScheduleRow | None = None
+
+    def calendar(self, busy: Sequence[BusyEntry], off: Sequence[TimeOff]) -> Calendar:
+        """Return the resource's calendar with its bookings, and its part of ``off``."""
+        resource = self.resource
+        return Calendar(
+            resource.id,
+            resource.timezone,
+            resources.schedule_of(self.hours),
+            int(resource.capacity),
+            busy,
+            [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)],
+        )
+
+
+class Candidates(NamedTuple):
+    """The active resources that a service can be booked with, sorted.
+
+    ``reason`` explains an empty list. ``bound`` has every existing resource of the service, even
+    if inactive or not requested. Times without an offset are read in the zones of these resources.
+    """
+
+    active: list[Candidate]
+    bound: list[ResourceRow]
+    reason: NoSlotReason | None
+
+    @classmethod
+    def read(
+        cls,
+        workspace_id: str,
+        service: ServiceRow,
+        resource_id: str | None,
+        current_resource_id: str | None = None,
+        rows: Rows | None = None,
+    ) -> Self:
+        """Return the active resources of a service, or only the requested one.
+
+        ``current_resource_id`` is the resource of a booking to be moved. It counts as bound too.
+
+        Raises:
+            NotFoundError: no resource of the workspace has this id.
+        """
+        ids = list(
+            dict.fromkeys(
+                [*service.resource_ids, *([current_resource_id] if current_resource_id else [])]
+            )
+        )
+        existing = [
+            Candidate(*pair) for pair in resources.find_with_schedules(workspace_id, ids, rows)
+        ]
+        existing.sort(key=lambda candidate: (candidate.resource.sort_order, candidate.resource.id))
+        bound = [candidate.resource for candidate in existing]
+        if resource_id is not None and resource_id not in {resource.id for resource in bound}:
+            RESOURCES.require(workspace_id, resource_id)
+            return cls([], bound, NoSlotReason.NOT_BOUND)
+        active = [
+            candidate
+            for candidate in existing
+            if candidate.resource.status == ACTIVE and resource_id in {None, candidate.resource.id}
+        ]
+        return cls(active, bound, None if active else NoSlotReason.NO_RESOURCES)
+
+
+def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
+    """Return the slot rules of a service.
+
+    A booking to be moved keeps its length and buffers.
+    """
+    if booking is None:
+        return service.rules
+    return service.rules._replace(
+        duration_min=int(booking.duration_min),
+        buffer_before_min=int(booking.buffer_before_min),
+        buffer_after_min=int(booking.buffer_after_min),
+    )
+
+
+def read(
+    workspace_id: str, candidates: Sequence[Candidate], rules: ServiceRules, first: int, last: int
+) -> list[Calendar]:
+    """Return the calendars of resources for slots that start between two moments.
+
+    It sends one DynamoDB query per resource and one for time off, in parallel.
+    """
+    span = slots.busy_range(rules, first, last)
+    ids = [candidate.resource.id for candidate in candidates]
+
+    days: dict[str, list[BusyEntry]] = {}
+    off: list[TimeOff] = []
+
+    def read_one(resource_id: str | None) -> None:
+        if resource_id is None:
+            off.extend(time_off.overlapping(workspace_id, span.start, span.end))
+        else:
+            days[resource_id] = calendar_days.read(workspace_id, resource_id, span)
+
+    deadline.map_in_threads(read_one, [None, *ids], PARALLEL)
+    return [candidate.calendar(days[candidate.resource.id], off) for candidate in candidates]
+
+
+class Search(NamedTuple):
+    """A search for slots of a service.
+
+    ``moving`` is the id of a booking to be moved, whose own time counts as free.
+    """
+
+    workspace_id: str
+    service: ServiceRow
+    candidates: Candidates
+    rules: ServiceRules
+    moving: str | None = None
+
+    @classmethod
+    def create(
+        cls,
+        workspace_id: str,
+        service: ServiceRow,
+        resource_id: str | None,
+        moving: BookingRow | None = None,
+        rows: Rows | None = None,
+    ) -> Self:
+        """Return the search for slots of a service, or for slots that a booking can be moved to."""
+        current_resource_id = moving.resource_id if moving else None
+        candidates = Candidates.read(workspace_id, service, resource_id, current_resource_id, rows)
+        rules = rules_of(service, moving)
+        return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
+
+    @property
+    def unavailable_reason(self) -> NoSlotReason | None:
+        """Reason why no range can have slots, or None.
+
+        It is known without reading calendars.
+        """
+        if self.service.status != ACTIVE:
+            return NoSlotReason.SERVICE_INACTIVE
+        return self.candidates.reason
+
+    @property
+    def shown_resources(self) -> list[ResourceRow]:
+        """Resources that slots can refer to.
+
+        If no resource can be booked, these are all resources of the service.
+        """
+        return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
+
+    def slots(self, query: Query) -> Availability:
+        """Return the slots in a range, or the reason for an empty result."""
+        if self.unavailable_reason is not None:
+            return Availability([], self.unavailable_reason)
+        return slots.union(self.rules, self._calendars(query.first, query.last), query)
+
+    def next(self, query: Query) -> Slot | None:
+        """Return the first slot in the 93 days after a range, or after now if the range has passed.
+
+        Calendars are read in chunks of 31 days.
+        """
+        if self.unavailable_reason is not None:
+            return None
+        first = max(query.last + 1, query.now)
+        last = first + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
+        for begin in range(first, last + 1, _ms(CHUNK)):
+            chunk = query._replace(first=begin, last=min(begin + _ms(CHUNK) - 1, last))
+            calendars = self._calendars(chunk.first, chunk.last)
+            if next_slot := slots.next_available(self.rules, calendars, chunk):
+                return next_slot
+        return None
+
+    def find_nearest(self, start: int, now: int, count: int) -> list[Slot]:
+        """Return the slots nearest to an unavailable start, sorted by time."""
+        query = Query(start - _ms(timedelta(days=1)), start + _ms(timedelta(days=7)), now)
+        nearest = sorted(self.slots(query).slots, key=lambda slot: abs(slot.start - start))
+        return sorted(nearest[:count], key=lambda slot: slot.start)
+
+    def _calendars(self, first: int, last: int) -> list[Calendar]:
+        calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last)
+        # The booking that is moved must not block its own new time.
+        return (
+            [calendar.exclude_booking(self.moving) for calendar in calendars]
+            if self.moving
+            else calendars
+        )
+
+
+class Zones(NamedTuple):
+    """Time zones that apply to times without an offset."""
+
+    requested: str | None
+    resource: str | None
+    bound: frozenset[str]
+    workspace: str
+
+    @property
+    def effective(self) -> str:
+        """The zone of times without an offset."""
+        return zoned_times.resolve_timezone(
+            self.requested, self.resource, self.bound, self.workspace
+        )
+
+    @property
+    def differ(self) -> bool:
+        """Whether several zones apply and the request does not choose one."""
+        return not (self.requested or self.resource) and len(self.bound) > 1
+
+
+def zones(
+    bound: Sequence[ResourceRow],
+    resource_id: str | None,
+    requested: str | None,
+    of_workspace: Callable[[], str],
+) -> Zones:
+    """Return the zones that apply to times without an offset.
+
+    The workspace's zone is read only if no other zone is known.
+    """
+    of_resource = next(
+        (resource.timezone for resource in bound if resource.id == resource_id), None
+    )
+    all_zones = frozenset(resource.timezone for resource in bound)
+    workspace = "" if requested or of_resource or len(all_zones) == 1 else of_workspace()
+    return Zones(requested, of_resource, all_zones, workspace)
+
+
+def range_of(first: date | None, last: date | None, zone: str, days: int) -> Span:
+    """Return the range from one time or date to another, both inclusive, in a zone.
+
+    Without ``first``, the range begins now. Without ``last``, it ends at the same local time this
+    many ``days`` later, even if the clocks change.
+    """
+    begin = clock.now() if first is None else clock.moment_of(first, zone)
+    end = (
+        zoned_times.moment_days_later(first or begin, days, zone) - timedelta(milliseconds=1)
+        if last is None
+        else clock.moment_of(last, zone, end=True)
+    )
+    return Span(epoch_ms(begin), epoch_ms(end))
+
+
+def is_open_for(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
+    """Return whether a booking, without its buffers, lies within opening hours."""
+    start, end = booking.busy.start, booking.busy.end
+    opened = opening_hours.windows(
+        hours,
+        timezone,
+        clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
+        clock.local_day(booking.ends_at, timezone) + _DAY,
+    )
+    return any(span.start <= start and end <= span.end for span in merge(opened, touching=True))
+
+
+def _ms(length: timedelta) -> int:
+    return length // timedelta(milliseconds=1)

@@ -1,0 +1,111 @@
+"""Cancel and move bookings, and set their other statuses."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import VersionConflictError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Wire, has_at_least_one, optional
+from chalicelib.core.wire.times import When
+from chalicelib.domains.bookings.flows import changes
+from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.operations.reading import BookingResult, BookingWithHistory
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BookingStatus
+
+ReasonText = Annotated[str, StringConstraints(max_length=500)]
+
+
+class BookingMoveTo(Wire):
+    """New start or resource of a booking."""
+
+    start_at: When | None = optional("New start.")
+    resource_id: Id | None = optional("New resource.")
+    ignore_schedule: bool = Field(default=False, description="As in svc_create_booking.")
+    if_version: IfVersion | None = IF_VERSION
+
+
+class BookingStatusSet(BookingMoveTo):
+    """New status of a booking, and optionally a new start or resource."""
+
+    id: Id = Field(description="Booking id.")
+    status: BookingStatus = Field(description="To only move it, send its current status.")
+    reason: ReasonText | None = optional("Kept in the history.")
+
+
+class BookingReschedule(BookingMoveTo):
+    """A booking to move, and its new start or resource."""
+
+    AT_LEAST_ONE_OF = ("start_at", "resource_id")
+
+    id: Id = Field(description="Booking id.")
+
+    @model_validator(mode="after")
+    def _require_new_place(self) -> Self:
+        if not has_at_least_one(self):
+            raise PydanticCustomError("nowhere", "expected startAt, resourceId or both")
+        return self
+
+
+@operation(
+    tool=True,
+    rest="POST /api/bookings/set-status",
+    scope=Scope.BOOKINGS_WRITE,
+    title="Set a booking's status, or move it",
+    idempotent=True,
+    destructive=True,
+    example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
+    errors=(SlotUnavailableError, VersionConflictError),
+    role=Role.MEMBER,
+)
+def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
+    """Set any status of a booking; with startAt or resourceId, move it.
+
+    To reactivate a cancelled booking, its time must be free (else 409 slot_unavailable).
+    """
+    return _change_booking(ctx, args, args.status, args.reason)
+
+
+@operation(
+    rest="POST /api/bookings/reschedule",
+    scope=Scope.BOOKINGS_WRITE,
+    title="Move a booking",
+    idempotent=True,
+    destructive=True,
+    example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
+    errors=(SlotUnavailableError, VersionConflictError),
+    role=Role.MEMBER,
+)
+def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
+    """Move a booking to another start, another resource, or both. Its status stays."""
+    return _change_booking(ctx, args, None, None)
+
+
+def _change_booking(
+    ctx: Context,
+    args: BookingStatusSet | BookingReschedule,
+    status: BookingStatus | None,
+    reason: str | None,
+) -> BookingResult:
+    row, events = bookings.read_with_history(ctx.workspace_id, args.id)
+    row.require_version(args.if_version)
+    event = changes.change(
+        ctx.unit,
+        row,
+        BookingChange(
+            actor=ctx.principal.audit_actor,
+            status=status,
+            start=args.start_at,
+            resource_id=args.resource_id,
+            ignores_schedule=args.ignore_schedule,
+            reason=reason or None,
+        ),
+    )
+    history = [*events, *([event] if event else [])]
+    return BookingResult(booking=BookingWithHistory.having(row, history))

@@ -1,0 +1,125 @@
+"""Create a booking for a client."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from chalicelib.application.context import Context
+from chalicelib.core.errors import ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Audience, Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one, optional
+from chalicelib.core.wire.times import When
+from chalicelib.domains.bookings.flows import creation, slot_search
+from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows.creation import BookingRequest, Notes
+from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
+from chalicelib.domains.bookings.operations.reading import BookingResult, BookingWithHistory
+from chalicelib.domains.bookings.rules import booking_tokens
+from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
+from chalicelib.engine.reading import Rows
+from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+
+API, CONSOLE = "api", "console"
+"""Sources of bookings made with an API key, and by users in the console."""
+
+
+class ClientContact(Wire):
+    """Name and contact details of a client. People in the console may send a name alone."""
+
+    AT_LEAST_ONE_OF = ("phone", "email")
+
+    name: PersonName = Field(description="Name.")
+    phone: PhoneText | None = optional("In any format; or send email.")
+    email: Email | None = optional("E-mail address.")
+
+
+class BookingCreate(Wire):
+    """A new booking."""
+
+    EXACTLY_ONE_OF = (("client", "client_id"),)
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a free slot.")
+    resource_id: Id | None = optional("Default: the first free resource.")
+    client: ClientContact | None = optional("Found by contacts, or created.")
+    client_id: Id | None = optional("Or the id of a client.")
+    notes: Notes | None = optional("Notes.")
+    status: Literal["pending_payment", "confirmed"] | None = optional(
+        "Default: confirmed; a 30-minute hold if requirePayment."
+    )
+    ignore_schedule: bool = Field(
+        default=False,
+        description="Ignore hours, grid, notice, horizon, time off; allow the past.",
+    )
+
+    @model_validator(mode="after")
+    def _require_one_client(self) -> Self:
+        exactly_one(self)
+        return self
+
+
+@operation(
+    tool=True,
+    rest="POST /api/bookings/create",
+    scope=Scope.BOOKINGS_WRITE,
+    example={
+        "serviceId": "SERVICE_ID",
+        "startAt": "2027-03-02T12:00:00+03:00",
+        "client": {"name": "Ada", "phone": "8 495 123-45-67"},
+        "notes": "Decaf, please",
+        "ignoreSchedule": True,
+    },
+    errors=(SlotUnavailableError,),
+    role=Role.MEMBER,
+)
+def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
+    """Book a slot of svc_get_available_slots for a client.
+
+    If it is no longer free: 409 slot_unavailable with alternatives.
+    """
+    is_person = ctx.principal.audience is Audience.SESSION
+    if args.client is not None and not is_person and not has_at_least_one(args.client):
+        raise ValidationError.of("client", "expected phone, email or both")
+    reads = BookingReads(ctx.unit)
+    client_keys = [CLIENTS.key(ctx.workspace_id, args.client_id)] if args.client_id else []
+    reads.read_service(args.service_id, client_keys)
+    client, contact = _client_and_contact(ctx, args, reads.rows)
+    new_row, event = creation.book(
+        ctx.unit,
+        BookingRequest(
+            service_id=args.service_id,
+            slot=SlotRequest(
+                args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule
+            ),
+            contact=contact,
+            source=CONSOLE if is_person else API,
+            actor=ctx.principal.audit_actor,
+            client=client,
+            notes=args.notes,
+            status=args.status,
+            token_secret=ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret),
+        ),
+        reads,
+    )
+    return BookingResult(booking=BookingWithHistory.having(new_row, [event]))
+
+
+def _client_and_contact(
+    ctx: Context, args: BookingCreate, rows: Rows
+) -> tuple[ClientRow | None, Contact]:
+    """Return the client with the given id, if any, and the contacts to store with the booking."""
+    if args.client is not None:
+        contact = Contact.create(
+            name=args.client.name,
+            email=args.client.email,
+            phone=args.client.phone,
+            country=slot_search.workspace_of(ctx.unit).country,
+            phone_field="client.phone",
+        )
+        return None, contact
+    key = CLIENTS.key(ctx.workspace_id, args.client_id or "")
+    client = CLIENTS.found(rows.find(ClientRow, key))
+    return client, Contact(client.name, client.email, client.phone)

@@ -1,0 +1,305 @@
+"""Let members of a workspace read, link and refund the payments of bookings.
+
+Keys and tools cannot reach payments, so these operations have no REST route.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.ids import first_id_at
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import Day
+from chalicelib.domains.bookings.flows import booking_links, booking_payments
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.flows import refunds
+from chalicelib.domains.payments.flows.refunds import RefundTooLargeError
+from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.payments.store.payments import FAILED, PaymentRow, RefundRow
+from chalicelib.domains.services.store.services import SERVICES
+
+MAX_PAYMENTS = 500
+"""Maximum payments of a page."""
+
+Percent = Annotated[int, Field(ge=1, le=100)]
+RefundMinutes = Annotated[int, Field(ge=0, le=43_200)]
+
+
+class RefundOut(Wire):
+    """A refund of a payment."""
+
+    id: Id = Field(description="Refund id.")
+    status: str = Field(description="requested, sent, done or failed.")
+    amount: int = Field(description="Amount in kopecks.")
+    by: str = Field(description="Actor: an account id, a visitor or a job.")
+    failure: str | None = Field(description="The provider's reason for a failure, or null.")
+    created_at: Timestamp = Field(description="When it was requested.")
+    ended_at: Timestamp | None = Field(description="When it was done or failed, or null.")
+
+    @classmethod
+    def from_record(cls, refund: RefundRow) -> Self:
+        """Return the wire form of a stored refund."""
+        return cls.from_row(refund.attribute_values, id=refund.id)
+
+
+class PaymentOut(Wire):
+    """A payment of a booking, with amounts in kopecks."""
+
+    id: Id = Field(description="Payment id.")
+    booking_id: Id = Field(description="Booking id.")
+    service_name: str | None = Field(description="Name of the service, or null.")
+    client_name: str | None = Field(description="Name of the client, or null.")
+    start_at: Timestamp | None = Field(description="Start of the booking, or null.")
+    status: str = Field(description="created, pending, succeeded, expired or failed.")
+    amount: int = Field(description="Amount.")
+    currency: str = Field(description="Currency, such as RUB.")
+    price: int | None = Field(description="Price of the booking, or null.")
+    is_deposit: bool = Field(description="Whether it is a part of the price.")
+    refunded: int = Field(description="Refunds that were requested and have not failed.")
+    refundable: int = Field(description="What can still be refunded.")
+    refund_due: bool = Field(
+        description="Whether the booking is cancelled and the payment was not refunded."
+    )
+    reason: str | None = Field(description="The provider's reason for a failure, or null.")
+    problem: str | None = Field(description="Why the provider's report was refused, or null.")
+    created_at: Timestamp = Field(description="When it was opened.")
+    paid_at: Timestamp | None = Field(description="When it was paid, or null.")
+    refunds: list[RefundOut] = Field(description="Refunds, oldest first.")
+
+    @classmethod
+    def from_record(
+        cls, payment: PaymentRow, booking: BookingRow | None, rows: Sequence[RefundRow]
+    ) -> Self:
+        """Return the wire form of a stored payment with its booking and its refunds."""
+        is_cancelled = booking is not None and booking.status == "cancelled"
+        return cls.from_row(
+            payment.attribute_values,
+            id=payment.id,
+            booking_id=payment.subject_id,
+            service_name=booking and booking.service_name,
+            client_name=booking and booking.client_name,
+            start_at=booking and booking.starts_at,
+            price=booking and int(booking.price),
+            is_deposit=payment.mode == "prepayment",
+            refunded=_refunded(payment, rows),
+            refundable=payment.refundable,
+            refund_due=is_cancelled and payment.refundable > 0,
+            refunds=list(map(RefundOut.from_record, rows)),
+        )
+
+
+class PaymentTotals(Wire):
+    """Sums of payments, in kopecks."""
+
+    paid: int = Field(description="Payments that succeeded.")
+    refunded: int = Field(description="Refunds of these payments.")
+    count: int = Field(description="Number of payments that succeeded.")
+
+
+class PaymentsQuery(Wire):
+    """Filters of a list of payments."""
+
+    booking_ids: Annotated[list[Id], Field(max_length=100)] | None = optional(
+        "Only payments of these bookings."
+    )
+    day: Day | None = optional("Only payments opened on this day of the workspace's zone.")
+    cursor: Id | None = optional("Value of next on the previous page, for older payments.")
+    limit: int = Field(default=50, ge=1, le=MAX_PAYMENTS, description="Payments per page.")
+
+
+class PaymentList(Wire):
+    """Payments of bookings, newest first."""
+
+    payments: list[PaymentOut] = Field(description="The payments, newest first.")
+    totals: PaymentTotals = Field(description="Sums of the day, or of the returned payments.")
+    next: Id | None = Field(description="Value to send as cursor for older payments, or null.")
+
+
+class PaymentResult(Wire):
+    """One payment."""
+
+    payment: PaymentOut = Field(description="The payment.")
+
+
+class RefundCreate(Wire):
+    """A refund to make."""
+
+    id: Id = Field(description="Payment id.")
+    amount: Annotated[int, Field(ge=1)] | None = optional("In kopecks; default: what is left.")
+    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
+
+
+class RefundRef(Wire):
+    """A refund to repeat."""
+
+    id: Id = Field(description="Payment id.")
+    refund_id: Id = Field(description="Refund id.")
+    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
+
+
+class PaymentLinkRef(Wire):
+    """A booking to pay."""
+
+    booking_id: Id = Field(description="Booking id.")
+
+
+class PaymentLink(Wire):
+    """The link that pays a booking."""
+
+    payment_url: str | None = Field(description="URL for the client, or null if nothing is due.")
+
+
+class PaymentTermsRef(Wire):
+    """A service."""
+
+    service_id: Id = Field(description="Service id.")
+
+
+class PaymentTermsSet(PaymentTermsRef):
+    """What a client pays in advance, and until when it is refunded."""
+
+    deposit_percent: Percent = Field(description="Part of the price that is paid in advance.")
+    refund_until_min: RefundMinutes = Field(
+        description="Minutes before the start until which a client's cancellation is refunded."
+    )
+
+
+class PaymentTermsOut(PaymentTermsSet):
+    """What a client pays in advance for a service."""
+
+    takes_payments: bool = Field(description="Whether the workspace has set up payments.")
+
+
+@operation(role=Role.MEMBER)
+def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
+    """Return payments of bookings with their refunds, newest first."""
+    workspace_id, following = ctx.workspace_id, None
+    if args.booking_ids is not None:
+        bookings = BOOKINGS.fetch(workspace_id, args.booking_ids)
+        ids = [payment_id for booking in bookings for payment_id in booking.payment_ids or ()]
+        rows = payments.fetch(workspace_id, ids)
+    else:
+        first_id, last_id = _read_bounds(workspace_id, args.day, args.cursor)
+        rows = payments.latest(workspace_id, args.limit, first_id=first_id, last_id=last_id)
+        following = rows[-1].id if len(rows) == args.limit else None
+        rows = [row for row in rows if row.purpose == booking_payments.BOOKING]
+        bookings = BOOKINGS.fetch(workspace_id, dict.fromkeys(row.subject_id for row in rows))
+    by_id, by_payment = {booking.id: booking for booking in bookings}, _refunds(workspace_id, rows)
+    records = [
+        PaymentOut.from_record(row, by_id.get(row.subject_id), by_payment[row.id]) for row in rows
+    ]
+    if args.day is not None:  # A day has one sum, whatever the page.
+        first_id, last_id = _read_bounds(workspace_id, args.day, None)
+        rows = payments.latest(workspace_id, None, first_id=first_id, last_id=last_id)
+        rows = [row for row in rows if row.purpose == booking_payments.BOOKING]
+        by_payment = _refunds(workspace_id, rows)
+    paid = [row for row in rows if row.paid_at is not None]
+    totals = PaymentTotals(
+        paid=sum(int(row.amount) for row in paid),
+        refunded=sum(_refunded(row, by_payment[row.id]) for row in paid),
+        count=len(paid),
+    )
+    return PaymentList(payments=records, totals=totals, next=following)
+
+
+@operation(title="Refund a payment", role=Role.MANAGER, errors=(RefundTooLargeError,))
+def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
+    """Refund a payment of a booking by a job, in whole or in part."""
+    require_code(ctx, args.second_factor)
+    payment = _require(ctx.workspace_id, args.id)
+    amount = payment.refundable if args.amount is None else args.amount
+    new_refund = refunds.stage(ctx.unit, payment, amount, ctx.principal.audit_actor)
+    ctx.unit.mention(f"booking:{payment.subject_id}")
+    return _to_result(ctx.workspace_id, payment, new_refund)
+
+
+@operation(
+    title="Repeat a failed refund", role=Role.MANAGER, idempotent=True, errors=(ConflictError,)
+)
+def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
+    """Send a refund again that the provider has refused."""
+    require_code(ctx, args.second_factor)
+    payment = _require(ctx.workspace_id, args.id)
+    refund = payments.find_refund(ctx.workspace_id, args.id, args.refund_id)
+    if refund is None:
+        raise NotFoundError("The payment has no refund with this id. List the payments.")
+    refunds.stage_retry(ctx.unit, payment, refund)
+    ctx.unit.mention(f"booking:{payment.subject_id}")
+    return _to_result(ctx.workspace_id, payment)
+
+
+@operation(title="Get the link that pays a booking", role=Role.MEMBER)
+def get_payment_link(ctx: Context, args: PaymentLinkRef) -> PaymentLink:
+    """Return the link that a member gives to the client of an unpaid booking."""
+    booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
+    can_pay = booking.is_payable and merchants.find_current(ctx.workspace_id) is not None
+    url = booking_links.pay_url(ctx.workspace_id, booking) if can_pay else None
+    return PaymentLink(payment_url=url)
+
+
+@operation(title="Get what is paid in advance", role=Role.MEMBER)
+def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsOut:
+    """Return what clients pay in advance for a service, and until when it is refunded."""
+    service = SERVICES.require(ctx.workspace_id, args.service_id)
+    has_merchant = merchants.find_current(ctx.workspace_id) is not None
+    return PaymentTermsOut(
+        service_id=service.id, takes_payments=has_merchant, **service.terms._asdict()
+    )
+
+
+@operation(title="Set what is paid in advance", role=Role.MANAGER, idempotent=True)
+def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
+    """Set what clients pay in advance for a service, for bookings from now on."""
+    service = SERVICES.require(ctx.workspace_id, args.service_id)
+    service.deposit_percent, service.refund_until_min = args.deposit_percent, args.refund_until_min
+    ctx.unit.save(service)
+    has_merchant = merchants.find_current(ctx.workspace_id) is not None
+    return PaymentTermsOut(**args.model_dump(), takes_payments=has_merchant)
+
+
+def _read_bounds(
+    workspace_id: str, day: date | None, cursor: str | None
+) -> tuple[str | None, str | None]:
+    """Return the lowest id of the requested payments, and an id above the highest one."""
+    if day is None:
+        return None, cursor
+    zone = workspaces.get(workspace_id).timezone
+    first, last = clock.moment_of(day, zone), clock.moment_of(day, zone, end=True)
+    return first_id_at(first), cursor or f"{first_id_at(last)[:10]}~"
+
+
+def _require(workspace_id: str, payment_id: str) -> PaymentRow:
+    """Return the payment of a booking, and no top-up of an account."""
+    payment = payments.require(workspace_id, payment_id)
+    if payment.purpose != booking_payments.BOOKING:
+        raise NotFoundError("No payment of a booking has this id. List the payments.")
+    return payment
+
+
+def _to_result(workspace_id: str, payment: PaymentRow, *new_refunds: RefundRow) -> PaymentResult:
+    booking = BOOKINGS.find(workspace_id, payment.subject_id)
+    rows = [*payments.refunds_of(workspace_id, [payment.id]), *new_refunds]
+    return PaymentResult(payment=PaymentOut.from_record(payment, booking, rows))
+
+
+def _refunds(workspace_id: str, rows: Sequence[PaymentRow]) -> Mapping[str, list[RefundRow]]:
+    """Return the refunds of payments by payment."""
+    refunds_by_payment = defaultdict[str, list[RefundRow]](list)
+    for row in payments.refunds_of(workspace_id, [row.id for row in rows]):
+        refunds_by_payment[row.payment_id].append(row)
+    return refunds_by_payment
+
+
+def _refunded(payment: PaymentRow, refund_rows: Iterable[RefundRow]) -> int:
+    requested = sum(int(row.amount) for row in refund_rows if row.status != FAILED)
+    return max(requested, int(payment.refunded_at_provider))

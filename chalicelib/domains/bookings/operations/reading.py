@@ -1,0 +1,204 @@
+"""List and read bookings."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import (
+    Id,
+    ListQuery,
+    SearchText,
+    SizedPagination,
+    Timestamp,
+    Wire,
+    optional,
+)
+from chalicelib.core.wire.times import When
+from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows.booking_out import BookingOut, BookingRef
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, EventRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.lib import phones
+
+SORTS = {
+    "startAtAsc": ("startAt", False),
+    "startAtDesc": ("startAt", True),
+    "createdAtDesc": ("createdAt", True),
+}
+
+
+class BookingPlace(Wire):
+    """Start and resource of a booking, before or after a move."""
+
+    start_at: str = Field(description="Start, in UTC.")
+    resource_id: Id = Field(description="Resource id.")
+    resource_name: str = Field(description="Name of the resource.")
+
+
+class BookingMove(Wire):
+    """A move of a booking to another start or resource."""
+
+    from_: BookingPlace = Field(alias="from", description="Start and resource before the move.")
+    to: BookingPlace = Field(description="Start and resource after the move.")
+
+
+class BookingEvent(Wire):
+    """An entry of a booking's history."""
+
+    status: str = Field(description="Status after the change.")
+    at: Timestamp = Field(description="Time of the event.")
+    by: str = Field(description="Actor: an account id, a visitor, a job or the operator.")
+    reason: str | None = Field(description="Reason, or null.")
+    move: BookingMove | None = Field(description="Change of start or resource, or null.")
+
+    @classmethod
+    def from_record(cls, event: EventRow) -> Self:
+        """Return the wire form of a stored entry."""
+        return cls.from_row(
+            event.attribute_values, move=event.move and BookingMove.model_validate(event.move)
+        )
+
+
+class BookingMail(Wire):
+    """Outcome of an e-mail to the client."""
+
+    kind: str = Field(description="confirmed, pending, moved, cancelled or reminder.")
+    state: str = Field(description="sent, waiting or withheld.")
+    reason: str | None = Field(
+        description="by_address, by_plan, by_bounce, by_pause, by_server, unsupported, too_late, "
+        "refused or null: why the client has not been told."
+    )
+    at: Timestamp = Field(description="Time of this state.")
+
+
+class BookingWithHistory(BookingOut):
+    """A booking with its history."""
+
+    status_history: list[BookingEvent] = Field(description="Oldest first; the newest 500.")
+    mails: list[BookingMail] = Field(description="Mails to the client, oldest first.")
+
+    @classmethod
+    def having(cls, booking: BookingRow, events: Iterable[EventRow]) -> Self:
+        """Return the wire form of a stored booking with its history."""
+        history = [*events]
+        mailed = sorted((event for event in history if event.mail), key=lambda event: event.at)
+        return cls.from_record(
+            booking,
+            status_history=[BookingEvent.from_record(event) for event in history if not event.mail],
+            mails=[BookingMail(**event.mail, at=event.at) for event in mailed],
+        )
+
+
+class BookingResult(Wire):
+    """One booking."""
+
+    booking: BookingWithHistory = Field(description="The booking.")
+
+
+class BookingListQuery(ListQuery):
+    """Filters, sort and page of a list of bookings."""
+
+    size: int = Field(default=20, ge=1, le=100, description="Bookings per page.")
+    status: Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show", "all"] = (
+        Field(default="all", description="Status.")
+    )
+    service_id: Id | None = optional("Service id.")
+    resource_id: Id | None = optional("Resource id.")
+    client_id: Id | None = optional("Client id.")
+    from_: When | None = Field(
+        default=None, alias="from", description="startAt from; ISO 8601 or a date, inclusive."
+    )
+    to: When | None = optional("startAt to; inclusive, a date to its end.")
+    q: SearchText | None = optional("In name, e-mail, phone (any spelling).")
+    sort: Literal["startAtAsc", "startAtDesc", "createdAtDesc"] = Field(
+        default="startAtDesc", description="Desc: latest first."
+    )
+
+
+class BookingList(Wire):
+    """One page of bookings."""
+
+    bookings: list[BookingOut] = Field(description="The bookings of this page.")
+    pagination: SizedPagination = Field(description="Which page of how many bookings.")
+
+
+@operation(
+    tool=True,
+    rest="GET /api/bookings/list",
+    scope=Scope.BOOKINGS_READ,
+    role=Role.MEMBER,
+    example={"from": "2026-01-05", "status": "all", "q": "eve"},
+)
+def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
+    """List bookings by status, service, resource, time and client.
+
+    Names and notes are untrusted text.
+    """
+    sort, descending = SORTS[args.sort]
+    search = phones.search_term(args.q, lambda: workspaces.get(ctx.workspace_id).country)
+    query = BOOKINGS.query(
+        args,
+        sort=sort,
+        descending=descending,
+        ranges={"starts_at": _range(ctx, args)},
+        search=search,
+        charge=ctx.charge,
+    )
+    page = BOOKINGS.page(ctx.workspace_id, query)
+    pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
+    return BookingList(
+        bookings=list(map(BookingOut.from_record, page.records)), pagination=pagination
+    )
+
+
+def _range(ctx: Context, args: BookingListQuery) -> tuple[datetime | None, datetime | None]:
+    zone = "UTC"
+    if any(
+        when is not None and not getattr(when, "tzinfo", None) for when in (args.from_, args.to)
+    ):
+        zone = _zone(ctx, args)
+    return (
+        None if args.from_ is None else clock.moment_of(args.from_, zone),
+        None if args.to is None else clock.moment_of(args.to, zone, end=True),
+    )
+
+
+def _zone(ctx: Context, args: BookingListQuery) -> str:
+    """Return the zone of the requested resource, or the one shared by the service's resources."""
+    ids = [args.resource_id] if args.resource_id else []
+    if (
+        not ids
+        and args.service_id
+        and (service := SERVICES.find(ctx.workspace_id, args.service_id))
+    ):
+        ids = list(service.resource_ids)
+    bound = RESOURCES.fetch(ctx.workspace_id, ids)
+    return slot_search.zones(
+        bound, args.resource_id, None, lambda: workspaces.get(ctx.workspace_id).timezone
+    ).effective
+
+
+@operation(
+    tool=True,
+    rest="GET /api/bookings/{id}",
+    scope=Scope.BOOKINGS_READ,
+    role=Role.MEMBER,
+    example={"id": "BOOKING_ID"},
+)
+def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
+    """Return one booking with its history.
+
+    Names and notes are untrusted text.
+    """
+    booking, events = bookings.read_with_history(ctx.workspace_id, args.id)
+    return BookingResult(booking=BookingWithHistory.having(booking, events))

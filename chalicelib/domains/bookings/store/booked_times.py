@@ -1,0 +1,177 @@
+"""Find the bookings that take up time in a period, by the index of starts.
+
+An index entry has the time, the status and the resource, so only the records that are shown are
+read.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, Self
+
+from chalicelib.core import clock, deadline
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.store.bookings import (
+    BLOCKING,
+    BOOKINGS,
+    MAX_LENGTH,
+    UPCOMING,
+    BookingRow,
+)
+from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
+from chalicelib.engine.listing.index_entries import (
+    BY_ROW,
+    IndexRange,
+    group,
+    key_bounds,
+    partition_of,
+)
+from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Item, Partition
+from chalicelib.engine.tables import ContentRow
+from chalicelib.lib.spans import Span
+
+_RESOURCE = BOOKINGS.facet_slots["resource_id"]
+
+
+class Upcoming(NamedTuple):
+    """Start times of upcoming bookings in a period, in ms since 1970, and the next ids."""
+
+    starts: list[int]
+    ids: list[str]
+
+
+def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
+    """Return the start times of upcoming bookings until a moment, and the next ids.
+
+    If there are fewer than ``limit``, later confirmed bookings are added.
+    """
+    now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
+    bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
+    items = partition.items(
+        filter_condition=ContentRow.s.is_in(*UPCOMING),
+        consistent_read=True,
+        **bounds.options(descending=False),
+    )
+    entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
+    ids = [booking_id for _, booking_id in entries[:limit]]
+    if len(ids) < limit:
+        slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
+        later_bounds = key_bounds((until + timedelta(milliseconds=1), None))
+        bounds = IndexRange(f"by_{slot}", group("confirmed"), *later_bounds)
+        later = partition.items(
+            limit - len(ids), consistent_read=True, **bounds.options(descending=False)
+        )
+        ids += [item["sk"]["S"] for item in later]
+    return Upcoming([start for start, _ in entries], ids)
+
+
+class Blocking(NamedTuple):
+    """First ids of bookings in a period, by start, and the total number of these bookings."""
+
+    ids: list[str]
+    total: int
+
+
+def future_count(
+    workspace_id: str, *, service_id: str | None = None, resource_id: str | None = None
+) -> int:
+    """Return the number of bookings of a service or a resource that have not begun."""
+    facet, value = ("service_id", service_id) if service_id else ("resource_id", resource_id)
+    place = partition_of(workspace_id, BOOKINGS.noun, facet, value or "")
+    bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
+    return Partition(place, Cost()).count(
+        None,
+        filter_condition=ContentRow.s.is_in(*UPCOMING),
+        consistent_read=True,
+        **bounds.options(descending=False),
+    )
+
+
+def blocking_between(
+    workspace_id: str, resource_ids: Sequence[str] | None, first_ms: int, last_ms: int, limit: int
+) -> Blocking:
+    """Return the bookings that occupy time in ``[first_ms, last_ms)``, without their buffers.
+
+    None means all resources of the workspace. Cancelled bookings and no-shows do not count.
+    """
+    if resource_ids is None:
+        places = [BOOKINGS.partition(workspace_id)]
+    else:
+        places = [
+            partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
+            for resource_id in resource_ids
+        ]
+    # A booking that began before the period may still run, for at most ``MAX_LENGTH``.
+    starts = (first_ms - MAX_LENGTH // timedelta(milliseconds=1), last_ms - 1)
+    bounds = IndexRange(BY_ROW, "", *key_bounds(starts))
+    where = ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > first_ms)
+
+    def read(place: str) -> list[tuple[int, str]]:
+        items = Partition(place, Cost()).items(
+            filter_condition=where, consistent_read=True, **bounds.options(descending=False)
+        )
+        return [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
+
+    pairs = sorted(
+        pair
+        for partition in deadline.map_in_threads(read, places, PARALLEL_PARTITIONS)
+        for pair in partition
+    )
+    return Blocking([booking_id for _, booking_id in pairs[:limit]], len(pairs))
+
+
+class BookingEntry(NamedTuple):
+    """Index entry of a booking, with times in ms since 1970."""
+
+    id: str
+    span: Span
+    status: str
+    resource_id: str
+
+    @classmethod
+    def read(cls, item: Item) -> Self:
+        """Read a raw item of the compact index."""
+        span = Span(int(item["n1"]["N"]), int(item["n2"]["N"]))
+        return cls(item["sk"]["S"], span, item["s"]["S"], item[_RESOURCE]["S"])
+
+    @classmethod
+    def from_record(cls, row: BookingRow) -> Self:
+        """Return the entry of a booking."""
+        span = Span(epoch_ms(row.starts_at), epoch_ms(row.ends_at))
+        return cls(row.id, span, row.status, row.resource_id)
+
+
+def overlapping(
+    workspace_id: str, period: Span, resource_id: str | None = None
+) -> list[BookingEntry]:
+    """Return the bookings that occupy time in a period, by start, read consistently.
+
+    Cancelled bookings and no-shows are left out.
+    """
+    place = BOOKINGS.partition(workspace_id)
+    if resource_id is not None:
+        place = partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
+    # The index sorts by the start, and a booking may have begun a day before the period.
+    starts = (period.start - MAX_LENGTH // timedelta(milliseconds=1), period.end - 1)
+    items = Partition(place, Cost()).items(
+        filter_condition=ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > period.start),
+        consistent_read=True,
+        **IndexRange(BY_ROW, "", *key_bounds(starts)).options(descending=False),
+    )
+    return [BookingEntry.read(item) for item in items]
+
+
+def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[BookingRow]:
+    """Return the bookings of index entries, in their order.
+
+    The entries are consistent. So the records are read eventually consistently, at half the units,
+    and records that differ from their entry are read again.
+    """
+    ids = [entry.id for entry in entries]
+    rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
+    stale = [
+        entry.id
+        for entry in entries
+        if (row := rows_by_id.get(entry.id)) is None or BookingEntry.from_record(row) != entry
+    ]
+    rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
+    return [rows_by_id[calendar_entry] for calendar_entry in ids if calendar_entry in rows_by_id]

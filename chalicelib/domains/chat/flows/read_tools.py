@@ -1,0 +1,171 @@
+"""Tools that return what every visitor can read."""
+
+from datetime import timedelta
+from typing import Any
+
+from pydantic import Field
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.wire.schema import Wire, optional
+from chalicelib.core.wire.times import Day
+from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.bookings.rules.slots import Query, Slot
+from chalicelib.domains.chat.flows import chat_facts
+from chalicelib.domains.chat.flows.named_records import one_named, service_named
+from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext, ToolError
+from chalicelib.domains.chat.store.proposals import MAX_OFFERED, OfferedSlot
+from chalicelib.engine.reading import Rows
+from chalicelib.gateways.llm import facts
+from chalicelib.lib import extracts, zoned_times
+
+MAX_TIMES = 40
+"""Maximum number of free times that one call returns."""
+MAX_DAYS = 31
+
+
+class OfferSearch(Wire):
+    """Search for products or services."""
+
+    query: str = Field(min_length=1, max_length=200, description="Words of the name.")
+
+
+class NoArguments(Wire):
+    """No arguments."""
+
+
+class FreeTimeSearch(Wire):
+    """Search for free times of a service."""
+
+    service: str = Field(min_length=1, max_length=200, description="Name of the service.")
+    staff: str | None = optional("Name of a person or room; default: any.")
+    first_day: Day | None = optional("First local date, YYYY-MM-DD; default: today.")
+    last_day: Day | None = optional("Last local date; default: six days after the first.")
+
+
+def find_products(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
+    """Find products with their prices in rubles."""
+    return _offers(context, chat_facts.PRODUCT_OFFERS, search)
+
+
+def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
+    """Find services with their durations, and prices in rubles."""
+    return _offers(context, chat_facts.SERVICE_OFFERS, search)
+
+
+def _offers(context: ToolContext, source: chat_facts.Source, search: OfferSearch) -> dict[str, Any]:
+    offers = source.find(context.workspace.id, search.query)
+    texts = [f"{offer.name} {offer.description}" for offer in offers]
+    matching = [offers[index] for index in extracts.most_relevant(search.query, texts)]
+    result: dict[str, Any] = {"found": [facts.to_data(offer) for offer in matching]}
+    if not matching and offers:
+        result["others"] = [offer.name for offer in offers]
+    return result
+
+
+def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
+    """Return the opening hours of each resource, and what differs in the next 14 days."""
+    hours = chat_facts.find_hours(context.workspace.id)
+    return {"hours": [facts.to_data(day) for day in hours]}
+
+
+def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, Any]:
+    """Find free times of a service.
+
+    Name times to the visitor as they are in the result.
+    """
+    workspace_id = context.workspace.id
+    service = service_named(workspace_id, search.service)
+    try:
+        visitor_bookings.require_open_site(workspace_id, service, Rows())
+    except NotFoundError:
+        msg = f"{service.name} cannot be booked at the moment."
+        raise ToolError(msg) from None
+    all_staff = Search.create(workspace_id, service, None)
+    if search.staff is not None:
+        candidate = one_named(
+            all_staff.candidates.active,
+            search.staff,
+            "people or rooms of this service",
+            lambda candidate: candidate.resource.name,
+        )
+        all_staff = all_staff._replace(candidates=all_staff.candidates._replace(active=[candidate]))
+    zone = slot_search.zones(
+        all_staff.candidates.bound, None, None, lambda: context.workspace.timezone
+    ).effective
+    query = _range(search, zone)
+    slots = all_staff.slots(query).slots
+    result: dict[str, Any] = {
+        "service": service.name,
+        "minutes": int(service.duration_min),
+        "price_rub": facts.rubles(int(service.price)),
+        "timezone": zone,
+        "times": [_offer(context, all_staff, slot, zone) for slot in slots[:MAX_TIMES]],
+    }
+    if len(slots) > MAX_TIMES:
+        result["more"] = True
+    if not slots and (next_slot := all_staff.next(query)):
+        result["next"] = _offer(context, all_staff, next_slot, zone)
+    return result
+
+
+def _range(search: FreeTimeSearch, zone: str) -> Query:
+    """Return the requested range of local dates.
+
+    Raises:
+        ToolError: the end is before the start, or the range is too long.
+    """
+    now = clock.now()
+    first = search.first_day or clock.local_day(now, zone)
+    last = search.last_day or first + timedelta(days=6)
+    if not 0 <= (last - first).days < MAX_DAYS:
+        msg = f"Expected lastDay 0 to {MAX_DAYS - 1} days after firstDay."
+        raise ToolError(msg)
+    span = zoned_times.span_of_days(first, last, zone)
+    return Query(span.start, span.end - 1, epoch_ms(now))
+
+
+def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[str, Any]:
+    """Return a slot for the model.
+
+    The context keeps it as the last one that the bot has named.
+    """
+    resource_id = next(iter(slot.seats))
+    offered_by_key = {
+        (offer.service_id, offer.resource_id, offer.start): offer for offer in context.offered_slots
+    }
+    offered_slot = offered_by_key.get((search.service.id, resource_id, slot.start))
+    names = {
+        candidate.resource.id: candidate.resource.name for candidate in search.candidates.active
+    }
+    local = zoned_times.local_time(clock.moment_at(slot.start), zone)
+    start = local.text[:16]
+    if offered_slot is None:
+        offered_slot = OfferedSlot(
+            str(1 + max((int(offer.id) for offer in context.offered_slots), default=0)),
+            search.service.id,
+            resource_id,
+            slot.start,
+            search.service.name,
+            f"{start} {local.weekday}",
+            names[resource_id],
+        )
+    others = [offer for offer in context.offered_slots if offer.id != offered_slot.id]
+    context.offered_slots = (*others, offered_slot)[-MAX_OFFERED:]
+    return {
+        "slotId": offered_slot.id,
+        "start": start,
+        "weekday": local.weekday,
+        "staff": [names[seat] for seat in slot.seats],
+    }
+
+
+READ_TOOLS = (
+    Tool("catalog", OfferSearch, find_products),
+    Tool("catalog", OfferSearch, find_services),
+    Tool("catalog", NoArguments, opening_hours),
+    Tool("slots", FreeTimeSearch, find_free_times),
+)

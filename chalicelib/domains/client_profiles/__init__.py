@@ -1,0 +1,1 @@
+"""What a workspace has of a client, and how that is erased."""

@@ -1,0 +1,329 @@
+"""Erase the personal data of a client.
+
+Counts and statistics are kept (ADR 38).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock, deadline
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.jobs import ATTEMPTS_END, JOB_HANDLERS, WEBHOOK_REPLIES
+from chalicelib.core.operations import MANAGED, operation
+from chalicelib.core.principals import Role
+from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.domains.booking_page.store import awaited_bookings
+from chalicelib.domains.booking_page.store.awaited_bookings import AwaitedBookingRow
+from chalicelib.domains.bookings.flows import changes
+from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.client_profiles.flows.tracing import Found, Trace
+from chalicelib.domains.clients.store import clients, erased_records
+from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.leads.store import leads
+from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.engine import idempotency, jobs
+from chalicelib.engine.listing.registry import LISTINGS
+from chalicelib.engine.transactions import MAX_ITEMS
+from chalicelib.engine.unit import UnitOfWork, split_batches
+from chalicelib.lib import phones
+from chalicelib.lib.contact_fields import Email, PhoneText
+
+ITEMS_PER_RECORD = 10
+"""Transaction items for wiping a lead or a booking, without those for its named contacts.
+
+A named contact has one item, or two if its key has changed.
+"""
+ITEMS_PER_UNIT = MAX_ITEMS - 10
+REASONS_PER_UNIT = 90
+_UNFINISHED = "A part of the data is erased. Repeat the call to erase the rest."
+MAX_SHOWN = 1000
+"""Maximum number of records that a response lists. Its counts include all records."""
+
+
+class ClientErase(Wire):
+    """The person to erase."""
+
+    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
+    client_id: Id | None = optional("Client id.")
+    email: Email | None = optional("E-mail address.")
+    phone: PhoneText | None = optional("Phone number in any spelling.")
+    dry_run: bool = Field(default=False, description="Only report what would be removed.")
+
+    @model_validator(mode="after")
+    def _require_client_or_contact(self) -> Self:
+        if not (self.client_id or self.email or self.phone):
+            message = "send at least one of clientId, email, phone"
+            raise PydanticCustomError("nobody", message)
+        return self
+
+
+class ErasedRecord(Wire):
+    """A found record. Its contacts are shown only in a dry run."""
+
+    kind: str = Field(description="client, lead, booking or dialog.")
+    id: Id = Field(description="Id of the record.")
+    found_by: str = Field(
+        description="id, contact, client, lead, dialog, or nothing else left of a client."
+    )
+    name: str | None = Field(description="Name, or null.")
+    email: str | None = Field(description="E-mail address, or null.")
+    phone: str | None = Field(description="Phone number, or null.")
+    named_contacts: list[str] = Field(description="Other contacts in its text.")
+
+    @classmethod
+    def from_record(cls, record: Found, *, with_contacts: bool) -> Self:
+        """Return the wire form of a record, with or without its contacts."""
+        row = record.row
+        name = row.client_name if isinstance(row, BookingRow) else getattr(row, "name", None)
+        contacts = record.contacts if with_contacts else {"email": None, "phone": None}
+        return cls(
+            kind=LISTINGS[type(row)].noun.lower(),
+            id=row.id,
+            found_by=record.by,
+            name=name if with_contacts else None,
+            named_contacts=record.other_contacts if with_contacts else [],
+            **contacts,
+        )
+
+
+class LinkedClient(Wire):
+    """A client that is not erased, although it shares a record or a contact with the person."""
+
+    id: Id = Field(description="Client id.")
+    name: str | None = Field(description="Name, or null.")
+    email: str | None = Field(description="E-mail address, or null.")
+    phone: str | None = Field(description="Phone number, or null.")
+
+
+class ClientErased(Wire):
+    """Records that were erased, or would be erased."""
+
+    erased: bool = Field(description="false after a dry run, which removes nothing.")
+    client_id: Id | None = Field(description="First client found, or null. Only its counts remain.")
+    client_ids: list[Id] = Field(description="All clients that were found.")
+    leads: int = Field(description="Leads without contacts, data, notes and search text now.")
+    bookings: int = Field(description="Bookings without contacts, notes and reasons now.")
+    cancelled_bookings: list[Id] = Field(description="Upcoming bookings, which are cancelled.")
+    dialogs: int = Field(description="Dialogs without messages and search text now.")
+    stored_answers: int = Field(description="Removed responses of idempotent calls.")
+    found: list[ErasedRecord] = Field(description="These records, at most 1,000.")
+    linked_clients: list[LinkedClient] = Field(
+        description="Clients that may be the same person. Check them, and erase by client id."
+    )
+
+
+class ErasureUnfinishedError(AppError):
+    """A part of a person's data is erased. Repeating the call erases the rest."""
+
+    status = 503
+    code = "erasure_unfinished"
+
+
+@operation(
+    audience=MANAGED,
+    role=Role.MANAGER,
+    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    idempotent=True,
+    destructive=True,
+    errors=(ErasureUnfinishedError,),
+)
+def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
+    """Remove a person's data permanently. Statistics and counts stay.
+
+    The person's clients are the given client, and all clients that have or had a given contact.
+    Their leads and bookings are erased too, as well as other records with one of their contacts,
+    and the dialogs of these records. Upcoming bookings are cancelled, and requested ones that wait
+    for an e-mail's link are removed. If there is too much for one
+    request, it ends with 503 erasure_unfinished, and the next call continues.
+    """
+    trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
+    requested = awaited_bookings.naming_awaited(ctx.workspace_id, trace.contacts | trace.spellings)
+    if not trace.records and not requested:
+        raise NotFoundError("The workspace has no data of this client.")
+    upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
+    if not args.dry_run:
+        _forget_replies(ctx, [record.row.id for record in trace.records])
+        for wave in reversed(trace.waves):
+            _erase(ctx, [record.row for record in wave])
+        for row in requested:
+            _commit(ctx, [row.sk], partial(_end_link, row=row))
+    client_ids = [row.id for row in trace.rows(ClientRow)]
+    return ClientErased(
+        erased=not args.dry_run,
+        client_id=client_ids[0] if client_ids else None,
+        client_ids=client_ids,
+        leads=len(trace.rows(LeadRow)),
+        bookings=len(trace.rows(BookingRow)),
+        cancelled_bookings=upcoming,
+        dialogs=len(trace.rows(DialogRow)),
+        stored_answers=ctx.unit.run_side_effect_once(
+            "answers", lambda: _forget_answers(ctx, args, trace)
+        ),
+        found=[
+            ErasedRecord.from_record(record, with_contacts=args.dry_run)
+            for record in trace.records[:MAX_SHOWN]
+        ],
+        linked_clients=[LinkedClient.from_row(row.values) for row in linked],
+    )
+
+
+def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
+    """Return the records of the person, and clients that may be the same person."""
+    country = workspaces.get(ctx.workspace_id).country
+    number = phones.find_phone(args.phone, country) if args.phone else None
+    trace = Trace.run(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
+    return trace, trace.linked()
+
+
+def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
+    """Remove stored responses that contain an id or a contact of the person. Return their number.
+
+    A dry run only counts them.
+    """
+    ids = [record.row.id for record in trace.records]
+    texts = [*ids, *trace.contacts, *trace.spellings]
+    answers = idempotency.answers_naming(ctx.workspace_id, texts)
+    if not args.dry_run:
+        idempotency.forget_answers(ctx.workspace_id, answers)
+    return len(answers)
+
+
+def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
+    """Remove what receivers of webhooks answered to events of the records.
+
+    This is done after the erasure, and again when attempts that are being made have ended.
+    """
+    due_at = ctx.unit.run_side_effect_once("due", clock.now) + ATTEMPTS_END
+    parts = [{"recordIds": part} for part in split_batches(record_ids, MAX_SHOWN)]
+    rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, part, due_at) for part in parts]
+
+    def stage(unit: UnitOfWork) -> None:
+        for row in rows:
+            unit.create(row)
+
+    _commit(ctx, ["replies", due_at.isoformat()], stage)
+    for row in rows:
+        ctx.unit.after_commit(partial(JOB_HANDLERS[row.kind], row))
+
+
+def _erase(ctx: Context, rows: Sequence[Any]) -> None:
+    """Erase the records of a wave.
+
+    Clients come first, because a lead of the wave may have led to a client.
+    """
+    for row in rows:
+        if isinstance(row, ClientRow):
+            _commit_records(ctx, [row.id], partial(_wipe_client, client_id=row.id))
+    booked = [row for row in rows if isinstance(row, BookingRow)]
+    for row in rows:
+        if isinstance(row, DialogRow):
+            _erase_dialog(ctx, row.id)
+    reasons = [event for row in booked for event in bookings.reasons(ctx.workspace_id, row.id)]
+    for events in split_batches(reasons, REASONS_PER_UNIT):
+        names = [event.sk for event in events]
+        _commit(ctx, names, partial(bookings.wipe_reasons, events=events))
+    for batch in _batches([row for row in rows if isinstance(row, LeadRow)]):
+        _commit_records(ctx, batch, partial(leads.wipe, ids=batch))
+    for row in booked:
+        _commit_records(ctx, [row.id], partial(_wipe_booking, ctx, booking_id=row.id))
+
+
+def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
+    """Yield the ids of leads in batches that fit one transaction."""
+    batch: list[str] = []
+    items = 0
+    for row in rows:
+        more = ITEMS_PER_RECORD + 2 * len(row.named_contacts or ())
+        if batch and items + more > ITEMS_PER_UNIT:
+            yield batch
+            batch, items = [], 0
+        batch.append(row.id)
+        items += more
+    if batch:
+        yield batch
+
+
+def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
+    """Wipe some records in a separate transaction.
+
+    Raises:
+        ErasureUnfinishedError: the time of the request is used up.
+    """
+    if deadline.passed():
+        raise ErasureUnfinishedError(_UNFINISHED)
+
+    def stage(unit: UnitOfWork) -> bytes:
+        wipe(unit)
+        return b""
+
+    ctx.unit.commit_batch(f"{names[0]}-{names[-1]}-{len(names)}", stage)
+
+
+def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
+    """Wipe records, and note that they are erased, in a separate transaction.
+
+    Raises:
+        ErasureUnfinishedError: the time of the request is used up.
+    """
+
+    def stage(unit: UnitOfWork) -> None:
+        wipe(unit)
+        for client_id in ids:
+            unit.save(erased_records.erased_row(unit.workspace_id, client_id))
+
+    _commit(ctx, ids, stage)
+
+
+def _erase_dialog(ctx: Context, dialog_id: str) -> None:
+    """Erase a dialog: end its session, remove its messages, then remove its contacts.
+
+    Contacts are removed last, so that an interrupted erasure finds the dialog again.
+    """
+    _commit(ctx, [f"end-{dialog_id}"], partial(dialogs.stage_end, dialog_id=dialog_id))
+    for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
+        names = [f"{dialog_id}-{row.sk}" for row in batch]
+        _commit(ctx, names, partial(dialogs.stage_removal, batch=batch))
+    _commit_records(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
+
+
+def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
+    """Stage the removal of personal data from a booking.
+
+    An upcoming booking is cancelled.
+    """
+    row = BOOKINGS.find(unit.workspace_id, booking_id)
+    if row is None:
+        return
+    bookings.wipe(row)
+    if bookings.is_upcoming(row):
+        reason = "The client was erased."
+        changes.change(
+            unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=reason)
+        )
+    else:
+        unit.save(row)
+
+
+def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
+    """Stage the removal of a requested booking.
+
+    If its link has booked in the meantime, nothing has traced that booking yet.
+    """
+    unit.delete(row, if_there=True, on_conflict=ErasureUnfinishedError(_UNFINISHED))
+
+
+def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
+    client = CLIENTS.find(unit.workspace_id, client_id)
+    if client is not None:
+        clients.wipe(client)
+        unit.save(client)

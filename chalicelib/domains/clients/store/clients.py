@@ -1,0 +1,169 @@
+"""Store clients, which are found by e-mail address or phone number (ADR 19)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pynamodb.attributes import (
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
+from pynamodb.expressions.update import Action
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
+from chalicelib.engine.listing import lookups
+from chalicelib.engine.listing.declaration import SortIndex, changes
+from chalicelib.engine.listing.index_entries import IndexEntry
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.lookups import Lookup, LookupRow
+from chalicelib.engine.listing.registry import register_listing
+from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.unit import UnitOfWork
+
+EMAIL = "email"
+PHONE = "phone"
+_CHANGES = changes("name", "email", "phone", "tags", "notes")
+
+
+class ClientRow(Record):
+    """A client. ``email`` and ``phone`` are in normal form and unique among clients.
+
+    ``last_activity`` is the time of the newest lead or booking. ``named_contacts`` has former
+    e-mail addresses and phone numbers. After an erasure only counts remain.
+    """
+
+    name = UnicodeAttribute(null=True)
+    email = UnicodeAttribute(null=True)
+    phone = UnicodeAttribute(null=True)
+    tags: ListAttribute[Any] = ListAttribute(default=list)
+    notes = UnicodeAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)
+    leads_count = NumberAttribute(default=0)
+    bookings_count = NumberAttribute(default=0)
+    last_activity = UTCDateTimeAttribute()
+
+    @property
+    def is_nobody(self) -> bool:
+        """Whether the client has no name and no contact, as after an erasure."""
+        return not (self.name or self.email or self.phone)
+
+
+CLIENTS = register_listing(
+    Listing(
+        row=ClientRow,
+        noun="CLIENT",
+        listed_by="svc_list_clients",
+        text=lambda client: (client.name or "", client.email or "", client.phone or ""),
+        sorts={"createdAt": "id", "name": "t", "lastActivity": "n1"},
+        tags=("tags",),
+        numbers=("last_activity",),
+        indexes=(SortIndex("lastActivity"), SortIndex("name")),
+        lookups=(
+            contact_lookup(EMAIL, lambda client: client.email, unique=True),
+            Lookup(PHONE, lambda client: client.phone, unique=True),
+            contact_lookup(NAMED, lambda client: client.named_contacts),
+        ),
+        events={
+            "client.updated": lambda old_row, new_row: (
+                _CHANGES(old_row, new_row) and not new_row.is_nobody
+            ),
+            "client.erased": lambda old_row, new_row: (
+                old_row is not None and new_row.is_nobody and not old_row.is_nobody
+            ),
+        },
+        inline_bytes=1400,  # a name in any script, an e-mail address and a phone number
+    )
+)
+
+
+def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[Key, str]:
+    """Return the names of these contacts by the keys of the rows that lead to their clients.
+
+    The row under a former key follows the one under the current key.
+    """
+    return {
+        key: name
+        for name, value in contacts.items()
+        if value
+        for key in lookups.keys(CLIENTS.lookup(name), workspace_id, CLIENTS.noun, value)
+    }
+
+
+def wipe(client: ClientRow) -> None:
+    """Remove personal data, but no counts, from a client."""
+    client.name = client.email = client.phone = client.notes = client.named_contacts = None
+    client.tags = []
+
+
+def holders(
+    workspace_id: str,
+    contacts: Mapping[str, str | None],
+    rows: Rows | None = None,
+    *,
+    or_folded: bool = False,
+) -> dict[str, str]:
+    """Return the ids of the clients that have these contacts, read in one request.
+
+    A contact whose key has changed takes a second one, which shows whether the client has it.
+    ``or_folded`` has the meaning that it has in ``Listing.find_by``.
+    """
+    rows = rows or Rows()
+    keys = holder_keys(workspace_id, contacts)
+    read = {row.pk: row for row in rows.fetch(keys) if isinstance(row, LookupRow)}
+    holder_ids: dict[str, str] = {}
+    for name, value in contacts.items():
+        lookup = CLIENTS.lookup(name)
+        places = lookups.keys(lookup, workspace_id, CLIENTS.noun, value) if value else []
+        for number, key in enumerate(places):
+            row = read.get(key.pk)
+            if row is None or not lookups.may_have_value(row, is_former_key=number > 0):
+                continue
+            if len(places) > 1:
+                client = rows.find(ClientRow, CLIENTS.key(workspace_id, row.target))
+                if client is None or not lookup.leads_to(client, value or "", or_folded=or_folded):
+                    continue
+            holder_ids.setdefault(name, row.target)
+    return holder_ids
+
+
+class ActivityRow(ContentRow):
+    """The fields of a client that a new lead or booking changes, without reading the client.
+
+    The version is incremented, too. A concurrent update that has already read the client therefore
+    conflicts, and runs again.
+    """
+
+    leads_count = NumberAttribute()
+    bookings_count = NumberAttribute()
+    last_activity = UTCDateTimeAttribute()
+    version = NumberAttribute()
+
+
+def count(
+    unit: UnitOfWork, client: ClientRow, at: datetime | None, *, leads: int = 0, bookings: int = 0
+) -> None:
+    """Stage an increment of a client's counts. ``at`` is the time of the newest lead or booking.
+
+    Counts are incremented in place, so concurrent leads of one client do not conflict.
+    """
+    counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
+    actions: list[Action] = [number.add(change) for number, change in counts if change]
+    actions.append(ActivityRow.version.add(1))
+    if at is not None:
+        index_entry = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)
+        actions += [
+            ActivityRow.last_activity.set(at),
+            ActivityRow.n1.set(epoch_ms(at)),
+            ActivityRow.o1.set(index_entry.sort_key("n1")),
+        ]
+    unit.update(ActivityRow(client.pk, client.sk), actions)
+
+
+def new_client(workspace_id: str, **attributes: Any) -> ClientRow:  # noqa: ANN401  the row's attributes
+    """Return a new client, active now, for the caller to stage."""
+    return CLIENTS.new(workspace_id, last_activity=clock.now(), **attributes)

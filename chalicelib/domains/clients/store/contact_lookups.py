@@ -1,0 +1,47 @@
+"""Contacts in a record, in addition to the e-mail address and phone that it is indexed by (ADR 38).
+
+Examples are an e-mail address in a form's message, and a client's former phone number. Each has a
+lookup row, which is written in the record's transaction. An erasure finds the record by it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeVar
+
+from chalicelib.core.text import fold
+from chalicelib.engine.listing.lookups import Lookup
+from chalicelib.engine.tables import Record
+from chalicelib.lib import emails
+
+R = TypeVar("R", bound=Record)
+NAMED = "named"
+"""Name of the lookup from such a contact to records."""
+MAX_NAMED = 30
+"""Maximum number of contacts kept per record. Transactions are limited in size."""
+
+
+def merge_contacts(
+    known_contacts: Collection[str] | None,
+    new: Iterable[str | None],
+    *,
+    besides: Iterable[str | None] = (),
+) -> list[str] | None:
+    """Return the known and new contacts without the contacts in ``besides``, or None.
+
+    ``besides`` has the contacts that the record is indexed by.
+    """
+    indexed = {emails.key(contact) for contact in besides if contact}
+    contacts_by_key: dict[str, str] = {}
+    for contact in filter(None, (*(known_contacts or ()), *new)):
+        contacts_by_key.setdefault(emails.key(contact), contact)
+    unindexed = [contact for key, contact in contacts_by_key.items() if key not in indexed]
+    return unindexed[:MAX_NAMED] or None
+
+
+def contact_lookup(
+    name: str, value: Callable[[R], str | Sequence[str] | None], *, unique: bool = False
+) -> Lookup[R]:
+    """Return a look-up from e-mail addresses or phone numbers to records.
+
+    The release before this one stored addresses folded, and under the hash of the folded text.
+    """
+    return Lookup(name, value, unique, key=emails.key, former_key=fold, exact=True)

@@ -1,1 +1,0 @@
-"""Find or create the client with given contact details."""

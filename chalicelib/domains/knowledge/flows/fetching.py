@@ -1,0 +1,210 @@
+"""Read the pages and files that sources name, in jobs.
+
+A page is read again once a day, with the question to its server whether it has changed. The text of
+an earlier read answers until a later one succeeds.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from email.message import Message
+from functools import partial
+
+from chalicelib.core import clock
+from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.limits import Limit
+from chalicelib.domains.files.rules import file_types
+from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.knowledge.flows.indexing import refresh
+from chalicelib.domains.knowledge.flows.source_texts import digest_of, store_in_unit
+from chalicelib.domains.knowledge.rules import parsing, quotas
+from chalicelib.domains.knowledge.store import sources
+from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
+from chalicelib.engine import jobs, limits, locks
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways import fetch, isolation
+from chalicelib.gateways.fetch import Validators
+from chalicelib.gateways.object_store import object_store
+from chalicelib.gateways.public_http import FetchError
+
+log = logging.getLogger(__name__)
+FETCH = "knowledge-fetch"
+REFRESH_AFTER = timedelta(days=1)
+MAX_FAILURES = 7
+"""Maximum number of failed reads of a page in a row. The page is not read again then."""
+FETCHES = Limit(
+    "knowledge-fetches", "pages per day read for the bots of a workspace", 500, timedelta(days=1)
+)
+OVER_BUDGET = "The workspace's pages of today are used up. This one is read tomorrow."
+MISSING_FILE = "The file is missing. Upload it again, and add it as a new source."
+TOO_SLOW = "The file is too complex: it took longer than 20 seconds to read."
+NOT_READ = "The file could not be read. It is damaged, or needs too much memory."
+NOT_FETCHED = "The page was not read:"
+"""Begins the reason why a page was not read. A clause of the fetcher follows."""
+STILL_ANSWERS = "The bot still answers from the text that was read before."
+GIVEN_UP = (
+    f"It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or add "
+    "it once more."
+)
+_PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """Outcome of a read with a text or a problem.
+
+    Both are missing if the source has not changed.
+    """
+
+    text: str = ""
+    problem: str = ""
+    validators: Validators | None = None
+
+
+def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelta()) -> None:
+    """Stage the job that reads a source next.
+
+    The caller stages the source.
+    """
+    source.fetch_id = new_id()
+    payload = {"sourceId": source.id, "fetchId": source.fetch_id}
+    unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + delay))
+
+
+@job_handler(FETCH)
+def fetch_source(job: Job) -> None:
+    """Read a source, unless another job has read it since or will read it."""
+    source = _awaiting(job)
+    # A user may have replaced or deleted the source since the job was written.
+    if source is None:
+        return
+    if source.kind == sources.URL and not _take_from_budget(job.workspace_id):
+        outcome = None
+    else:
+        outcome = _read_url(source) if source.kind == sources.URL else _read_file(job, source)
+    # Not in the audit log, which a daily line for each page would fill. If the answer to the
+    # transaction is lost, the next run of the job sees by the ``fetch_id`` what has happened.
+    run_unit(job.workspace_id, None, partial(_record, job=job, outcome=outcome))
+    there = sources.read_all(job.workspace_id, source.agent_id)
+    if source.status == sources.PENDING and not any(
+        source.status == sources.PENDING for source in there
+    ):
+        # The last of the new sources need not wait for the job that follows their changes.
+        refresh(job.workspace_id, [source.agent_id])
+
+
+def _awaiting(job: Job) -> SourceRow | None:
+    """Return the source of a job, or None if it does not wait for this job."""
+    source = SOURCES.find(job.workspace_id, job.payload["sourceId"])
+    return source if source and source.fetch_id == job.payload["fetchId"] else None
+
+
+def _take_from_budget(workspace_id: str) -> bool:
+    try:
+        limits.take(FETCHES, workspace_id)
+    except RateLimitedError:
+        return False
+    return True
+
+
+def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
+    """Stage what a read has changed, and the next read of a page.
+
+    Without an outcome, the read is postponed.
+    """
+    source = _awaiting(job)
+    if source is None:
+        return
+    lock = locks.lock_row(unit.workspace_id, sources.lock_name(source.agent_id))
+    # The next read gets a new id, so that a job that runs twice does nothing the second time.
+    source.fetch_id = None
+    if outcome is None:
+        source.error = OVER_BUDGET
+    elif problem := outcome.problem or _store_text(unit, source, outcome):
+        _fail(source, problem)
+    else:
+        source.status, source.error, source.failures = sources.READY, None, 0
+    if source.kind == sources.URL and source.failures < MAX_FAILURES:
+        stage_fetch(unit, source, REFRESH_AFTER)
+    unit.save(lock)
+    unit.save(source)
+
+
+def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str | None:
+    """Store the text of a read.
+
+    If the bot has no room for the text, return a sentence that says so.
+    """
+    text = outcome.text
+    if text and source.digest != digest_of(text):
+        # Most reads return the text that is stored already, which costs no write.
+        there = sources.read_all(unit.workspace_id, source.agent_id)
+        others = quotas.used(bot_source for bot_source in there if bot_source.id != source.id)
+        if too_much := quotas.problem(others, text):
+            return too_much
+        store_in_unit(unit, source, text)
+    if outcome.validators is not None:
+        source.fetched_url, source.etag, source.last_modified = (
+            value or None for value in outcome.validators
+        )
+    return None
+
+
+def _fail(source: SourceRow, problem: str) -> None:
+    """Set the state of a source after a failed read.
+
+    The bot keeps answering from the text of an earlier read.
+    """
+    source.failures = int(source.failures) + 1
+    former = f" {STILL_ANSWERS}" if source.text_key else ""
+    last = source.kind == sources.URL and source.failures >= MAX_FAILURES
+    stopped = f" {GIVEN_UP}" if last else ""
+    # The earlier text still answers, so the source counts as ready.
+    source.status = sources.READY if source.text_key and not last else sources.FAILED
+    source.error = f"{problem}{former}{stopped}"
+
+
+def _read_url(source: SourceRow) -> _Outcome:
+    validators = None
+    # Without a stored text, the answer that nothing has changed would leave the source empty.
+    if source.fetched_url and source.text_key:
+        validators = Validators(source.fetched_url, source.etag or "", source.last_modified or "")
+    try:
+        fetched = fetch.fetch(
+            str(source.url), allow_http=True, max_bytes=parsing.MAX_BYTES, validators=validators
+        )
+    except FetchError as error:
+        return _Outcome(problem=f"{NOT_FETCHED} {error.reason}.")
+    if fetched.unchanged:
+        return _Outcome()
+    mime_type = file_types.sniff(fetched.body)
+    parser = parsing.parser_for(mime_type)
+    if parser is None:
+        return _Outcome(problem=f"Expected a web page, plain text or a PDF, received {mime_type}.")
+    declared = Message()
+    declared["Content-Type"] = fetched.content_type
+    outcome = _parse(parser, fetched.body, declared.get_content_charset())
+    return _Outcome(outcome.text, outcome.problem, fetched.validators)
+
+
+def _read_file(job: Job, source: SourceRow) -> _Outcome:
+    file = FILES.find(job.workspace_id, source.file_id) if source.file_id else None
+    body = object_store().get(file.key) if file else None
+    if file is None or body is None:
+        return _Outcome(problem=MISSING_FILE)
+    return _parse(parsing.PARSED_TYPES[file.mime_type], body, None)
+
+
+def _parse(parser: str, body: bytes, charset: str | None) -> _Outcome:
+    # The parser runs in a process of its own, because the file comes from a stranger.
+    try:
+        return _Outcome(isolation.call(_PARSER, body, parser, charset))
+    except isolation.RaisedError as error:
+        return _Outcome(problem=str(error))
+    except isolation.TooSlowError:
+        return _Outcome(problem=TOO_SLOW)
+    except isolation.IsolationError:
+        log.warning("a file was not parsed", exc_info=True, extra={"parser": parser})
+        return _Outcome(problem=NOT_READ)

@@ -1,0 +1,62 @@
+"""Find the members to notify of events, and make a job for each message.
+
+A message has the same id each time, so one that waits is not made twice.
+"""
+
+from datetime import datetime
+
+from chalicelib.core import deadline
+from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.core.jobs import NOTIFY_MEMBER, PEOPLE_EVENTS, Job, job_handler
+from chalicelib.domains.notifications.flows import choosing
+from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
+from chalicelib.engine.events.outbox import Event
+from chalicelib.engine.jobs import JobRow
+
+PARALLEL_WRITES = 8
+
+
+@job_handler(PEOPLE_EVENTS)
+def make_messages(job: Job) -> None:
+    """Make a job for each message that a member wants.
+
+    If it is killed and runs again, it makes the same jobs. Jobs that have already run are then
+    sent twice, and both e-mails have the same id.
+
+    Raises:
+        UnavailableError: the database is unavailable.
+    """
+    members = choosing.members(job.workspace_id)
+    # A key acts under its owner's account, but the owner has not seen what the program did.
+    actor = "" if job.payload.get("byKey") else job.payload["actor"]
+    job_rows: list[JobRow] = []
+    for number, values in enumerate(job.payload["events"]):
+        event = Event(*values)
+        for name, kind in MESSAGE_KINDS.items():
+            if kind.type != event.type:
+                continue
+            for member, member_choices in members:
+                if kind.for_others and member.account.id == actor:
+                    continue
+                for channel in member_choices.channels(name):
+                    message = {
+                        "kind": name,
+                        "recordId": event.id,
+                        "accountId": member.account.id,
+                        "channel": channel,
+                        "at": job.payload["at"],
+                    }
+                    # The id is the same if the job runs again, so the same jobs are written once
+                    # more.
+                    message_id = f"{job.job_id}-{number}-{name}-{member.account.id}-{channel}"
+                    job_rows.append(_row(job.workspace_id, message, message_id))
+    # A workspace may have many members, and each write takes a round trip.
+    deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
+    if job_rows:
+        wake.wake()
+
+
+def _row(workspace_id: str, message: dict[str, str], message_id: str) -> JobRow:
+    due_at = datetime.fromisoformat(message["at"])
+    return jobs.row(NOTIFY_MEMBER, workspace_id, message, due_at, job_id=message_id)

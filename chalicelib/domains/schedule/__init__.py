@@ -1,0 +1,1 @@
+"""When the staff works, and which bookings a change of that touches."""

@@ -1,0 +1,141 @@
+"""Compute the opening hours, time off and free time of the staff on a day."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+from chalicelib.core import clock, deadline
+from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.store.booked_times import BookingEntry
+from chalicelib.domains.services.rules import opening_hours
+from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow, ScheduleRow
+from chalicelib.domains.services.store.time_off import TimeOff
+from chalicelib.engine.reading import fetch
+from chalicelib.lib.spans import Span
+
+MAX_STAFF = 12
+"""Maximum number of staff members shown. All members with bookings are shown in any case."""
+MIN_GAP = 15 * 60_000
+"""Shortest free time that is shown, in milliseconds."""
+_STEP = 5 * 60_000
+"""Free time from now on begins on a multiple of five minutes."""
+_DAY = timedelta(days=1)
+
+
+class StaffDayPlan(NamedTuple):
+    """The day of one staff member.
+
+    Time off comes with its reason, and free time with the number of its free places.
+    """
+
+    resource: ResourceRow
+    opened: list[Span]
+    time_off: list[tuple[Span, str | None]]
+    free: list[tuple[Span, int]]
+
+
+def all_staff(workspace_id: str) -> list[ResourceRow]:
+    """Return all resources in their order.
+
+    Changes of the last second may be missing.
+    """
+    entries = sorted(
+        RESOURCES.entries(workspace_id), key=lambda entry: (entry.numbers[0], entry.id)
+    )
+    return RESOURCES.fetch(workspace_id, [entry.id for entry in entries], consistent=False)
+
+
+class StaffPlan(NamedTuple):
+    """Opening hours, time off and bookings of some staff members in a period."""
+
+    staff: Sequence[ResourceRow]
+    hours: dict[str, ScheduleRow]
+    off: Sequence[TimeOff]
+    reasons: dict[str, str | None]
+    entries: Sequence[BookingEntry]
+
+    @classmethod
+    def read(
+        cls,
+        workspace_id: str,
+        staff: Sequence[ResourceRow],
+        period: Span,
+        entries: Sequence[BookingEntry],
+    ) -> Self:
+        """Read the hours and the time off of staff members in a period."""
+        if not staff:
+            return cls([], {}, [], {}, entries)
+        ids = [member.id for member in staff]
+        with deadline.side_by_side() as start:
+            off_task = start(lambda: time_off.overlapping(workspace_id, *period))
+            keys = resources.keys_of_schedules(workspace_id, ids)
+            # The console only shows the hours, so they may be a second old, at half the read units.
+            hours = fetch(keys, consistent=False)
+            off = [absence for absence in off_task.result() if any(map(absence.applies_to, ids))]
+        rows = time_off.find_all(workspace_id, [absence.id for absence in off])
+        return cls(
+            staff,
+            {row.sk: row for row in hours if isinstance(row, ScheduleRow)},
+            off,
+            {row.id: row.reason for row in rows},
+            entries,
+        )
+
+    def plan_days(self, span: Span) -> Iterator[StaffDayPlan]:
+        """Yield the day of each staff member within a span."""
+        for resource in self.staff:
+            opened = self._opened(resource, span)
+            off = [
+                (cut, self.reasons.get(absence.id))
+                for absence in self.off
+                if absence.applies_to(resource.id)
+                for cut in slots.clip([absence.span(resource.timezone)], span)
+            ]
+            yield StaffDayPlan(resource, opened, off, self._free(resource, opened, off))
+
+    def _opened(self, resource: ResourceRow, span: Span) -> list[Span]:
+        first, last = (
+            clock.local_day(clock.moment_at(moment), resource.timezone) for moment in span
+        )
+        opened = opening_hours.windows(
+            resources.schedule_of(self.hours.get(resource.id)),
+            resource.timezone,
+            first - 2 * _DAY,
+            last + _DAY,
+        )
+        return slots.clip(opened, span)
+
+    def _free(
+        self,
+        resource: ResourceRow,
+        opened: Sequence[Span],
+        off: Sequence[tuple[Span, str | None]],
+    ) -> list[tuple[Span, int]]:
+        if resource.status != "active":
+            return []
+        # Free time that begins in the past could not be booked, so it begins at the next step.
+        now = -(-epoch_ms(clock.now()) // _STEP) * _STEP
+        busy = [
+            calendar_entry.span
+            for calendar_entry in self.entries
+            if calendar_entry.resource_id == resource.id
+        ]
+        closed = [Span(0, now), *(span for span, _ in off)]
+        capacity = int(resource.capacity)
+        free_spans = slots.gaps(opened, busy, capacity, closed)
+        return [
+            (part, capacity - taken_places)
+            for span in free_spans
+            if span.end - span.start >= MIN_GAP
+            for part, taken_places in _split(span, busy)
+        ]
+
+
+def _split(span: Span, busy: Sequence[Span]) -> Iterator[tuple[Span, int]]:
+    """Yield the parts of a span between which the number of bookings changes, with the number."""
+    inside = {moment for booking in busy for moment in booking if span.start < moment < span.end}
+    for start, end in pairwise(sorted({*span, *inside})):
+        yield Span(start, end), sum(booking.start <= start < booking.end for booking in busy)

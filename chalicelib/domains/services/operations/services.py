@@ -1,0 +1,348 @@
+"""List, read, create and update services."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from chalicelib.application import descriptions
+from chalicelib.application.context import Context
+from chalicelib.core import deadline
+from chalicelib.core.errors import ConflictError
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import operation
+from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import (
+    Id,
+    Kopecks,
+    ListQuery,
+    MailedTitle,
+    Patch,
+    SearchText,
+    SizedPagination,
+    SortOrder,
+    Timestamp,
+    Wire,
+    optional,
+    require_ordered_bounds,
+)
+from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
+from chalicelib.domains.catalog.store import categories
+from chalicelib.domains.files.flows import images
+from chalicelib.domains.files.flows.images import ImageOut, Images
+from chalicelib.domains.files.store.files import ImageMap
+from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.store import services
+from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.services import REMINDERS, SERVICES, ServiceRow
+from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
+from chalicelib.engine.reading import Key, Rows
+from chalicelib.lib.contact_fields import Tags
+
+FOLDER = "services"
+"""Folder in which images of services are stored."""
+
+
+def _unique(ids: list[str]) -> list[str]:
+    return list(dict.fromkeys(ids))
+
+
+def _descending(minutes: list[int]) -> list[int]:
+    return sorted(set(minutes), reverse=True)
+
+
+Description = Annotated[str, StringConstraints(max_length=20_000)]
+Duration = Annotated[int, Field(ge=5, le=1440)]
+Buffer = Annotated[int, Field(ge=0, le=480)]
+Notice = Annotated[int, Field(ge=0, le=43_200)]
+Horizon = Annotated[int, Field(ge=1, le=365)]
+Unverified = Annotated[int, Field(ge=1, le=1000)]
+Reminders = Annotated[
+    list[Annotated[int, Field(ge=10, le=43_200)]], Field(max_length=5), AfterValidator(_descending)
+]
+ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_unique)]
+Status = Literal["active", "inactive"]
+
+
+class ServiceRef(Wire):
+    """Id of a service."""
+
+    id: Id = Field(description="Service id.")
+
+
+class ServiceOut(ServiceRef):
+    """A service that clients can book."""
+
+    name: str = Field(description="Name of the service.")
+    duration_min: int = Field(description="Length in minutes.")
+    price: int = Field(description="Price in kopecks.")
+    description: str | None = Field(description="Description, or null.")
+    description_truncated: bool = Field(description=descriptions.TRUNCATED)
+    category_id: Id | None = Field(description="Category id, or null.")
+    site_id: Id | None = Field(description="Site id, or null.")
+    agent_id: Id | None = Field(description="Bot id, or null.")
+    resource_ids: list[Id] = Field(
+        description="Alternative resources; a booking takes one of them."
+    )
+    images: list[ImageOut] = Field(description="Images, the main one first.")
+    tags: list[str] = Field(description="Tags.")
+    status: str = Field(description="active or inactive.")
+    slot_step_min: int | None = Field(
+        description="Minutes between the starts of two slots; null: the duration."
+    )
+    buffer_before_min: int = Field(description="Minutes kept free before a booking.")
+    buffer_after_min: int = Field(description="Minutes kept free after a booking.")
+    min_notice_min: int = Field(description="Minimum minutes between booking and start.")
+    horizon_days: int = Field(description="Days ahead that can be booked.")
+    require_payment: bool = Field(description="Whether a booking is held until it is paid.")
+    unverified_per_hour: int = Field(
+        description="Maximum number of bookings by visitors per hour, all visitors together."
+    )
+    visitor_mails: bool = Field(
+        description="Whether clients get mails about their bookings, reminders included."
+    )
+    reminders: list[int] = Field(
+        description="Minutes before the start at which clients are reminded by mail."
+    )
+    sort_order: int = Field(description="Position among all services, ascending.")
+    created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+
+    @classmethod
+    def from_record(cls, service: ServiceRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
+        """Return the wire form of a stored service."""
+        return cls.from_row(service.values, **{"description_truncated": False, **fields})
+
+
+class ServiceResult(Wire):
+    """One service."""
+
+    service: ServiceOut = Field(description="The service.")
+
+
+class ServiceListQuery(ListQuery):
+    """Filters, sort and page of a list of services."""
+
+    size: int = Field(default=20, ge=1, le=100, description="Services per page.")
+    q: SearchText | None = optional("Part of the name.")
+    status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
+    category_id: Id | None = optional("Category id.")
+    site_id: Id | None = optional("Site id.")
+    agent_id: Id | None = optional("Bot id.")
+    min_price: Kopecks | None = optional("Minimum, in kopecks.")
+    max_price: Kopecks | None = optional("Maximum, in kopecks.")
+    sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
+        default="sortOrder", description="createdAt: newest first."
+    )
+    id: Id | None = optional("Only this one, not shortened.")
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Self:
+        require_ordered_bounds(self, "min_price", "max_price")
+        return self
+
+
+class ServiceList(Wire):
+    """One page of services."""
+
+    services: list[ServiceOut] = Field(description="The services of this page.")
+    pagination: SizedPagination = Field(description="Which page of how many services.")
+
+
+class ServiceCreate(Wire):
+    """A new service."""
+
+    name: MailedTitle = Field(description="Name.")
+    duration_min: Duration = Field(description="In minutes.")
+    price: Kopecks = Field(default=0, description="In kopecks.")
+    description: Description | None = optional("Description.")
+    category_id: Id | None = optional("Category id.")
+    site_id: Id | None = optional("Site id.")
+    agent_id: Id | None = optional("Bot id.")
+    resource_ids: ResourceIds | None = optional("Alternatives; a booking takes one.")
+    images: Images | None = optional("The main one first.")
+    tags: Tags | None = optional("Tags.")
+    status: Status = Field(default="active", description="inactive: no slots.")
+    slot_step_min: Duration | None = optional("Minutes between slots; default: durationMin.")
+    buffer_before_min: Buffer = Field(default=0, description="Minutes free before it.")
+    buffer_after_min: Buffer = Field(default=0, description="Minutes free after it.")
+    min_notice_min: Notice = Field(default=0, description="Minimum notice in minutes.")
+    horizon_days: Horizon = Field(default=60, description="Bookable days ahead.")
+    require_payment: bool = Field(default=False, description="Hold a booking until it is paid.")
+    unverified_per_hour: Unverified = Field(default=60, description="Maximum bookings of visitors.")
+    visitor_mails: bool = Field(default=True, description="E-mail clients, with reminders.")
+    reminders: Reminders = Field(
+        default_factory=lambda: [*REMINDERS],
+        description="Minutes before start; default 1440, 120.",
+    )
+
+
+class ServicePatch(Patch, ServiceCreate, ServiceRef):
+    """Changes to a service."""
+
+    resource_ids: ResourceIds = optional("Alternatives; replaces all.")
+    images: Images | None = optional("Replaces all.")
+    tags: Tags = optional("Replaces all.")
+    slot_step_min: Duration | None = optional("Minutes between slots; null: durationMin.")
+    reminders: Reminders = optional("Minutes before start; replaces all.")
+    sort_order: SortOrder = optional("Position in the list.")
+
+
+@operation(
+    tool=True,
+    rest="GET /api/services/list",
+    scope=Scope.SERVICES_READ,
+    example={"q": "tas", "sort": "price", "maxPrice": 10_000},
+    role=Role.MEMBER,
+)
+def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
+    """List services. Long descriptions are cut, except with id."""
+    query = SERVICES.query(
+        args,
+        sort=args.sort,
+        descending=args.sort == "createdAt",
+        ranges={"price": (args.min_price, args.max_price)},
+        search=args.q,
+        ids=None if args.id is None else [args.id],
+        charge=ctx.charge,
+    )
+    page = SERVICES.page(ctx.workspace_id, query)
+    if args.id is not None:
+        records = list(map(ServiceOut.from_record, page.records))
+    else:
+        remedy = "list the service by id"
+        records = descriptions.shortened(
+            ctx, page.records, ServiceOut.from_record, noun="service", remedy=remedy
+        )
+    pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
+    return ServiceList(services=records, pagination=pagination)
+
+
+@operation(
+    rest="GET /api/services/{id}",
+    scope=Scope.SERVICES_READ,
+    example={"id": "SERVICE_ID"},
+    role=Role.MEMBER,
+)
+def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
+    """Return one service with its full description."""
+    return ServiceResult(
+        service=ServiceOut.from_record(SERVICES.require(ctx.workspace_id, args.id))
+    )
+
+
+@operation(
+    tool=True,
+    rest="POST /api/services/create",
+    scope=Scope.SERVICES_WRITE,
+    open_world=True,
+    limit=HEAVY.weighed(images.weight_of),
+    example={
+        "name": "Master class",
+        "durationMin": 120,
+        "price": 350_000,
+        "siteId": "SITE_ID",
+        "agentId": "AGENT_ID",
+        "resourceIds": ["RESOURCE_ID"],
+        "tags": ["children"],
+    },
+    errors=(ConflictError,),
+    role=Role.MANAGER,
+)
+def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
+    """Create a service. It has slots once bound to a resource with opening hours."""
+    fields = {name: getattr(args, name) for name in ServiceCreate.model_fields}
+    lists = {name: fields[name] or [] for name in ("resource_ids", "images", "tags")}
+    with deadline.side_by_side() as start:
+        number = start(lambda: services.number_at_end(ctx.workspace_id))
+        values = _to_attributes(ctx, fields | lists, ())
+    service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
+    ctx.unit.create(service)
+    return ServiceResult(service=ServiceOut.from_record(service))
+
+
+@operation(
+    tool=True,
+    rest="POST /api/services/update",
+    scope=Scope.SERVICES_WRITE,
+    open_world=True,
+    idempotent=True,
+    limit=HEAVY.weighed(images.weight_of),
+    example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
+    errors=(ConflictError,),
+    role=Role.MANAGER,
+)
+def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
+    """Change a service, or bind it to resources. Bookings keep their duration and price."""
+    service = SERVICES.require(ctx.workspace_id, args.id)
+    if args.changes.get("site_id", service.site_id) != service.site_id:
+        _check_leaving(ctx, service.site_id)
+    descriptions.require_whole(args.changes.get("description"), service.description)
+    for name, value in _to_attributes(ctx, args.changes, service.images).items():
+        setattr(service, name, value)
+    ctx.unit.save(service)
+    return ServiceResult(service=ServiceOut.from_record(service))
+
+
+def _to_attributes(
+    ctx: Context, fields: Mapping[str, Any], old_images: Sequence[ImageMap]
+) -> dict[str, Any]:
+    """Return the values to store for wire fields. The commit requires the records they refer to.
+
+    Unknown ids raise an error before images are fetched. ``old_images`` has the current images.
+    They are kept if no new image can be imported.
+    """
+    values, rows = dict(fields), Rows()
+    rows.read(_reference_keys(ctx.workspace_id, values))
+    if values.get("category_id") is not None:
+        kind, category_id = "service", values["category_id"]
+        categories.check(ctx.workspace_id, category_id, kind)
+        categories.require(ctx.unit, category_id, kind, on_conflict=categories.not_found(kind))
+    if values.get("site_id") is not None:
+        key = SITES.key(ctx.workspace_id, values["site_id"])
+        site = SITES.found(rows.find(SiteRow, key))
+        ctx.unit.require(site, on_conflict=SITES.not_found())
+    if values.get("agent_id") is not None:
+        key = AGENTS.key(ctx.workspace_id, values["agent_id"])
+        agent = AGENTS.found(rows.find(AgentRow, key))
+        ctx.unit.require(agent, on_conflict=AGENTS.not_found())
+    if "resource_ids" in values:
+        binding.require_resources(ctx, values["resource_ids"], rows)
+    if "images" in values:
+        new_images = values["images"] or ()
+        values["images"] = images.import_record_images(
+            ctx, new_images, FOLDER, old_images=old_images
+        )
+    return values
+
+
+def _reference_keys(workspace_id: str, values: Mapping[str, Any]) -> list[Key]:
+    """Return the keys of the site, the bot and the resources that a service is to refer to."""
+    nouns = ((SITES, values.get("site_id")), (AGENTS, values.get("agent_id")))
+    keys = [
+        listing.key(workspace_id, record_id)
+        for listing, record_id in nouns
+        if record_id is not None
+    ]
+    return keys + [
+        RESOURCES.key(workspace_id, resource_id) for resource_id in values.get("resource_ids", ())
+    ]
+
+
+def _check_leaving(ctx: Context, site_id: str | None) -> None:
+    """Refuse to move a service off a suspended site. Visitors cannot book its services.
+
+    Raises:
+        ConflictError: the site is suspended.
+    """
+    site = binding.site_of_service(ctx.workspace_id, site_id)
+    if site is None:
+        return
+    if site.status == SUSPENDED:
+        msg = (
+            f"siteId: the service cannot leave its site ({site.id}), because the site is "
+            "suspended. Omit siteId to change other fields."
+        )
+        raise ConflictError(msg)
+    ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))

@@ -1,0 +1,1 @@
+"""Logic without I/O."""

@@ -1,0 +1,155 @@
+"""Rows of services, their listing, and their bindings to resources."""
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+)
+
+from chalicelib.core.text import fold
+from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.engine.listing import lookups, ordering
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
+from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.registry import register_listing
+from chalicelib.engine.reading import Cost, Partition
+from chalicelib.engine.tables import Record
+
+IN_ORDER = SortIndex("sortOrder")
+DEPOSIT_PERCENT, REFUND_UNTIL_MIN = 100, 1440
+"""Default part of the price that is paid in advance, and default minutes before the start until
+which a client's cancellation is refunded."""
+REMINDERS = (1440, 120)
+"""Minutes before the start at which clients are reminded by default."""
+
+
+class PaymentTerms(NamedTuple):
+    """Part of the price that is paid in advance, and minutes until which it is refunded."""
+
+    deposit_percent: int
+    refund_until_min: int
+
+
+class ServiceRow(Record):
+    """A service.
+
+    ``price`` is in kopecks. ``resource_ids`` are alternatives, and the only record of a service's
+    bindings. The id of a deleted resource is kept until a job unbinds it. ``slot_step_min`` is the
+    interval between starts of slots; None means the duration. ``unverified_per_hour`` is the
+    maximum of visitors' bookings per clock hour. ``reminders`` are minutes before the start, the
+    largest first. ``deposit_percent`` is the part of the price that is paid in advance, and
+    ``refund_until_min`` the minutes before the start until which a client's cancellation is
+    refunded. Without these two, the defaults apply.
+    """
+
+    name = UnicodeAttribute()
+    duration_min = NumberAttribute()
+    price = NumberAttribute()
+    description = UnicodeAttribute(null=True)
+    category_id = UnicodeAttribute(null=True)
+    site_id = UnicodeAttribute(null=True)
+    agent_id = UnicodeAttribute(null=True)
+    resource_ids: ListAttribute[str] = ListAttribute(default=list)
+    images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)
+    tags: ListAttribute[str] = ListAttribute(default=list)
+    status = UnicodeAttribute()
+    slot_step_min = NumberAttribute(null=True)
+    buffer_before_min = NumberAttribute()
+    buffer_after_min = NumberAttribute()
+    min_notice_min = NumberAttribute()
+    horizon_days = NumberAttribute()
+    require_payment = BooleanAttribute()
+    unverified_per_hour = NumberAttribute(default=60)
+    visitor_mails = BooleanAttribute(default=True)
+    reminders: ListAttribute[Any] = ListAttribute(of=NumberAttribute, default=lambda: [*REMINDERS])
+    sort_order = NumberAttribute()
+    deposit_percent = NumberAttribute(null=True)
+    refund_until_min = NumberAttribute(null=True)
+
+    @property
+    def terms(self) -> PaymentTerms:
+        """What a client pays in advance, and until when it is refunded."""
+        percent, minutes = self.deposit_percent, self.refund_until_min
+        return PaymentTerms(
+            DEPOSIT_PERCENT if percent is None else int(percent),
+            REFUND_UNTIL_MIN if minutes is None else int(minutes),
+        )
+
+    @property
+    def rules(self) -> ServiceRules:
+        """Requirements of the service for a slot."""
+        return ServiceRules(
+            duration_min=int(self.duration_min),
+            step_min=int(self.slot_step_min or self.duration_min),
+            buffer_before_min=int(self.buffer_before_min),
+            buffer_after_min=int(self.buffer_after_min),
+            min_notice_min=int(self.min_notice_min),
+            horizon_days=int(self.horizon_days),
+        )
+
+
+SERVICES = register_listing(
+    Listing(
+        row=ServiceRow,
+        noun="SERVICE",
+        listed_by="svc_list_services",
+        unavailable_message="This service does not exist, or it can no longer be booked.",
+        text=lambda service: (service.name,),
+        status="status",
+        facets=("category_id", "site_id", "agent_id"),
+        counted=("category_id",),
+        partitioned=("category_id",),
+        tags=("resource_ids",),
+        numbers=("price", "sort_order"),
+        sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
+        indexes=(
+            IN_ORDER,
+            SortIndex("price"),
+            SortIndex("name"),
+            SortIndex("sortOrder", partition_by="status"),
+        ),
+        lookups=(lookups.id_lookup("SERVICE"),),
+        files=SHOWN_IMAGES,
+        inline_bytes=NAME_BYTES,
+    )
+)
+
+
+def number_at_end(workspace_id: str) -> int:
+    """Return the sort order that puts a new service last."""
+    last = SERVICES.read_along(workspace_id, IN_ORDER, 1, descending=True)
+    return last[0].number + ordering.STEP if last else 0
+
+
+class Bindings:
+    """The services that are bound to each resource of a workspace."""
+
+    def __init__(self, workspace_id: str, resource_id: str | None = None) -> None:
+        """Read the bindings of all resources, or of one, in a strongly consistent query.
+
+        They are in the index entries of services.
+        """
+        where = SERVICES.having({"resource_ids": resource_id}) if resource_id else None
+        self._ids = defaultdict[str, list[str]](list)
+        partition = Partition(SERVICES.partition(workspace_id), Cost())
+        for item in partition.items(
+            index_name=BY_ROW, filter_condition=where, consistent_read=True
+        ):
+            for token in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
+                self._ids[token].append(item["sk"]["S"])
+
+    def get_service_ids(self, resource_id: str) -> list[str]:
+        """Return the ids of the services bound to a resource, oldest first."""
+        # Tags are stored folded in the index entries.
+        return self._ids.get(fold(resource_id), [])
+
+
+def bound_to(workspace_id: str, resource_id: str) -> list[str]:
+    """Return the ids of the services bound to a resource, oldest first."""
+    return Bindings(workspace_id, resource_id).get_service_ids(resource_id)
