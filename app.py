@@ -26,9 +26,9 @@ app = chalice_app.create()
 @app.schedule(Rate(1, unit=Rate.MINUTES), name="run-jobs")
 def run_jobs(event: Any) -> dict[str, int]:  # noqa: ANN401, ARG001  Chalice's event
     """Finish cascades and purge what has expired."""
-    from chalicelib.transports import schedules  # noqa: PLC0415  the other function has no use for it
+    from chalicelib.transports import scheduled_functions  # noqa: PLC0415  the other function has no use for it
 
-    return schedules.run_jobs()
+    return scheduled_functions.run_jobs()
 
 
 def run_events(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG001  Lambda's
@@ -37,9 +37,9 @@ def run_events(event: Any, context: Any) -> dict[str, Any]:  # noqa: ANN401, ARG
     The schedule calls this each minute, and the queue as soon as it has messages. Reports on e-mail
     arrive here, too, from a queue of their own.
     """
-    from chalicelib.transports import schedules  # noqa: PLC0415  as above
+    from chalicelib.transports import scheduled_functions  # noqa: PLC0415  as above
 
-    return schedules.run_events(event)
+    return scheduled_functions.run_events(event)
 
 
 # Lambda calls the function itself. Chalice's wrapper accepts only the events of a schedule.

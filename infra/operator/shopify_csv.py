@@ -7,7 +7,7 @@ row of a handle has the values that all variants share. Each variant becomes a s
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from chalicelib.domains.files.flows.images import MAX_IMAGES
+from chalicelib.domains.files.flows.record_images import MAX_IMAGES
 from chalicelib.lib.extracts import plain_text
 
 REQUIRED = frozenset({"Handle", "Title", "Variant SKU", "Variant Price"})

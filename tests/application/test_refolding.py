@@ -14,7 +14,7 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import declaration, lookups
 from chalicelib.engine.listing.index_entries import TextRow, texts_partition
 from chalicelib.engine.listing.lookups import LookupRow
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from infra.operator import refolding
 from tests.conftest import Api, Owner, Time
 from tests.factories.products import LIST, create, read, update
@@ -71,7 +71,7 @@ def fold_again(time: Time) -> int:
         connection().client, f"{configured.table_prefix}-{configured.stage}"
     )
     time.pass_by(minutes=2)
-    schedules.run_jobs()
+    scheduled_functions.run_jobs()
     return scheduled
 
 
@@ -164,7 +164,7 @@ def test_refolding_jobs_continue_until_all_records_are_done(
             create(api, f"Café {number}")
     fold_again(time)
     assert names(api, "q=cafe") == []  # The first job has moved on to another type of record.
-    while schedules.run_jobs()["refold"]:
+    while scheduled_functions.run_jobs()["refold"]:
         pass
     assert len(names(api, "q=cafe")) == 7
 
@@ -177,7 +177,7 @@ def test_refolding_twice_changes_nothing(
     fold_again(time)
     first = connection().client.scan(TableName=settings().table_name("content"))["Items"]
     flow.job(owner.workspace.id, time.now).save()
-    schedules.run_jobs()
+    scheduled_functions.run_jobs()
     rows_after = connection().client.scan(TableName=settings().table_name("content"))["Items"]
     assert rows_after == first
 

@@ -15,7 +15,7 @@ from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.identity.flows import invitations
+from chalicelib.domains.identity.flows import invitation_links
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.events import subscriptions
@@ -247,7 +247,7 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
         call_operator("suspend_site", id=world.things.site)
     subscriptions.forget()
     joins = operation.name == "accept_invitation"
-    home = invitations.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
+    home = invitation_links.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
     jobs_before = {job.sk for job in jobs.read_workspace_jobs(home)}
     run(operation, runner, ids)
     types = {

@@ -10,7 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from chalicelib.core.operations import Operation
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.chat.flows.answer import Done, Failed, Shown
+from chalicelib.domains.chat.flows.stream_answer import Done, Failed, Shown
 from chalicelib.transports.chat.chat_stream import encode
 from tests.conftest import Answer, Api, Time
 from tests.contract.conftest import World

@@ -19,7 +19,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.plans import LEADS_A_MONTH, PLANS
 from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
-from chalicelib.domains.chat.flows import accepting
+from chalicelib.domains.chat.flows import accept_message
 from chalicelib.domains.chat.flows.chat_request import Caller, ChatRequest
 from chalicelib.domains.leads.flows import lead_quota
 from chalicelib.engine import limits
@@ -62,10 +62,12 @@ def shared_limits(
         with suppress(AppError):
             invoke(operation, VISITOR, lambda arguments=arguments: arguments, request_id=new_id())
         called[0] = ""
-    monkeypatch.setattr(accepting, "settings", lambda: replace(settings(), edge_secret="secret"))
+    monkeypatch.setattr(
+        accept_message, "settings", lambda: replace(settings(), edge_secret="secret")
+    )
     called[0] = "chat_stream"
     message = ChatRequest(agent_id=things.agent, message="Hi, I am at ada@example.com")
-    accepting.accept_message(message, Caller(VISITOR.visitor, new_id()))
+    accept_message.accept_message(message, Caller(VISITOR.visitor, new_id()))
     called[0] = ""
     return limits_by_call
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chalicelib.domains.identity.store import accounts
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from tests.conftest import Api, Owner, Time, call_console
 from tests.domains.notifications.clients import ADA, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
@@ -103,7 +103,7 @@ def test_a_payment_after_the_hold_confirms_a_free_time_or_is_refunded(
         page.wait_for_url("**/dev/pay/**")
         booking = the_booking(api)
         time.pass_by(minutes=31)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert the_booking(api)["status"] == "cancelled"
         if is_taken:
             order = salon.order(booking["startAt"]) | {"ignoreSchedule": True}
@@ -144,7 +144,7 @@ def test_a_client_who_cancels_reads_before_the_click_what_comes_back(
         expect(page.get_by_text(notice)).to_be_visible()
         page.locator("button.button").click()
         expect(page.locator("h1")).to_have_text("Your booking is cancelled")
-    schedules.run_jobs()
+    scheduled_functions.run_jobs()
     (payment,) = call_console(owner.workspace.id, "list_payments")["payments"]
     assert payment["refunded"] == (195_000 if is_in_time else 0)
 
@@ -162,7 +162,7 @@ def test_a_member_refunds_a_part_of_a_payment_in_the_console(
         tab.page.get_by_label("Amount in rubles").fill("900")
         tab.page.get_by_role("button", name="Refund").click()
         expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         tab.page.reload()
         expect(tab.page.locator("main")).to_contain_text("900 ₽")
     (payment,) = call_console(owner.workspace.id, "list_payments")["payments"]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api
 from tests.domains.sites.test_site_domains import Records, bind, new_site, project
 from tests.e2e.conftest import save_screenshot

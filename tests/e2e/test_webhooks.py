@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from standardwebhooks.webhooks import Webhook
 
 from chalicelib.core.settings import settings
-from chalicelib.transports.schedules import run_event_jobs
+from chalicelib.transports.scheduled_functions import run_event_jobs
 from tests.e2e.conftest import SCREENS, OpenConsole, findings, save_screenshot
 from tests.factories.console import Place
 

@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from chalicelib.engine.events import subscriptions, wake
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.salon import Salon
 from tests.support.aws_calls import PLACE

@@ -22,8 +22,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.clients.store.clients import new_client
-from chalicelib.domains.identity.flows import emails
-from chalicelib.domains.identity.flows import password_resets as reset_flows
+from chalicelib.domains.identity.flows import emails, reset_links
 from chalicelib.domains.identity.store import accounts, invitations, password_resets, workspaces
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS
@@ -432,7 +431,7 @@ def _lasting_invitation(workspace_id: str, email: str) -> str:
 
 def reset_link(email: str) -> str:
     """Request a new password without an e-mail, and return the token of the link."""
-    token = reset_flows.token(new_id())
+    token = reset_links.token(new_id())
     row = password_resets.row(token, accounts.claim_hashes(email), "en")
     run_unit(PLATFORM, None, lambda unit: unit.create(row))
     return token

@@ -2,7 +2,7 @@
 
 from unittest.mock import patch
 
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 
 
 def run_until_idle() -> None:
@@ -10,6 +10,6 @@ def run_until_idle() -> None:
 
     Runners that meet are tested in ``engine/jobs`` and ``domains/webhooks/test_deliveries.py``.
     """
-    with patch.object(schedules, "EVENT_RUNNERS", 1):
-        while any(schedules.run_event_jobs().values()):
+    with patch.object(scheduled_functions, "EVENT_RUNNERS", 1):
+        while any(scheduled_functions.run_event_jobs().values()):
             pass

@@ -13,7 +13,7 @@ from chalicelib.domains.bots.rules import CAPABILITIES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
 from tests.factories.event_runs import run_until_idle

@@ -14,7 +14,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.flows.second_factor import derive_seed
-from chalicelib.domains.identity.rules.second_factor import DIGITS, STEP_SECONDS, app_secret
+from chalicelib.domains.identity.rules.one_time_codes import DIGITS, STEP_SECONDS, app_secret
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, call_console, call_operator

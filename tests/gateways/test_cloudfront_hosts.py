@@ -12,7 +12,7 @@ from botocore.stub import ANY, Stubber
 from chalicelib.core.errors import UnavailableError
 from chalicelib.gateways import site_hosts
 from chalicelib.gateways.site_hosts import Address, CloudFrontHosts
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 
 HOST = "www.example.com"
 ENDPOINT = "d1.cloudfront.net"
@@ -258,4 +258,4 @@ def test_hanging_cloudfront_ends_within_the_functions_time() -> None:
     config = site_hosts.client().meta.config
     attempts = config.retries["total_max_attempts"]
     longest = (config.connect_timeout + config.read_timeout) * attempts
-    assert 3 * longest <= FUNCTION_SECONDS - schedules.TIME_LIMIT_SECONDS
+    assert 3 * longest <= FUNCTION_SECONDS - scheduled_functions.TIME_LIMIT_SECONDS

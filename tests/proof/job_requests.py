@@ -7,7 +7,7 @@ from functools import partial
 
 from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.engine.jobs import LONGEST_PAUSE
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from tests.conftest import Answer, Time
 from tests.proof.service_requests import STREAM_SECONDS, ServiceRequest, check_page
 from tests.proof.stored_state import Place, StoredState
@@ -70,7 +70,7 @@ class JobRequests:
 
     def _run_due(self, *places: Place) -> Answer:
         is_event = places[0][1].startswith(f"{Queue.EVENTS}#")
-        run = schedules.run_event_jobs if is_event else schedules.run_jobs
+        run = scheduled_functions.run_event_jobs if is_event else scheduled_functions.run_jobs
         try:
             return Answer(200, {}, json.dumps(run()).encode())
         except Exception as error:  # The schedule runs them again.

@@ -29,7 +29,7 @@ from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.engine import connection, jobs, metrics, tables, visitors
 from chalicelib.engine.events import subscriptions
 from chalicelib.gateways import dns, photos
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from tests.contract.conftest import IMAGES, World, _more
 from tests.contract.test_access import send
 from tests.contract.test_events import MEMBER, OTHER_EXAMPLES
@@ -210,8 +210,8 @@ def _chat(arguments: Json, _world: Json, key: str | None) -> Json:
 
 def _run_jobs(*_: Json) -> Json:
     """Run the jobs, and return whether any job is left."""
-    schedules.run_jobs()
-    schedules.run_event_jobs()
+    scheduled_functions.run_jobs()
+    scheduled_functions.run_event_jobs()
     return {queue: str(jobs.oldest_due(queue)) for queue in Queue}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.core import deadline, retry
 from chalicelib.engine import jobs
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 
 ENDLESS = 900.0
 """Simulated seconds after which a request counts as endless. Jobs may take 300."""
@@ -65,6 +65,6 @@ class SimulatedTime:
             patch.setattr(deadline, "monotonic", self.now)
             patch.setattr(retry, "sleep", self.pass_by)
             patch.setattr(jobs, "monotonic", self.now)
-            patch.setattr(schedules, "time", SimpleNamespace(monotonic=self.now))
+            patch.setattr(scheduled_functions, "time", SimpleNamespace(monotonic=self.now))
             patch.setattr(retry, "random", SimpleNamespace(uniform=lambda _, longest: longest))
             yield

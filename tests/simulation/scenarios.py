@@ -29,8 +29,8 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.chat.flows import chat_exchange
-from chalicelib.domains.chat.flows.chat_exchange import Ending
+from chalicelib.domains.chat.flows import exchange
+from chalicelib.domains.chat.flows.exchange import Ending
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.messages import Ended
 from chalicelib.domains.identity.store import workspaces
@@ -307,7 +307,7 @@ class Charging(Scenario):
         self.costs[request] = {0}
         with suppress(AppError):
             hold = charging.reserve(
-                terms, request, 10, 100, message_id=chat_exchange.message_id(dialog, 2)
+                terms, request, 10, 100, message_id=exchange.message_id(dialog, 2)
             )
             run_unit(self.workspace, None, partial(self._stage_messages, dialog=dialog))
             simulation.schedule.seam("the model answers")
@@ -330,8 +330,8 @@ class Charging(Scenario):
 
     @staticmethod
     def _stage_end(unit: UnitOfWork, hold: Hold, ending: Ending) -> None:
-        rows = chat_exchange.read_rows(hold, None)
-        chat_exchange.stage_end(unit, hold, ending, rows, channel="api", zone="Europe/Moscow")
+        rows = exchange.read_rows(hold, None)
+        exchange.stage_end(unit, hold, ending, rows, channel="api", zone="Europe/Moscow")
 
     def check(self) -> None:
         books.audit(self.account, self.workspace, *self.agents)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import app as application
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from infra.local import devserver
 from tests.conftest import Api
 from tests.domains.sites.test_site_domains import bind

@@ -17,13 +17,13 @@ from chalicelib.core.operations import REGISTRY, Operation, ServedAs
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
 from chalicelib.core.wire.schema import Wire
-from chalicelib.domains.billing.rules.spending import (
+from chalicelib.domains.billing.rules.spending_windows import (
     DailyLimitError,
     InsufficientBalanceError,
     MonthlyLimitError,
     WeeklyLimitError,
 )
-from chalicelib.domains.chat.flows.accepting import MESSAGES
+from chalicelib.domains.chat.flows.accept_message import MESSAGES
 from chalicelib.domains.chat.flows.chat_history import MessageTooLongError
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError

@@ -14,8 +14,10 @@ from chalicelib.core.clock import iso
 from chalicelib.core.wire import parsing
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.bots.rules import TEST_CHANNEL
-from chalicelib.domains.chat.flows import accepting
-from chalicelib.domains.chat.flows.answer import (
+from chalicelib.domains.chat.flows import accept_message
+from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
+from chalicelib.domains.chat.flows.replays import Replay
+from chalicelib.domains.chat.flows.stream_answer import (
     Answer,
     ChatEvent,
     Chunk,
@@ -26,8 +28,6 @@ from chalicelib.domains.chat.flows.answer import (
     Start,
     failed,
 )
-from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
-from chalicelib.domains.chat.flows.replays import Replay
 from chalicelib.domains.chat.rules.endings import ERRORS, error_code
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import visitors
@@ -61,7 +61,7 @@ def handle(request: HttpRequest) -> HttpResponse:
         idempotency_key=request.idempotency_key,
         in_console=_is_console_trial(request, args),
     )
-    accepted = accepting.accept_message(args, caller)
+    accepted = accept_message.accept_message(args, caller)
     events = _replay_events(accepted, args) if isinstance(accepted, Replay) else Answer(accepted)
     stream = EventStream(events, caller)
     return HttpResponse(200, stream, STREAM_HEADERS, log={"agentId": args.agent_id[:64]})
@@ -118,7 +118,7 @@ class EventStream:
             if close is not None:
                 close()
         finally:
-            accepting.end_stream(self._caller)
+            accept_message.end_stream(self._caller)
 
 
 def encode(event: ChatEvent) -> bytes:

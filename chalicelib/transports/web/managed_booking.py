@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
-from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
@@ -60,7 +60,7 @@ def book_by_link(request: HttpRequest) -> HttpResponse:
 def _show_link(request: HttpRequest) -> HttpResponse:
     token = request.path["token"]
     workspace_id = booking_links.parse(token).workspace_id
-    requested = visitor_bookings.require_awaited(workspace_id, token)
+    requested = book_for_visitor.require_awaited(workspace_id, token)
     facts = booking_facts(render.preferred_language(request), requested.booking)
     return render.notice(
         request,

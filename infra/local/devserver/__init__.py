@@ -12,7 +12,7 @@ import chalice.local
 from chalice.app import Chalice
 from chalice.config import Config
 
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from infra.local import telegram_polling
 from infra.local.devserver import chat, files, playground
 from infra.local.devserver.api_gateway import ApiGateway, LocalRoute
@@ -53,7 +53,7 @@ class DevServer:
         On AWS, the schedule runs the jobs, and Telegram calls the webhook.
         """
         self.server.prepare()
-        schedules.run_in_background()
+        scheduled_functions.run_in_background()
         # The Telegram of this server can be reached from now on.
         telegram_polling.run_in_background()
         host, port = self.server.bind_addr

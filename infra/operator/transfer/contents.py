@@ -35,12 +35,16 @@ from chalicelib.core.jobs import (
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
-from chalicelib.domains.booking_page.store import awaited_bookings, page_settings, visitor_bookings
+from chalicelib.domains.booking_page.store import (
+    page_settings,
+    requested_bookings,
+    visitor_bookings,
+)
 from chalicelib.domains.bookings.flows import holds
 from chalicelib.domains.bookings.store import bookings, calendar_days
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
-from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
 from chalicelib.domains.clients.store import clients, erased_records
@@ -62,7 +66,7 @@ from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.notifications.store import (
     choices,
-    client_mails,
+    mail_log,
     mail_rates,
     suppressions,
     telegram_links,
@@ -223,7 +227,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     leads.SubmissionRow: "keeps a visitor from submitting twice for ten minutes",
     site_visits.SeenRow: "a hash with the stage's salt of the day",
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
-    awaited_bookings.AwaitedBookingRow: "a link that ends within the hour",
+    requested_bookings.AwaitedBookingRow: "a link that ends within the hour",
     visitor_bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
     locks.LockRow: "used only during a write",
     locks.UnreadLockRow: "used only during a write",
@@ -238,8 +242,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     mail_rates.MailDayRow: "mails that this stage has sent in a month",
     mail_rates.MailReportRow: "as above",
     mail_rates.MailPauseRow: "an operator of the stage ends it",
-    client_mails.ClientMailRow: "a copy must not send the mails of the original",
-    client_mails.WithheldRow: "numbers of 35 days, of this stage",
+    mail_log.ClientMailRow: "a copy must not send the mails of the original",
+    mail_log.WithheldRow: "numbers of 35 days, of this stage",
     telegram_links.TelegramLinkRow: "belongs to an account, and to a bot of this stage",
     telegram_links.TelegramChatRow: "as its link",
     telegram_links.TelegramCodeRow: "ends after 10 minutes",
@@ -264,7 +268,7 @@ VIEWS: tuple[type[Row], ...] = (
 
 EXCLUDED_JOBS: Mapping[str, str] = {
     holds.LAPSE: "made again from the booking",
-    dialogs.DIALOG_EXPIRED: "made again from the dialog",
+    dialog_removal.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "held money is not exported",
     **dict.fromkeys((*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are not exported"),
     CLOSE_RECEIPT: "as above",

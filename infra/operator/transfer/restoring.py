@@ -18,7 +18,7 @@ from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bots.store.agents import AgentRow
-from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.flows.dialog_removal import expiry_job
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import has_personal_data
 from chalicelib.domains.files.rules import stored_files

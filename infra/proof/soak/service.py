@@ -22,7 +22,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import Queue
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from infra.local import workarounds
 from infra.local.devserver import ROUTES, DevServer, LocalRoute
@@ -62,7 +62,9 @@ def run_jobs(ahead: timedelta) -> dict[str, Any]:
     with clock.using(lambda: datetime.now(UTC) + ahead):
         for _ in range(ROUNDS):
             with suppress(UnavailableError):  # The database is slow on a busy machine.
-                job_counts += Counter(schedules.run_jobs()) + Counter(schedules.run_event_jobs())
+                job_counts += Counter(scheduled_functions.run_jobs()) + Counter(
+                    scheduled_functions.run_event_jobs()
+                )
                 due = [queue.value for queue in Queue if jobs.oldest_due(queue)]
                 if not due:
                     break

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 
 from chalicelib.domains.billing.flows.charging import Hold
-from chalicelib.domains.billing.rules.spending import WINDOWS
+from chalicelib.domains.billing.rules.spending_windows import WINDOWS
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.billing.store.ledger import HoldRow, LedgerEntryRow
 from chalicelib.engine import jobs

@@ -13,7 +13,7 @@ from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.rules.spending import DailyLimitError, SpendingError, Window
+from chalicelib.domains.billing.rules.spending_windows import DailyLimitError, SpendingError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection

@@ -23,10 +23,10 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.rules.spending import WINDOWS, SpendingError
+from chalicelib.domains.billing.rules.spending_windows import WINDOWS, SpendingError
 from chalicelib.domains.billing.store import budgets, ledger
-from chalicelib.domains.chat.flows import chat_exchange
-from chalicelib.domains.chat.flows.chat_exchange import Recovered
+from chalicelib.domains.chat.flows import exchange
+from chalicelib.domains.chat.flows.exchange import Recovered
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import ControlRow
@@ -164,7 +164,7 @@ class World:
 
     def run_jobs(self, *_: int) -> None:
         self.time.pass_by(minutes=11)
-        jobs.run({ledger.SETTLE_HOLD: chat_exchange.settle_hold})
+        jobs.run({ledger.SETTLE_HOLD: exchange.settle_hold})
 
     def credit(self, kopecks: int, *_: int) -> None:
         self._change("credit", kopecks + 1)
@@ -227,7 +227,7 @@ def world_of(time: Time, monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]
         (world,) = [w for w in known if w.workspace == hold.workspace_id]
         return world.recover(hold)
 
-    monkeypatch.setattr(chat_exchange, "recover", recover)
+    monkeypatch.setattr(exchange, "recover", recover)
 
     def make() -> World:
         # Ten minutes before midnight in Moscow. The next day is a Monday and the first of a month.

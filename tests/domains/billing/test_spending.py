@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.billing.rules.spending import (
+from chalicelib.domains.billing.rules.spending_windows import (
     WINDOWS,
     becomes_low,
     seconds_left,

@@ -13,7 +13,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.blog.operations import reading
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.engine import file_uses, jobs
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.files import photo
 from tests.factories.products import png

@@ -14,7 +14,7 @@ from chalicelib.domains.catalog.store.products import PRODUCTS
 from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.products import (
     BULK,

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import answer as chat_answer
+from chalicelib.domains.chat.flows import stream_answer
 from chalicelib.engine import connection
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import ToolCall, count_tokens
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Api, Owner, Time
 from tests.factories.chat import (
@@ -174,7 +174,7 @@ def test_a_crash_at_any_step_charges_at_most_once(
 def recover(bot: Bot, time: Time) -> list[str]:
     """Run the job that ends the answers of dead processes. Return the ledger's entries."""
     time.pass_by(minutes=10, seconds=1)
-    schedules.run_jobs()
+    scheduled_functions.run_jobs()
     return check_ledger(bot)
 
 
@@ -248,10 +248,10 @@ NEVER = 10_000.0
 @pytest.fixture
 def no_timer(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Disable checkpoints by time. Pings are sent immediately, and nothing is read ahead."""
-    monkeypatch.setattr(chat_answer, "CHECKPOINT_SECONDS", NEVER)
-    monkeypatch.setattr(chat_answer, "FIRST_PAUSE", NEVER)
-    monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.01)
-    monkeypatch.setattr(chat_answer, "USAGE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_answer, "CHECKPOINT_SECONDS", NEVER)
+    monkeypatch.setattr(stream_answer, "FIRST_PAUSE", NEVER)
+    monkeypatch.setattr(stream_answer, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(stream_answer, "USAGE_SECONDS", 0.0)
     return monkeypatch
 
 
@@ -285,7 +285,7 @@ class Crash:
     def settled(self, time: Time) -> dict[str, Any]:
         """Let the job end the exchange. Return the answer as the dialog stores it."""
         time.pass_by(minutes=10, seconds=1)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert check_ledger(self.bot) == ["settle"]
         return transcript(self.api, self.bot)[-1]
 
@@ -313,8 +313,8 @@ def test_the_first_words_shown_get_a_checkpoint_immediately(
 def test_words_before_a_pause_of_the_model_get_a_checkpoint_by_time(
     bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
-    no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)
-    no_timer.setattr(chat_answer, "FIRST_PAUSE", 0.01)
+    no_timer.setattr(stream_answer, "CHECKPOINT_SECONDS", 0.01)
+    no_timer.setattr(stream_answer, "FIRST_PAUSE", 0.01)
     model = set_script(*["word "] * 20, Event())
     crash.when(lambda text: text == "word " * 20)
     assert crash.shown == crash.settled(time)["content"] == "word " * 20
@@ -326,7 +326,7 @@ def test_two_hundred_tokens_shown_get_a_checkpoint_without_waiting(
 ) -> None:
     model = set_script("Once ", *["word " * 20] * 20, Event())
     # The first checkpoint holds what was sent until its thread began: one piece, or several.
-    crash.when(lambda text: count_tokens(text) >= chat_answer.CHECKPOINT_TOKENS)
+    crash.when(lambda text: count_tokens(text) >= stream_answer.CHECKPOINT_TOKENS)
     text = crash.settled(time)["content"]
     assert crash.shown.startswith(text)
     assert bot.money == (RICH - cost(model, count_tokens(text)), 0)
@@ -346,8 +346,8 @@ def test_unsent_words_are_in_no_checkpoint(
 def test_the_job_charges_reasoning_from_before_a_crash(
     bot: Bot, crash: Crash, set_script: Scripts, time: Time, no_timer: pytest.MonkeyPatch
 ) -> None:
-    no_timer.setattr(chat_answer, "CHECKPOINT_SECONDS", 0.01)
-    no_timer.setattr(chat_answer, "FIRST_PAUSE", 0.01)
+    no_timer.setattr(stream_answer, "CHECKPOINT_SECONDS", 0.01)
+    no_timer.setattr(stream_answer, "FIRST_PAUSE", 0.01)
     model = set_script(*[Reasoning("thus ")] * 300, "Rye.", Event())
     crash.when(bool)
     answer = crash.settled(time)

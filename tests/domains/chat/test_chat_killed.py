@@ -11,7 +11,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.gateways.llm import models
 from chalicelib.gateways.llm.messages import Message, ToolSpec, count_input, count_tokens
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from tests.conftest import Api, Owner, Time
 from tests.factories.chat import RICH, new_bot, read_events, transcript
 from tests.fakes import lambda_runtime_api, openai_api
@@ -76,7 +76,7 @@ def test_twenty_words_shown_before_a_kill_are_stored_and_charged(
     # The killed process used the real clock. The job runs ten minutes after that.
     time.now = clock.moment_at(int(real_time.time() * 1000))
     time.pass_by(minutes=10, seconds=1)
-    schedules.run_jobs()
+    scheduled_functions.run_jobs()
     answer = transcript(api, bot)[-1]
     assert (answer["content"], answer["status"]) == (visible_answer, "partial")
     spec = models.resolve("our-own-model", ["openai"])

@@ -24,7 +24,7 @@ from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console import access
 from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator
@@ -409,13 +409,13 @@ class TestExpiry:
         time.pass_by(days=300)
         ask(bot, "Hi again", sessionId=reply.session)
         time.pass_by(days=66)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert len(transcript(api, bot)) == 4
         time.pass_by(days=298, hours=23)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert len(list_dialogs(api, bot)) == 1
         time.pass_by(hours=2)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert list_dialogs(api, bot) == []
         remaining_keys = {key for key in all_rows() if "DIALOG" in key or "SESSION" in key}
         assert {key for key in remaining_keys if "COUNT" not in key} == set()

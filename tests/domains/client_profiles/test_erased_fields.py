@@ -24,7 +24,7 @@ from chalicelib.domains.chat.flows.proposal_tools import OrderProposal, PersonRe
 from chalicelib.gateways import post
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports import auth
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator
 from tests.factories.chat import ChatReply, ask
 from tests.factories.event_runs import run_until_idle

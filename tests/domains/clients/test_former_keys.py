@@ -18,7 +18,7 @@ from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.lib import emails
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from infra.operator import refolding
 from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.chat import ask, new_bot
@@ -73,7 +73,7 @@ def run_jobs(time: Time) -> int:
     config = settings()
     count = refolding.schedule(connection().client, f"{config.table_prefix}-{config.stage}")
     time.pass_by(minutes=2)
-    schedules.run_jobs()
+    scheduled_functions.run_jobs()
     return count
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domains.files.operations import folder_deletion, folders
 from chalicelib.engine import jobs
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Time, run_concurrently
 from tests.factories.files import (
     FOLDER_DELETE,

@@ -13,7 +13,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.gateways.object_store import FolderStore
 from chalicelib.transports.http import HttpRequest
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from infra.local.devserver import files as devserver_files
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.files import (

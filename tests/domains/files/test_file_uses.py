@@ -10,7 +10,7 @@ from PIL import Image
 from chalicelib.core.ids import new_id
 from chalicelib.domains.files.operations import deletion
 from chalicelib.engine import file_uses, jobs
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.files import DELETE, list_stored_files, upload, used
 from tests.factories.products import png

@@ -10,7 +10,7 @@ from chalicelib.core import plans
 from chalicelib.core.errors import UnavailableError
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.object_store import FolderStore
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_operator, run_concurrently
 from tests.factories.files import (
     ANNOUNCE,

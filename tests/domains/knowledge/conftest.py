@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.settings import settings
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.flows.index_file import Passage
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.clock import iso
-from chalicelib.domains.booking_page.store import awaited_bookings
+from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.client_profiles.operations.erasure import ErasureUnfinishedError
 from tests.conftest import Answer, Api, Owner, Time, all_rows, call_operator, run_concurrently
 from tests.domains.notifications.clients import BOOK, visitor
@@ -251,14 +251,14 @@ class TestLink:
     def test_erasure_ends_the_link(self, salon: Salon, path: str, owner: Owner) -> None:
         call_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         assert follow(path).status == 404
-        assert awaited_bookings.naming_awaited(owner.workspace.id, [EVE]) == []
+        assert requested_bookings.naming_awaited(owner.workspace.id, [EVE]) == []
         assert "Kurz" not in str(all_rows())
 
     def test_booking_made_during_an_erasure_is_erased(
         self, salon: Salon, path: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The visitor opens the link after the records were traced."""
-        find = awaited_bookings.naming_awaited
+        find = requested_bookings.naming_awaited
 
         def find_and_follow(*arguments: Any) -> Any:
             stored_hold = find(*arguments)
@@ -266,7 +266,7 @@ class TestLink:
             return stored_hold
 
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(awaited_bookings, "naming_awaited", find_and_follow)
+            meanwhile.setattr(requested_bookings, "naming_awaited", find_and_follow)
             with pytest.raises(ErasureUnfinishedError):
                 call_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)
         call_operator("erase_client", workspaceId=owner.workspace.id, email=EVE)

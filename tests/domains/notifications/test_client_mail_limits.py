@@ -7,8 +7,8 @@ import pytest
 
 from chalicelib.core import plans
 from chalicelib.core.jobs import JOB_HANDLERS, MAIL_CLIENT, VISITOR_EVENTS, Queue
-from chalicelib.domains.notifications.flows import client_events, mail_gate
-from chalicelib.domains.notifications.store import client_mails, mail_rates
+from chalicelib.domains.notifications.flows import client_mail_jobs, mail_gate
+from chalicelib.domains.notifications.store import mail_log, mail_rates
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
@@ -127,9 +127,9 @@ class TestARepeatedJob:
         self, job: jobs.JobRow, inbox: Inbox, salon: Salon
     ) -> None:
         for _ in range(5):
-            client_events.mail_client(job)
+            client_mail_jobs.mail_client(job)
         inbox.clear()
-        client_events.mail_client(job)
+        client_mail_jobs.mail_client(job)
         assert mails_to(inbox) == []
         for hour in HOURS[1:3]:
             book(salon, hour)
@@ -146,8 +146,8 @@ class TestARepeatedJob:
             patched.setattr(mail, "send", fail)
             for _ in range(5):
                 with pytest.raises(MailDelayedError):
-                    client_events.mail_client(job)
-        client_events.mail_client(job)
+                    client_mail_jobs.mail_client(job)
+        client_mail_jobs.mail_client(job)
         assert len(mails_to(inbox)) == 1
         assert withheld_counts(owner) == {}
 
@@ -155,11 +155,11 @@ class TestARepeatedJob:
         self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(client_mails, "note_sent", _killed)
+            patched.setattr(mail_log, "note_sent", _killed)
             with pytest.raises(KeyboardInterrupt):
-                client_events.mail_client(job)
+                client_mail_jobs.mail_client(job)
         (first,) = mails_to(inbox)
-        client_events.mail_client(job)
+        client_mail_jobs.mail_client(job)
         (second,) = mails_to(inbox)
         assert first["Message-ID"] == second["Message-ID"]
 
@@ -171,8 +171,8 @@ class TestARepeatedJob:
 
         with monkeypatch.context() as patched:
             patched.setattr(mail, "send", refuse)
-            client_events.mail_client(job)
-        client_events.mail_client(job)
+            client_mail_jobs.mail_client(job)
+        client_mail_jobs.mail_client(job)
         assert mails_to(inbox) == []
 
     def test_repeated_job_counts_a_withheld_email_once(
@@ -180,7 +180,7 @@ class TestARepeatedJob:
     ) -> None:
         monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)
         for _ in range(3):
-            client_events.mail_client(job)
+            client_mail_jobs.mail_client(job)
         assert withheld_counts(owner)["byBounce"] == 1
 
 

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from chalicelib.domains.notifications.rules import client_mails
-from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Kind, kind_of
+from chalicelib.domains.notifications.rules import client_mail_texts
+from chalicelib.domains.notifications.rules.client_mail_texts import BookingFacts, Kind, kind_of
 from chalicelib.domains.notifications.rules.messages import MAX_TITLE
 
 CREATED, MOVED, CHANGED = (f"booking.{name}" for name in ("created", "moved", "status_changed"))
@@ -60,7 +60,7 @@ def test_events_and_status_select_the_email(
     ],
 )
 def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, part: str) -> None:
-    mail = client_mails.mail("en", kind, FACTS)
+    mail = client_mail_texts.mail("en", kind, FACTS)
     assert mail.subject == f"{title}: Haircut, 20.01 14:30"
     assert mail.text.startswith(f"{title}\n")
     for text in (
@@ -70,26 +70,29 @@ def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, p
         "this address was entered for a booking at “Bakery”",
     ):
         assert text in mail.text
-    assert "https://" not in client_mails.mail("en", kind, FACTS._replace(page_url=None)).text
+    assert "https://" not in client_mail_texts.mail("en", kind, FACTS._replace(page_url=None)).text
 
 
 def test_empty_facts_of_a_booking_are_left_out() -> None:
-    client_mails._catalogue.cache_clear()  # The file is read again here.
-    assert client_mails.fact_pairs("en", FACTS) == [
+    client_mail_texts._catalogue.cache_clear()  # The file is read again here.
+    assert client_mail_texts.fact_pairs("en", FACTS) == [
         ("Service", "Haircut"),
         ("Time", "Wednesday, 20 January 2027, 14:30 (Asia/Kolkata, UTC+05:30)"),
         ("Staff", "Eve"),
         ("Price", "1,500 ₽"),
     ]
-    free = client_mails.fact_pairs("en", FACTS._replace(price=0, resource=""))
+    free = client_mail_texts.fact_pairs("en", FACTS._replace(price=0, resource=""))
     assert [label for label, _ in free] == ["Service", "Time"]
 
 
 def test_names_in_an_email_are_shortened_to_one_line() -> None:
     long = "a\n" + "b" * 200
     names = FACTS._replace(service=long, resource=long, workspace=long)
-    mail, short_name = client_mails.mail("en", "confirmed", names), "a " + "b" * (MAX_TITLE - 2)
+    mail, short_name = (
+        client_mail_texts.mail("en", "confirmed", names),
+        "a " + "b" * (MAX_TITLE - 2),
+    )
     assert mail.subject == f"Booking confirmed: {short_name}, 20.01 14:30"
     assert mail.text.count(f"“{short_name}”") == 2
-    values = dict(client_mails.fact_pairs("en", names))
+    values = dict(client_mail_texts.fact_pairs("en", names))
     assert (values["Service"], values["Staff"]) == (short_name, short_name)

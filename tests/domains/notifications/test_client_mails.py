@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import jobs
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
 from tests.domains.notifications.inbox import Inbox, text_of

@@ -14,7 +14,7 @@ import pytest
 
 from chalicelib.core import retry
 from chalicelib.core.jobs import JOB_HANDLERS, NOTIFY_MEMBER, PEOPLE_EVENTS, Queue
-from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.domains.notifications.store import choices
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
@@ -272,4 +272,4 @@ class TestFormerMembers:
             "add_member", workspaceId=workspace.id, email="bob@example.com", role="member"
         )
         jobs.run(JOB_HANDLERS)
-        assert choosing.read_choices(workspace.id, member).wants("lead", "mail")
+        assert member_choices.read_choices(workspace.id, member).wants("lead", "mail")

@@ -4,7 +4,7 @@ import pytest
 
 from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.webhooks.flows import turns
+from chalicelib.domains.webhooks.flows import due_deliveries
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
@@ -29,7 +29,7 @@ def switched_off_webhook(owner: Owner) -> str:
     """Add a webhook that the service then switches off, and return its id."""
     place = {"workspaceId": owner.workspace.id, "url": RECEIVER, "types": ["client.erased"]}
     webhook: str = call_operator("create_webhook", **place)["webhookId"]
-    turns.switch_off(owner.workspace.id, webhook, "gone")
+    due_deliveries.switch_off(owner.workspace.id, webhook, "gone")
     return webhook
 
 

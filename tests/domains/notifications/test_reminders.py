@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from chalicelib.core.jobs import REMIND_CLIENT, VISITOR_EVENTS
-from chalicelib.domains.notifications.flows import client_events, mail_gate
+from chalicelib.domains.notifications.flows import client_mail_jobs, mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
-from chalicelib.transports.schedules import run_event_jobs
+from chalicelib.transports.scheduled_functions import run_event_jobs
 from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
@@ -216,7 +216,7 @@ def test_kill_at_any_call_loses_no_email_or_reminder(
     with monkeypatch.context() as patched:
         patched.setattr(*steps[kill_at], _killed)
         with pytest.raises(KeyboardInterrupt):
-            client_events.remind_client(job)
+            client_mail_jobs.remind_client(job)
     time.pass_by(minutes=7)
     run_until_idle()
     assert len(reminders(inbox)) == 1
@@ -230,9 +230,9 @@ def test_repeated_event_job_sends_one_email_and_one_reminder(
     (job,) = [
         job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == VISITOR_EVENTS
     ]
-    client_events.make_mails(job)
+    client_mail_jobs.make_mails(job)
     run_event_jobs()
-    client_events.make_mails(job)
+    client_mail_jobs.make_mails(job)
     run_event_jobs()
     assert len(mails_to(inbox)) == 1
     assert due_times(owner) == [AT - timedelta(hours=24)]

@@ -15,7 +15,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal
-from chalicelib.domains.identity.flows import connections as flows
+from chalicelib.domains.identity.flows import connection_changes
 from chalicelib.domains.identity.store import accounts, connections, console_sessions
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import tokens
@@ -169,7 +169,7 @@ class TestLimits:
     def test_keys_and_connections_have_a_limit_together(
         self, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(flows, "MAX_LIVE_TOGETHER", 3)  # The owner has one key.
+        monkeypatch.setattr(connection_changes, "MAX_LIVE_TOGETHER", 3)  # The owner has one key.
         connect(owner.workspace)
         connect(owner.workspace)
         with pytest.raises(ConflictError, match="1 live keys and 2 connected apps"):

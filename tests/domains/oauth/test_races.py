@@ -10,7 +10,7 @@ from chalicelib.core import retry
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal
-from chalicelib.domains.identity.flows import connections as flows
+from chalicelib.domains.identity.flows import connection_changes
 from chalicelib.domains.identity.store import accounts, connections, console_sessions
 from chalicelib.domains.oauth.operations import grants
 from tests.conftest import Owner, Time, call_console, call_operator, run_concurrently
@@ -89,7 +89,7 @@ class TestAtTheSameMoment:
         person = accounts.require_by_email(email).id
         connect(owner.workspace, person)
         tried: list[object] = []
-        stage = flows.stage_endings
+        stage = connection_changes.stage_endings
 
         def late(*arguments: Any, **options: Any) -> None:
             if not tried:

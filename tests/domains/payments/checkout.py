@@ -12,7 +12,7 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Answer, Api, Owner, Time, call_console
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle

@@ -12,7 +12,7 @@ from chalicelib.domains.sites.operations import custom_domains, sites
 from chalicelib.engine import jobs
 from chalicelib.gateways import site_hosts
 from chalicelib.gateways.site_hosts import Address, HostState, LocalHosts
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.domains.sites.test_site_domains import Records, bind, new_site, project
 from tests.support import aws_calls

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.engine.listing import counters
 from chalicelib.gateways import object_store
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     DELETE,

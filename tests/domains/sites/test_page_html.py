@@ -9,7 +9,7 @@ from chalicelib.core import retry
 from chalicelib.engine.connection import connection
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import object_store
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     MIB,

@@ -12,7 +12,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.store import pages as store_pages
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import object_store
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.pages import (
     CREATE,

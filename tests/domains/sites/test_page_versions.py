@@ -7,7 +7,7 @@ import pytest
 from chalicelib.core import plans
 from chalicelib.domains.sites.store import page_versions
 from chalicelib.gateways import object_store
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.files import upload
 from tests.factories.pages import Killed, create, objects, read, save

@@ -11,7 +11,7 @@ from chalicelib.domains.sites.operations import site_restoring
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
 from tests.factories.pages import Killed, create, delete, list_pages, new_site, objects, read, save

@@ -10,7 +10,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.sites.operations import deletion
 from chalicelib.domains.sites.store.pages import PAGES, DesignRow
 from chalicelib.engine.listing import counters
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.sites import (
     CREATE,

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from chalicelib.domains.files.store import files
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Answer, Api, Owner, Time, call_console
 from tests.factories.pages import create, list_pages, new_site, objects
 from tests.support.effort import examples

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.webhooks.flows.turns import TURN
+from chalicelib.domains.webhooks.flows.due_deliveries import TURN
 from chalicelib.domains.webhooks.rules import PAUSES
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
-from chalicelib.transports.schedules import run_event_jobs
+from chalicelib.transports.scheduled_functions import run_event_jobs
 from tests.conftest import Api, Owner, Time, call_console, call_operator, run_concurrently
 from tests.domains.webhooks.conftest import URL, AddWebhook, deliveries
 from tests.factories.chat import Bot, ask

@@ -10,12 +10,12 @@ from chalicelib.application import records
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS
-from chalicelib.domains.webhooks.flows import fan_out, turn_jobs, turns
+from chalicelib.domains.webhooks.flows import due_deliveries, make_deliveries, sending_times
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.domains.webhooks.store import deliveries as deliveries_store
 from chalicelib.engine import jobs
 from chalicelib.gateways.post import PostReply
-from chalicelib.transports.schedules import run_event_jobs
+from chalicelib.transports.scheduled_functions import run_event_jobs
 from tests.conftest import Owner, Time, all_rows, call_console, call_operator
 from tests.domains.webhooks.conftest import AddWebhook, deliveries
 from tests.factories.event_runs import run_until_idle
@@ -58,7 +58,7 @@ def test_a_job_of_events_that_runs_twice_sends_each_event_once(
     (job,) = (
         job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == WEBHOOK_EVENTS
     )
-    fan_out.make_deliveries(job)
+    make_deliveries.make_deliveries(job)
     run_until_idle()
     assert receiver.types == ["lead.created"]
 
@@ -114,7 +114,7 @@ def test_turn_with_a_slow_receiver_ends_within_its_lease(
 ) -> None:
     started = time.now
     monkeypatch.setattr(deadline, "monotonic", lambda: time.now.timestamp())  # noqa: PLW0108  it moves
-    monkeypatch.setattr(turns, "PARALLEL_REQUESTS", 1)
+    monkeypatch.setattr(due_deliveries, "PARALLEL_REQUESTS", 1)
     send_times: list[timedelta] = []
 
     def answer(_request: Request) -> PostReply:
@@ -125,8 +125,8 @@ def test_turn_with_a_slow_receiver_ends_within_its_lease(
     receiver.answer = answer
     for _ in range(20):
         send_test(webhook)
-    operations.deliver(turn_jobs.turn(owner.workspace.id, webhook["webhookId"], time.now))
-    assert max(send_times) + timedelta(seconds=15) <= turns.TURN
+    operations.deliver(sending_times.turn(owner.workspace.id, webhook["webhookId"], time.now))
+    assert max(send_times) + timedelta(seconds=15) <= due_deliveries.TURN
 
 
 def test_event_without_a_stored_outcome_is_sent_once_a_turn(
@@ -137,17 +137,17 @@ def test_event_without_a_stored_outcome_is_sent_once_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
-    event_ids = [send_test(webhook) for _ in range(turns.BATCH + 1)]
-    turn = turn_jobs.turn(owner.workspace.id, webhook["webhookId"], time.now)
+    event_ids = [send_test(webhook) for _ in range(due_deliveries.BATCH + 1)]
+    turn = sending_times.turn(owner.workspace.id, webhook["webhookId"], time.now)
     operations.deliver(turn)
     received_ids = sorted(request.event_id for request in receiver.requests)
-    assert received_ids == sorted(event_ids[: turns.BATCH])
+    assert received_ids == sorted(event_ids[: due_deliveries.BATCH])
 
     operations.deliver(turn)
-    assert len(receiver.requests) == turns.BATCH
-    time.pass_by(seconds=turns.REST_AFTER_FAILURE.seconds)
+    assert len(receiver.requests) == due_deliveries.BATCH
+    time.pass_by(seconds=due_deliveries.REST_AFTER_FAILURE.seconds)
     operations.deliver(turn)
-    assert len(receiver.requests) == 2 * turns.BATCH
+    assert len(receiver.requests) == 2 * due_deliveries.BATCH
 
 
 def test_a_turn_stops_when_the_webhook_is_switched_off(
@@ -162,7 +162,7 @@ def test_a_turn_stops_when_the_webhook_is_switched_off(
     for _ in range(60):
         send_test(webhook)
     run_until_idle()
-    assert len(receiver.requests) <= turns.BATCH
+    assert len(receiver.requests) <= due_deliveries.BATCH
 
 
 def test_the_state_of_a_deleted_webhook_is_removed(
@@ -257,7 +257,7 @@ def test_events_within_a_second_share_their_turn(
         submit(things.form, name="Ada", email=f"ada{number}@example.com")
         for job in jobs.read_workspace_jobs(owner.workspace.id):
             if job.kind == WEBHOOK_EVENTS:
-                jobs.attempt(job, fan_out.make_deliveries)
+                jobs.attempt(job, make_deliveries.make_deliveries)
     kinds = [job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)]
     assert kinds.count(DELIVER_WEBHOOK) == 1
     run_until_idle()

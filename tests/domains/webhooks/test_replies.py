@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.webhooks.store import deliveries as store
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.webhooks.conftest import AddWebhook, deliveries
 from tests.factories.event_runs import run_until_idle

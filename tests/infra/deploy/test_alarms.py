@@ -16,14 +16,14 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import answer
-from chalicelib.domains.chat.flows.answer import Ending
+from chalicelib.domains.chat.flows import stream_answer
+from chalicelib.domains.chat.flows.stream_answer import Ending
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.engine import jobs, transactions
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.transports import http, schedules
+from chalicelib.transports import http, scheduled_functions
 from infra.deploy.names import function_name
 from infra.deploy.policies import API, FUNCTIONS
 from infra.deploy.stacks import alarms as alarms_stack
@@ -152,7 +152,7 @@ class TestLines:
     def test_an_answer_that_was_not_charged_is_counted(self, count_lines: Counted) -> None:
         hold = SimpleNamespace(request_id="r", agent_id="a")
         exchange: Any = SimpleNamespace(hold=hold, close=fail(errors.UnavailableError()))
-        answer._close(exchange, Ending("", "partial", None))
+        stream_answer._close(exchange, Ending("", "partial", None))
         assert count_lines("UnsettledAnswers") == [1]
 
     def test_an_index_of_knowledge_that_is_not_loaded_is_counted(
@@ -167,11 +167,11 @@ class TestLines:
     def test_a_backlog_is_measured_by_its_age(
         self, count_lines: Counted, database: None, time: Time
     ) -> None:
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert count_lines("OldestJobSeconds") == []
         jobs.schedule(jobs.row("nobody-does-it", "ws", {}))
         time.pass_by(hours=2)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert count_lines("OldestJobSeconds") == [7200]
 
     def test_the_age_of_the_oldest_job_of_events_is_measured_apart(
@@ -180,8 +180,8 @@ class TestLines:
         broken = jobs.row(WEBHOOK_EVENTS, "ws", {"at": "never"})
         jobs.schedule(broken)
         time.pass_by(minutes=20)
-        schedules.run_jobs()
-        schedules.run_event_jobs()
+        scheduled_functions.run_jobs()
+        scheduled_functions.run_event_jobs()
         assert count_lines("OldestEventJobSeconds") == [1200]
         assert count_lines("OldestJobSeconds") == []
 
@@ -189,7 +189,7 @@ class TestLines:
         self, count_lines: Counted, database: None, time: Time
     ) -> None:
         complaints = [complained(f"mail-{number}", "ws") for number in range(3)]
-        schedules.run_events(batch(*complaints))
+        scheduled_functions.run_events(batch(*complaints))
         assert count_lines("PausedMails") == [1]
 
     def test_the_size_of_a_partition_is_measured_in_gigabytes(self, count_lines: Counted) -> None:

@@ -20,7 +20,7 @@ from chalicelib.core.settings import read, settings
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import TABLES
-from chalicelib.transports import chalice_app, edge, schedules
+from chalicelib.transports import chalice_app, edge, scheduled_functions
 from chalicelib.transports.chat import chat_route, stream_probe
 from infra.deploy.names import APP, configuration_set, function_name
 from infra.deploy.package.build import ROOT
@@ -448,8 +448,10 @@ class TestMail:
         self,
     ) -> None:
         (queue,) = properties_by_name("mail", "AWS::SQS::Queue").values()
-        assert queue["QueueName"] == {"Fn::Sub": f"{APP}-${{Stage}}-{schedules.MAIL_QUEUE}"}
-        assert schedules.MAIL_QUEUE == MAIL_QUEUE
+        assert queue["QueueName"] == {
+            "Fn::Sub": f"{APP}-${{Stage}}-{scheduled_functions.MAIL_QUEUE}"
+        }
+        assert scheduled_functions.MAIL_QUEUE == MAIL_QUEUE
         timeout = CONFIG["lambda_functions"]["run-events"]["lambda_timeout"]
         assert queue["VisibilityTimeout"] >= timeout
 

@@ -8,10 +8,10 @@ import pytest
 from chalice.config import Config
 
 from chalicelib.domains.chat.flows import model_calls
-from chalicelib.domains.webhooks.flows import turns
+from chalicelib.domains.webhooks.flows import due_deliveries
 from chalicelib.engine import jobs
 from chalicelib.gateways import post
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from infra.deploy import policies, stage_config
 from infra.deploy.stage_config import StageFacts
 
@@ -69,9 +69,9 @@ def test_each_function_has_a_suitable_timeout(stage: str) -> None:
     limits = {name: chalice_config(stage, name).lambda_timeout for name in FUNCTIONS}
     assert limits["api_handler"] == 29, "as long as API Gateway waits"
     # Work that begins just in time ends, and before another runner may take it (ADR 13).
-    assert schedules.TIME_LIMIT_SECONDS < limits["run-jobs"] < jobs.LEASE.total_seconds()
+    assert scheduled_functions.TIME_LIMIT_SECONDS < limits["run-jobs"] < jobs.LEASE.total_seconds()
     # A turn that begins just in time ends, too, with its last requests.
-    last = schedules.TIME_LIMIT_SECONDS + turns.TURN_SECONDS + post.TOTAL_SECONDS
+    last = scheduled_functions.TIME_LIMIT_SECONDS + due_deliveries.TURN_SECONDS + post.TOTAL_SECONDS
     assert last < limits["run-events"] < jobs.LEASE.total_seconds()
     # What was said is settled and the chat ends, however long the model takes.
     assert limits["chat-stream"] >= model_calls.MODEL_SECONDS + 60

@@ -10,8 +10,8 @@ import pytest
 from httpx_sse import connect_sse
 
 import app as application
-from chalicelib.domains.chat.flows import answer as chat_answer
-from chalicelib.domains.chat.flows import chat_exchange
+from chalicelib.domains.chat.flows import exchange as chat_exchange
+from chalicelib.domains.chat.flows import stream_answer
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports.chat import chat_route
@@ -88,8 +88,8 @@ def test_a_visitor_who_disconnects_is_charged_for_the_text_so_far(
             settled.set()
 
     monkeypatch.setattr(chat_exchange.Exchange, "close", closing)
-    monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.02)
-    monkeypatch.setattr(chat_answer, "USAGE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_answer, "PING_SECONDS", 0.02)
+    monkeypatch.setattr(stream_answer, "USAGE_SECONDS", 0.0)
     model = ScriptedModel(["word " * 9, Event()])
     monkeypatch.setattr(llm, "chat_model_for", lambda _: model)
     body = {"agentId": bot.id, "message": "Tell me a tale"}

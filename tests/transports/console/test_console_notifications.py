@@ -7,9 +7,9 @@ import pytest
 
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.notifications.store import client_mails
+from chalicelib.domains.notifications.store import mail_log
 from chalicelib.engine.unit import UnitOfWork, run_unit
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from tests.conftest import call_console
 from tests.domains.notifications.helpers import send_text
 from tests.factories.console import World
@@ -81,9 +81,13 @@ def test_the_page_names_suppressed_addresses_and_paused_mails_to_visitors(
     assert suppressed not in html
     assert paused not in html
     numbers, workspace = range(50), world.here.workspace_id
-    schedules.run_events(batch(*(send_event(f"m-{number}", workspace) for number in numbers)))
-    schedules.run_events(batch(*(make_event(f"m-{number}", workspace) for number in numbers)))
-    schedules.run_events(batch(make_event("own", recipient="member@example.com")))
+    scheduled_functions.run_events(
+        batch(*(send_event(f"m-{number}", workspace) for number in numbers))
+    )
+    scheduled_functions.run_events(
+        batch(*(make_event(f"m-{number}", workspace) for number in numbers))
+    )
+    scheduled_functions.run_events(batch(make_event("own", recipient="member@example.com")))
     html = member.get(path).body.decode()
     assert suppressed in html
     assert paused in html
@@ -104,6 +108,6 @@ def test_the_page_says_how_many_mails_to_clients_were_withheld_and_why(world: Wo
 
 def note_withheld(workspace_id: str, mail_id: str, reason: Any) -> None:
     def stage(unit: UnitOfWork) -> None:
-        client_mails.stage_withheld(unit, mail_id, reason)
+        mail_log.stage_withheld(unit, mail_id, reason)
 
     run_unit(workspace_id, None, stage)

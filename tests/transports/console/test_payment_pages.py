@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.notifications.rules.client_mails import Kind
+from chalicelib.domains.notifications.rules.client_mail_texts import Kind
 from chalicelib.transports.console.bookings import payments as payment_pages
 from tests.conftest import Owner, call_console
 from tests.factories.console import person

@@ -20,7 +20,7 @@ from chalicelib.core.jobs import Job
 from chalicelib.core.retry import RetryPolicy, backoff
 from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
-from chalicelib.domains.billing.rules import pricing, spending
+from chalicelib.domains.billing.rules import pricing, spending_windows
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger, spent
 from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldTakenError
@@ -130,7 +130,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
         input_tokens=input_tokens,
         granted=max_output_tokens,
         amount=0,
-        windows=spending.window_keys(now, terms.zone),
+        windows=spending_windows.window_keys(now, terms.zone),
         due_at=now + SETTLED_AFTER,
         spenders=terms.spenders,
     )
@@ -206,7 +206,7 @@ def _close(
             wallet, budget, _ = funds.read_with_open_hold(hold)
             ledger.close_hold(unit, wallet, hold, cost, usage, kind=kind)
             total = int(wallet.available + wallet.reserved)
-            if spending.becomes_low(total, total - cost):
+            if spending_windows.becomes_low(total, total - cost):
                 unit.outbox.emit(Event("balance.low", hold.account_id))
             if budget.reaches_half(hold, cost):
                 unit.outbox.emit(Event("bot.limit_half", hold.agent_id))

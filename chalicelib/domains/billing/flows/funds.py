@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
-from chalicelib.domains.billing.rules import pricing, spending
+from chalicelib.domains.billing.rules import pricing, spending_windows
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.billing.rules.spending import (
+from chalicelib.domains.billing.rules.spending_windows import (
     WINDOWS,
     DailyLimitError,
     InsufficientBalanceError,
@@ -130,7 +130,7 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
         part - spent.get(spender, 0) for spender, part in shares.items() if part is not None
     ]
     if min(visitor_rooms, default=min_cost) < min_cost:
-        wait = spending.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
+        wait = spending_windows.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
         msg = "You have used your part of this bot's spending limit for today. Try again tomorrow."
         raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
     shared = [room for room in rooms.values() if room is not None]
@@ -154,7 +154,9 @@ _LIMITS: dict[Window, tuple[type[SpendingError], str]] = {
 def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
     """Return the error for an exhausted limit, with its Retry-After header."""
     error, name = _LIMITS[window]
-    wait = OPEN_HOLDS_RETURN if returns else spending.seconds_left(window, clock.now(), zone)
+    wait = (
+        OPEN_HOLDS_RETURN if returns else spending_windows.seconds_left(window, clock.now(), zone)
+    )
     msg = f"This bot has reached its spending limit for the {name}. Try again later."
     return error(msg, headers={"Retry-After": str(wait)})
 

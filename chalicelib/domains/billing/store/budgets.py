@@ -19,7 +19,7 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
-from chalicelib.domains.billing.rules.spending import SHARES, WINDOWS, Window, WindowKeys
+from chalicelib.domains.billing.rules.spending_windows import SHARES, WINDOWS, Window, WindowKeys
 from chalicelib.domains.billing.store.ledger import Hold
 from chalicelib.engine.reading import Key
 from chalicelib.engine.tables import ControlRow, LedgerRow

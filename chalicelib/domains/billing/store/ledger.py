@@ -22,7 +22,7 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.rules.spending import WindowKeys
+from chalicelib.domains.billing.rules.spending_windows import WindowKeys
 from chalicelib.engine import jobs
 from chalicelib.engine.reading import Key
 from chalicelib.engine.tables import LedgerRow

@@ -11,7 +11,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.wire.schema import Pattern, Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import PERMANENT_REASONS, Search
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
 

@@ -13,10 +13,15 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import slot_months
+from chalicelib.domains.booking_page.flows.book_for_visitor import PublicBookingOut
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
-from chalicelib.domains.booking_page.flows.visitor_bookings import PublicBookingOut
-from chalicelib.domains.bookings.flows import booking_links, booking_payments, changes, slot_search
-from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.flows import (
+    booking_changes,
+    booking_links,
+    booking_payments,
+    slot_search,
+)
+from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
@@ -78,7 +83,9 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
             raise BookingStartedError(msg)
         if not args.dry_run:
             booking_payments.stage_refund_for_client(ctx.unit, row, ctx.principal.audit_actor)
-            changes.change(ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled"))
+            booking_changes.change(
+                ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled")
+            )
     return PublicBookingResult(booking=PublicBookingOut.from_record(row))
 
 
@@ -201,7 +208,7 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
         change = BookingChange(
             ctx.principal.audit_actor, start=args.start_at, resource_id=args.resource_id
         )
-        changes.change(ctx.unit, row, change)
+        booking_changes.change(ctx.unit, row, change)
     return PublicBookingResult(booking=PublicBookingOut.from_record(row))
 
 

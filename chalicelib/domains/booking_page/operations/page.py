@@ -17,25 +17,25 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.booking_page.flows import open_page, slot_months, visitor_bookings
-from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
-from chalicelib.domains.booking_page.flows.visitor_bookings import (
+from chalicelib.domains.booking_page.flows import book_for_visitor, open_page, slot_months
+from chalicelib.domains.booking_page.flows.book_for_visitor import (
     BookingAwaitsMail,
     MadeBooking,
     PublicBookingCreate,
     PublicBookingOut,
 )
+from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.bookings.flows import booking_links, placement, slot_search
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.flows.slot_records import SlotResource
+from chalicelib.domains.bookings.flows.slot_out import SlotResource
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.bookings import AGENT
 from chalicelib.domains.bookings.store.bookings import PUBLIC as PUBLIC_SOURCE
 from chalicelib.domains.files.store.files import ImageMap
-from chalicelib.domains.payments.rules.schedule import deposit
+from chalicelib.domains.payments.rules.payment_states import deposit
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib.localized import Language
@@ -256,7 +256,7 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | Boo
         raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
     _require_future(ctx, service, args)
     source = AGENT if _was_prepared(page, args) else PUBLIC_SOURCE
-    new_booking = visitor_bookings.book(ctx, args, source, language=args.language)
+    new_booking = book_for_visitor.book(ctx, args, source, language=args.language)
     if not isinstance(new_booking, MadeBooking):
         return new_booking.out(ctx.workspace_id)
     return PageBookingMade(

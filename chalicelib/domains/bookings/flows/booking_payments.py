@@ -24,13 +24,13 @@ from chalicelib.core.jobs import (
     Postponed,
     job_handler,
 )
-from chalicelib.domains.bookings.flows import booking_links, changes, holds
-from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.flows import booking_changes, booking_links, holds
+from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.holds import LAPSE
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.payments.flows import accounts, refunds, settling
-from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.domains.services.store.services import ServiceRow
@@ -118,7 +118,7 @@ def due(workspace_id: str, service: ServiceRow) -> int | None:
         return None
     if merchants.find_current(workspace_id) is None:
         return None
-    return schedule.deposit(int(service.price), service.terms.deposit_percent)
+    return payment_states.deposit(int(service.price), service.terms.deposit_percent)
 
 
 def receipt_of(payment: PaymentRow, amount: int, *, workspace_id: str) -> Receipt | None:
@@ -225,7 +225,7 @@ def lapse(job: Job) -> None:
         if booking is not None and is_current(booking):
             reason = "The booking was not paid in time."
             requested = BookingChange("job", "cancelled", reason=reason, is_lapse=True)
-            changes.change(unit, booking, requested)
+            booking_changes.change(unit, booking, requested)
 
     run_job_unit(job, stage)
 
@@ -255,7 +255,7 @@ def close_receipt(job: Job) -> None:
         receipt = receipt._replace(payment_mode="full_payment")
         provider.closing_receipt(payment.provider_id or "", receipt, f"{payment.id}-closing")
     except UnknownOutcomeError:
-        raise Postponed(clock.now() + schedule.REFUND_PAUSE) from None
+        raise Postponed(clock.now() + payment_states.REFUND_PAUSE) from None
     except ProviderError as error:
         log.error("a closing receipt was refused", extra={"reason": error.reason})  # noqa: TRY400  the reason says all
         return
@@ -296,14 +296,14 @@ def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_taken: bool = Fa
         # A member or a key has confirmed the hold by hand, so the money is only recorded.
         booking.paid_by, booking.paid = payment.id, amount
         unit.save(booking)
-        changes.stage_closing_receipt(unit, booking)
+        booking_changes.stage_closing_receipt(unit, booking)
         return 0
     has_time = booking.status == "pending_payment" or (
         bool(booking.has_lapsed) and booking.starts_at > clock.now()
     )
     if is_first and has_time and not is_taken:
         booking.paid_by, booking.paid = payment.id, amount
-        changes.change(unit, booking, BookingChange("job", "confirmed"))
+        booking_changes.change(unit, booking, BookingChange("job", "confirmed"))
         return 0
     _stage_mail(unit, booking)
     return amount

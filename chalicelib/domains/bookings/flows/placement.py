@@ -14,7 +14,7 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError, ValidationError, call
 from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
-from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import Candidate, Search, Zones
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, NoSlotReason, Query, Slot

@@ -12,7 +12,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import slot_search
-from chalicelib.domains.bookings.flows.slot_records import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import PERMANENT_REASONS, Search
 from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
 from chalicelib.domains.identity.flows import periods

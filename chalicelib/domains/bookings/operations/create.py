@@ -11,9 +11,9 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import creation, slot_search
+from chalicelib.domains.bookings.flows import new_booking, slot_search
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
-from chalicelib.domains.bookings.flows.creation import BookingRequest, Notes
+from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.reading import BookingResult, BookingWithHistory
 from chalicelib.domains.bookings.rules import booking_tokens
@@ -87,7 +87,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
     client_keys = [CLIENTS.key(ctx.workspace_id, args.client_id)] if args.client_id else []
     reads.read_service(args.service_id, client_keys)
     client, contact = _client_and_contact(ctx, args, reads.rows)
-    new_row, event = creation.book(
+    new_row, event = new_booking.book(
         ctx.unit,
         BookingRequest(
             service_id=args.service_id,

@@ -12,7 +12,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
-from chalicelib.domains.billing.rules.spending import first_daily_limit
+from chalicelib.domains.billing.rules.spending_windows import first_daily_limit
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots import rules
 from chalicelib.domains.bots.rules import CAPABILITIES, DEFAULT_CAPABILITIES, Capability

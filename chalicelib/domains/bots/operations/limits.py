@@ -10,7 +10,7 @@ from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
-from chalicelib.domains.billing.rules.spending import (
+from chalicelib.domains.billing.rules.spending_windows import (
     WINDOWS,
     Window,
     WindowKeys,

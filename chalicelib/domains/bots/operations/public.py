@@ -8,7 +8,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.operations.bots import AgentRef
 from chalicelib.domains.bots.store.agents import AGENTS
 
@@ -53,7 +53,7 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
 
     For a private bot, the name is empty and the message is null.
     """
-    agent, _ = bots.active_bot(ctx.workspace_id, args.id)
+    agent, _ = active_bot.active_bot(ctx.workspace_id, args.id)
     if agent.is_private:
         public_agent = PublicAgent(
             id=agent.id,

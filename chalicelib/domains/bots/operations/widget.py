@@ -11,7 +11,7 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import visits
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.sites.store.sites import SITES
@@ -71,7 +71,7 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
     with deadline.side_by_side() as start:
         visit = start(partial(visits.find, ctx.workspace_id, args.agent_id, args.visit_id))
         site = start(partial(SITES.find, ctx.workspace_id, args.project_id or ""))
-        agent, workspace = bots.active_bot(ctx.workspace_id, args.agent_id)
+        agent, workspace = active_bot.active_bot(ctx.workspace_id, args.agent_id)
         if args.project_id:
             SITES.found_for_visitor(site.result())
     today = clock.local_day(clock.now(), workspace.timezone)

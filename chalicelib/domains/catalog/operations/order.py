@@ -20,7 +20,7 @@ from chalicelib.domains.catalog.operations.products import (
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.domains.files.flows.images import existing_images
+from chalicelib.domains.files.flows.record_images import existing_images
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.locks import LockRow, lock_key

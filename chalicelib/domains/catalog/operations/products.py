@@ -40,8 +40,8 @@ from chalicelib.domains.catalog.store.products import (
     ProductRow,
     SkuTakenError,
 )
-from chalicelib.domains.files.flows import images
-from chalicelib.domains.files.flows.images import ImageOut, Images
+from chalicelib.domains.files.flows import record_images as images
+from chalicelib.domains.files.flows.record_images import ImageOut, Images
 from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes

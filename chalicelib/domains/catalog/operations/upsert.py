@@ -41,7 +41,8 @@ from chalicelib.domains.catalog.operations.upsert_items import (
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.domains.files.flows import images, rehosting
+from chalicelib.domains.files.flows import record_images as images
+from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.reading import fetch

@@ -18,7 +18,7 @@ from chalicelib.domains.catalog.operations.products import (
     Stock,
 )
 from chalicelib.domains.catalog.store.products import SkuTakenError
-from chalicelib.domains.files.flows.images import Images
+from chalicelib.domains.files.flows.record_images import Images
 
 
 class ProductItem(Partial):

@@ -13,15 +13,18 @@ from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
 from chalicelib.domains.billing.flows.funds import Funds
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.billing.rules.spending import InsufficientBalanceError, SpendingError
+from chalicelib.domains.billing.rules.spending_windows import (
+    InsufficientBalanceError,
+    SpendingError,
+)
 from chalicelib.domains.bots.rules import TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_metrics, visits
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_leads
-from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange, message_id
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_request import SOURCES, Caller, ChatRequest
-from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.flows.dialog_removal import expiry_job
+from chalicelib.domains.chat.flows.exchange import Ending, Exchange, message_id
 from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext
 from chalicelib.domains.chat.store import chat_sessions, messages
 from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, SessionRow

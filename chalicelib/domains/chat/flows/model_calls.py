@@ -13,7 +13,7 @@ from chalicelib.core.errors import AppError, UnavailableError
 from chalicelib.core.text import cut_bytes
 from chalicelib.domains.billing.rules.pricing import LEAST_OUTPUT, TokenUsage
 from chalicelib.domains.chat.flows import chat_history, tool_calls
-from chalicelib.domains.chat.flows.chat_exchange import Exchange
+from chalicelib.domains.chat.flows.exchange import Exchange
 from chalicelib.domains.chat.rules.call_budget import (
     MAX_CALLS,
     MAX_TOOL_CALLS,

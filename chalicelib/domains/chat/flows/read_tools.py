@@ -10,7 +10,7 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.booking_page.flows import visitor_bookings
+from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
@@ -80,7 +80,7 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     workspace_id = context.workspace.id
     service = service_named(workspace_id, search.service)
     try:
-        visitor_bookings.require_open_site(workspace_id, service, Rows())
+        book_for_visitor.require_open_site(workspace_id, service, Rows())
     except NotFoundError:
         msg = f"{service.name} cannot be booked at the moment."
         raise ToolError(msg) from None

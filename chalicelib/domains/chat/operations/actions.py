@@ -18,8 +18,8 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.booking_page.flows import visitor_bookings
-from chalicelib.domains.booking_page.flows.visitor_bookings import (
+from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.booking_page.flows.book_for_visitor import (
     BookingAwaitsMail,
     ChangedError,
     MadeBooking,
@@ -29,7 +29,7 @@ from chalicelib.domains.booking_page.flows.visitor_bookings import (
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.store.bookings import CHAT, BookingRow
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.catalog.store.products import PRODUCTS
@@ -197,10 +197,10 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
     dialog_key = DIALOGS.key(workspace_id, reference.dialog_id)
     rows = Rows()
     rows.read(
-        [place, latest, session_key, dialog_key, *bots.keys(workspace_id, reference.agent_id)]
+        [place, latest, session_key, dialog_key, *active_bot.keys(workspace_id, reference.agent_id)]
     )
-    agent, workspace = bots.switched_on(workspace_id, reference.agent_id, rows)
-    bots.require_active_owner(workspace)
+    agent, workspace = active_bot.switched_on(workspace_id, reference.agent_id, rows)
+    active_bot.require_active_owner(workspace)
     if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
         raise missing
     session = chat_sessions.unexpired(rows.find(SessionRow, session_key))
@@ -240,7 +240,7 @@ def _book(
                 "client": _client(arguments, values),
             },
         )
-        new_booking = visitor_bookings.book(
+        new_booking = book_for_visitor.book(
             ctx,
             request,
             CHAT,

@@ -12,12 +12,12 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import bot_keys, bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.flows import chat_leads
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
-from chalicelib.domains.chat.flows.dialogs import expiry_job
+from chalicelib.domains.chat.flows.dialog_removal import expiry_job
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.chat.store.messages import USER
@@ -51,8 +51,8 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
 
     A widget calls it when the chat refuses the question, such as for lack of money.
     """
-    agent, workspace = bots.switched_on(ctx.workspace_id, args.agent_id)
-    bots.require_active_owner(workspace)
+    agent, workspace = active_bot.switched_on(ctx.workspace_id, args.agent_id)
+    active_bot.require_active_owner(workspace)
     if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
         raise AGENTS.unavailable()
     contact = chat_leads.find_contact(args, workspace.country, "widget")

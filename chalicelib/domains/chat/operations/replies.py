@@ -14,7 +14,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.store import chat_sessions
@@ -95,8 +95,8 @@ def reply_to_visitor(ctx: Context, args: ReplyCreate) -> ReplyList:
 def list_replies(ctx: Context, args: RepliesQuery) -> ReplyList:
     """Return the replies of the business to the visitor of a session, oldest first."""
     rows = Rows()
-    agent, workspace = bots.switched_on(ctx.workspace_id, args.agent_id, rows)
-    bots.require_active_owner(workspace)
+    agent, workspace = active_bot.switched_on(ctx.workspace_id, args.agent_id, rows)
+    active_bot.require_active_owner(workspace)
     session = chat_sessions.find(ctx.workspace_id, agent.id, args.session_id)
     is_refused = agent.is_private and not (
         args.api_key and bot_keys.is_key_of(agent.id, args.api_key)

@@ -17,13 +17,13 @@ from chalicelib.core.jobs import ATTEMPTS_END, JOB_HANDLERS, WEBHOOK_REPLIES
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.booking_page.store import awaited_bookings
-from chalicelib.domains.booking_page.store.awaited_bookings import AwaitedBookingRow
-from chalicelib.domains.bookings.flows import changes
-from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.booking_page.store import requested_bookings
+from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
+from chalicelib.domains.bookings.flows import booking_changes
+from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.flows import dialog_removal as dialogs
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Found, Trace
 from chalicelib.domains.clients.store import clients, erased_records
@@ -147,7 +147,9 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     request, it ends with 503 erasure_unfinished, and the next call continues.
     """
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
-    requested = awaited_bookings.naming_awaited(ctx.workspace_id, trace.contacts | trace.spellings)
+    requested = requested_bookings.naming_awaited(
+        ctx.workspace_id, trace.contacts | trace.spellings
+    )
     if not trace.records and not requested:
         raise NotFoundError("The workspace has no data of this client.")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
@@ -307,7 +309,7 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
     bookings.wipe(row)
     if bookings.is_upcoming(row):
         reason = "The client was erased."
-        changes.change(
+        booking_changes.change(
             unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=reason)
         )
     else:

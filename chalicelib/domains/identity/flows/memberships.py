@@ -10,7 +10,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.principals import Role
-from chalicelib.domains.identity.flows.connections import stage_endings
+from chalicelib.domains.identity.flows.connection_changes import stage_endings
 from chalicelib.domains.identity.store import api_keys, connections, workspaces
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow

@@ -9,7 +9,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.limits import Limit
-from chalicelib.domains.identity.rules import second_factor
+from chalicelib.domains.identity.rules import one_time_codes
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
 from chalicelib.gateways.master_key import derived_token
@@ -50,11 +50,11 @@ def require_code(ctx: Context, code: str | None, *, ends: bool = False) -> None:
     typed_code = "".join(code.split()).lower()
     code_seed = derive_seed(account.id, account.factor_salt)
     last_step, used = int(account.factor_step or 0), int(account.factor_used or 0)
-    step = second_factor.matching_step(code_seed, typed_code, last_step, clock.now())
+    step = one_time_codes.matching_step(code_seed, typed_code, last_step, clock.now())
     if step is not None:
         accounts.stage_factor_use(ctx.unit, account, step, used, ends=ends)
         return
-    number = second_factor.matching_recovery_code(code_seed, typed_code, used)
+    number = one_time_codes.matching_recovery_code(code_seed, typed_code, used)
     if number is None:
         raise ValidationError.of(
             FIELD, "expected the code that your app shows now, received a wrong or a used one"

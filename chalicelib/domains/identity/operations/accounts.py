@@ -17,7 +17,7 @@ from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, refuse_link
 from chalicelib.domains.identity.flows import emails
-from chalicelib.domains.identity.flows.connections import stage_endings
+from chalicelib.domains.identity.flows.connection_changes import stage_endings
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces

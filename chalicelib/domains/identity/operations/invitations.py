@@ -19,10 +19,9 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import MANAGED, PUBLIC, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
-from chalicelib.domains.identity.flows import invitations as flows
-from chalicelib.domains.identity.flows import memberships
-from chalicelib.domains.identity.flows.connections import stage_endings_of_account
-from chalicelib.domains.identity.flows.invitations import OpenInvitation
+from chalicelib.domains.identity.flows import invitation_links, memberships
+from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
+from chalicelib.domains.identity.flows.invitation_links import OpenInvitation
 from chalicelib.domains.identity.operations.accounts import (
     MemberName,
     Password,
@@ -156,7 +155,7 @@ class InvitedAccount(InvitationAccepted):
 
 def _invited_to(args: InvitationToken) -> str:
     """Return the workspace of an invitation, so that a repeated call finds its stored response."""
-    return flows.workspace_of(args.token)
+    return invitation_links.workspace_of(args.token)
 
 
 @operation(
@@ -189,9 +188,9 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         )
         raise ConflictError(msg)
     for row in replaced:
-        flows.stage_revocation(ctx.unit, row)
+        invitation_links.stage_revocation(ctx.unit, row)
     invitation_id = ctx.unit.run_side_effect_once("id", new_id)
-    token = flows.token(invitation_id)
+    token = invitation_links.token(invitation_id)
     is_supported = mail.takes(args.email)
     state = ("waiting" if is_supported else "withheld") if mail.is_on() else None
     row = invitations.row(
@@ -218,7 +217,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         id=row.invitation_id,
         email=row.email,
         role=row.role,
-        url=flows.page_url(token),
+        url=invitation_links.page_url(token),
         expires_at=row.expires_at,
         is_mailed=False,
         mail=state,
@@ -243,7 +242,7 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
                 inviter=people[row.inviter_id].name,
                 is_mailed=row.mail == "sent",
                 works=row.inviter_id in inviters
-                and flows.still_invites(inviters[row.inviter_id], row),
+                and invitation_links.still_invites(inviters[row.inviter_id], row),
             )
             for row in rows
         ]
@@ -262,14 +261,14 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
             "The workspace has no open invitation with this id. List the invitations to find "
             "valid ids."
         )
-    flows.stage_revocation(ctx.unit, row)
+    invitation_links.stage_revocation(ctx.unit, row)
     return InvitationRevoked(id=row.invitation_id)
 
 
 @operation(audience=(Audience.PUBLIC, Audience.SESSION), role=Role.ACCOUNT, platform=True)
 def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
     """Return an invitation that works to the person who has its link."""
-    invitation = flows.read(args.token)
+    invitation = invitation_links.read(args.token)
     account = accounts.find_by_email(invitation.row.email)
     caller = ctx.principal.account_id
     return InvitationShown.from_row(
@@ -287,7 +286,7 @@ def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted
 
     An account that is a member by then keeps its role.
     """
-    invitation = flows.read(args.token)
+    invitation = invitation_links.read(args.token)
     account = accounts.get(ctx.principal.account_id)
     owner_of_address = accounts.find_by_email(invitation.row.email)
     if owner_of_address is None or owner_of_address.id != account.id:
@@ -317,7 +316,7 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
     it, the account becomes that of the person who has the mailed link: the password is replaced,
     and sessions and connected apps end. Another link makes an account that proves it by e-mail.
     """
-    invitation = flows.read(args.token)
+    invitation = invitation_links.read(args.token)
     account = accounts.find_by_email(invitation.row.email)
     if account is not None and _may_be_taken(invitation, account):
         _stage_taking(ctx, account, args)
@@ -349,7 +348,7 @@ def _stage_joining(
 
     An account that is a member by then keeps its membership.
     """
-    flows.stage_use(ctx.unit, invitation)
+    invitation_links.stage_use(ctx.unit, invitation)
     membership = workspaces.membership(account_id, invitation.workspace.id)
     if membership is None:
         memberships.stage_joining(ctx.unit, account_id, Role(invitation.row.role))
@@ -386,7 +385,7 @@ def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | No
     """
     membership = workspaces.membership(inviter_id, workspace_id)
     inviter_role = Role(membership.role) if membership else Role.ACCOUNT
-    if membership is None or not flows.may_invite(inviter_role, Role(role)):
+    if membership is None or not invitation_links.may_invite(inviter_role, Role(role)):
         msg = f"Your role, {inviter_role}, cannot invite users with the role {role}. Ask the owner."
         raise ForbiddenError(msg)
     return membership.term

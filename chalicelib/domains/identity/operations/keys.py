@@ -17,7 +17,7 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.core.wire.times import Moment
-from chalicelib.domains.identity.flows.connections import check_holder, check_room
+from chalicelib.domains.identity.flows.connection_changes import check_holder, check_room
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow

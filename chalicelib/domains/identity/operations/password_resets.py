@@ -16,9 +16,9 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
-from chalicelib.domains.identity.flows import password_resets as flows
-from chalicelib.domains.identity.flows.connections import stage_endings_of_account
-from chalicelib.domains.identity.flows.password_resets import OpenReset
+from chalicelib.domains.identity.flows import reset_links
+from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
+from chalicelib.domains.identity.flows.reset_links import OpenReset
 from chalicelib.domains.identity.operations.accounts import Password, stage_password
 from chalicelib.domains.identity.store import accounts, password_resets
 from chalicelib.engine import jobs, limits
@@ -102,7 +102,7 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
     hashes = accounts.claim_hashes(args.email)
     if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashes[0])):
         reset_id = ctx.unit.run_side_effect_once("id", new_id)
-        ctx.unit.create(password_resets.row(flows.token(reset_id), hashes, args.language))
+        ctx.unit.create(password_resets.row(reset_links.token(reset_id), hashes, args.language))
         ctx.unit.create(jobs.row(MAIL_PASSWORD_RESET, PLATFORM, {"resetId": reset_id}))
         ctx.unit.after_commit(wake.wake)
     minutes = int(password_resets.LIFE.total_seconds() // 60)
@@ -152,7 +152,7 @@ def _read(token: str) -> OpenReset:
         NotFoundError: it is unknown, expired, used or replaced by another new password. The error
             is the same.
     """
-    reset = flows.working(token)
+    reset = reset_links.working(token)
     if reset is None:
         raise NotFoundError("This link is no longer valid. Request a new link.")
     return reset

@@ -18,7 +18,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Wire, optional
 from chalicelib.domains.identity.flows.second_factor import FIELD, derive_seed, require_code
 from chalicelib.domains.identity.operations.accounts import AccountRef
-from chalicelib.domains.identity.rules import second_factor
+from chalicelib.domains.identity.rules import one_time_codes as second_factor
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 

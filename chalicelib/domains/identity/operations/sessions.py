@@ -15,7 +15,7 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import devices
-from chalicelib.domains.identity.flows.connections import stage_endings_of_account
+from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
 from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password, stage_password
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, console_sessions

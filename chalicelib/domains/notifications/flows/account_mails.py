@@ -16,7 +16,7 @@ from chalicelib.core.jobs import (
 )
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
-from chalicelib.domains.identity.flows import emails, password_resets
+from chalicelib.domains.identity.flows import emails, reset_links
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.flows import mail_gate
@@ -39,13 +39,13 @@ def mail_password_reset(job: Job) -> None:
     """
     reset_id = job.payload["resetId"]
     # The token is computed here, because the database has only its hash.
-    token = password_resets.token(reset_id)
-    reset = password_resets.working(token)
+    token = reset_links.token(reset_id)
+    reset = reset_links.working(token)
     if reset is None or not mail.is_on():
         return
     row, account = reset
     language = cast("Language", account.mail_language or row.language)
-    url = password_resets.page_url(token)
+    url = reset_links.page_url(token)
     message = _password_mail(f"password-reset-{reset_id}", "password_reset", account, language, url)
     mail_gate.deliver(message, "account", row.expires_at, account=account)
 
@@ -63,7 +63,7 @@ def mail_password_set(job: Job) -> None:
         return
     homes = [workspace.country for workspace, _ in workspaces.read_by_account(account.id)]
     language = account.mail_language or localized.language_of_country(homes[0] if homes else "")
-    url = settings().public_url + password_resets.REQUEST_PAGE
+    url = settings().public_url + reset_links.REQUEST_PAGE
     mail_id = f"password-set-{job.job_id}"
     message = _password_mail(mail_id, "password_set", account, cast("Language", language), url)
     until = datetime.fromisoformat(job.payload["setAt"]) + mail_gate.LONGEST_WAIT

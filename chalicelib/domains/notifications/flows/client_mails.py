@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from chalicelib import SERVICE
 from chalicelib.core.jobs import Job
 from chalicelib.core.settings import settings
-from chalicelib.domains.booking_page.store.awaited_bookings import AwaitedBookingRow
+from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules import calendar_files
 from chalicelib.domains.bookings.store import bookings
@@ -16,8 +16,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
-from chalicelib.domains.notifications.rules import client_mails as texts
-from chalicelib.domains.notifications.rules.client_mails import BookingFacts, Business, Kind
+from chalicelib.domains.notifications.rules import client_mail_texts
+from chalicelib.domains.notifications.rules.client_mail_texts import BookingFacts, Business, Kind
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.store.services import REMINDERS, SERVICES
@@ -88,7 +88,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
         UnavailableError: the database is unavailable.
     """
     workspace, booking = workspaces.get(job.workspace_id), requested.booking
-    content = texts.mail(
+    content = client_mail_texts.mail(
         _language(workspace, requested.language),
         "link",
         BookingFacts(
@@ -113,7 +113,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
 
 
 def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:
-    message = texts.mail(
+    message = client_mail_texts.mail(
         _language(workspace, booking.language), kind, booking_facts(workspace, booking)
     )
     # The file has the address of the page on which the client moves or cancels the booking.

@@ -8,8 +8,8 @@ from typing import cast
 from zoneinfo import ZoneInfo
 
 from chalicelib.core.jobs import MAIL_INVITATION, Job, job_handler
-from chalicelib.domains.identity.flows import invitations
-from chalicelib.domains.identity.flows.invitations import OpenInvitation
+from chalicelib.domains.identity.flows import invitation_links
+from chalicelib.domains.identity.flows.invitation_links import OpenInvitation
 from chalicelib.domains.identity.store import invitations as rows
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
@@ -32,7 +32,7 @@ def mail_invitation(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     invitation_id = job.payload["invitationId"]
-    invitation = invitations.working(rows.find_by_id(job.workspace_id, invitation_id))
+    invitation = invitation_links.working(rows.find_by_id(job.workspace_id, invitation_id))
     if invitation is None or not mail.is_on():
         return
     until = invitation.row.created_at + mail_gate.LONGEST_WAIT
@@ -57,7 +57,7 @@ def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
         workspace=mailed_name(workspace.name),
         inviter=mailed_name(inviter.name),
         until=f"{localized.weekday_and_time(language, local)} ({workspace.timezone})",
-        page_url=invitations.page_url(invitations.mailed_token(row.invitation_id)),
+        page_url=invitation_links.page_url(invitation_links.mailed_token(row.invitation_id)),
     )
     return Mail(
         id=mail_id,

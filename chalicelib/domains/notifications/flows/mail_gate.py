@@ -26,8 +26,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.rules import mail_budgets
 from chalicelib.domains.notifications.rules.mail_budgets import BUDGETS, MailClass
-from chalicelib.domains.notifications.store import client_mails, mail_rates, suppressions
-from chalicelib.domains.notifications.store.client_mails import Reason
+from chalicelib.domains.notifications.store import mail_log, mail_rates, suppressions
+from chalicelib.domains.notifications.store.mail_log import Reason
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
@@ -102,7 +102,7 @@ def deliver(
             if mail_class in BUDGETS:
                 # The mark is written after the mail, because a crash in between must not lose the
                 # mail.
-                client_mails.note_sent(_tenant(workspace_id), message.id)
+                mail_log.note_sent(_tenant(workspace_id), message.id)
             verdict = Verdict("sent")
     note(verdict)
     if verdict.retry_at is not None:
@@ -127,9 +127,7 @@ def admit(  # noqa: PLR0913  what decides on an e-mail
     Raises:
         UnavailableError: the database is unavailable.
     """
-    stored_mail = (
-        client_mails.find(_tenant(workspace_id), mail_id) if mail_class in BUDGETS else None
-    )
+    stored_mail = mail_log.find(_tenant(workspace_id), mail_id) if mail_class in BUDGETS else None
     if stored_mail is not None and stored_mail.state != "admitted":
         return Verdict(stored_mail.state, stored_mail.reason)
     checks: dict[Reason, Callable[[], bool]] = {
@@ -162,7 +160,7 @@ def _count(
         limit_counters += [(limit, workspace_id, "by_plan") for limit in shared]
 
     def stage(unit: UnitOfWork, reservation: Limit | None = None) -> None:
-        client_mails.stage_admission(unit, mail_id)
+        mail_log.stage_admission(unit, mail_id)
         for limit, subject, _ in limit_counters:
             is_bound = reservation is None or limit is not budget
             # The condition compares with a very large number, so the counter rises beyond its
@@ -203,7 +201,7 @@ def _withhold(
 ) -> Verdict:
     log.info("a mail is withheld", extra={"mail": mail_id, "reason": reason})
     if mail_class in BUDGETS:
-        stage = partial(client_mails.stage_withheld, mail_id=mail_id, reason=reason)
+        stage = partial(mail_log.stage_withheld, mail_id=mail_id, reason=reason)
         run_unit(_tenant(workspace_id), None, stage)
     return Verdict("withheld", reason)
 

@@ -28,13 +28,9 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.notifications.flows import (
-    choosing,
-    mail_gate,
-    telegram_chats,
-    unsubscribing,
-)
-from chalicelib.domains.notifications.flows.told_records import read_records
+from chalicelib.domains.notifications.flows import mail_gate, telegram_chats, unsubscribing
+from chalicelib.domains.notifications.flows import member_choices as choosing
+from chalicelib.domains.notifications.flows.message_records import read_records
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.messages import Message
 from chalicelib.domains.notifications.store import choices, telegram_links, windows

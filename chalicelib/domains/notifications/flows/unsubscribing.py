@@ -12,7 +12,7 @@ from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.master_key import master_key
 
@@ -68,7 +68,7 @@ def unsubscribe(subscription: Subscription) -> None:
     event = AuditEvent(OPERATION, account_id, resources=(f"account:{account_id}",))
 
     def stage(unit: UnitOfWork) -> None:
-        choosing.stage_change(
+        member_choices.stage_change(
             unit,
             workspace_id,
             account_id,

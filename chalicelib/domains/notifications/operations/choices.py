@@ -18,9 +18,9 @@ from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import NoInput, Wire, optional
 from chalicelib.domains.identity.store import accounts, workspaces
-from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.domains.notifications.rules.mail_budgets import Pause, Suppression
-from chalicelib.domains.notifications.store import client_mails, mail_rates, suppressions
+from chalicelib.domains.notifications.store import mail_log, mail_rates, suppressions
 from chalicelib.domains.notifications.store.choices import Choices
 from chalicelib.gateways import mail
 from chalicelib.lib.localized import Language
@@ -88,7 +88,7 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:
 
     Until the first choice, the owner gets all kinds by mail, and other members get none.
     """
-    return _to_wire(ctx, choosing.read_choices(_workspace(ctx), ctx.principal.account_id))
+    return _to_wire(ctx, member_choices.read_choices(_workspace(ctx), ctx.principal.account_id))
 
 
 @operation(title="Change one's own notifications", platform=True, idempotent=True, role=Role.MEMBER)
@@ -102,13 +102,15 @@ def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
             own_choices.choose(choice.kind, "mail", is_on=choice.mail)
             own_choices.choose(choice.kind, "telegram", is_on=choice.telegram)
 
-    own_choices = choosing.stage_change(ctx.unit, workspace_id, ctx.principal.account_id, change)
+    own_choices = member_choices.stage_change(
+        ctx.unit, workspace_id, ctx.principal.account_id, change
+    )
     return _to_wire(ctx, own_choices)
 
 
 def _to_wire(ctx: Context, own_choices: Choices) -> Notifications:
     workspace_id = _workspace(ctx)
-    withheld = client_mails.withheld(workspace_id, clock.now().date())
+    withheld = mail_log.withheld(workspace_id, clock.now().date())
     choices_out = [
         NotificationChoice(
             kind=kind,

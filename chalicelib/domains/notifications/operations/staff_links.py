@@ -6,7 +6,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.notifications.flows import choosing
+from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.domains.services.store.resources import RESOURCES
 
 
@@ -25,5 +25,5 @@ def link_member(ctx: Context, args: StaffLink) -> StaffLink:
     """
     if args.resource_id is not None:
         RESOURCES.require(ctx.workspace_id, args.resource_id)
-    choosing.stage_link(ctx.unit, ctx.workspace_id, args.account_id, args.resource_id)
+    member_choices.stage_link(ctx.unit, ctx.workspace_id, args.account_id, args.resource_id)
     return args

@@ -11,7 +11,7 @@ from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.identity.flows.connections import stage_endings
+from chalicelib.domains.identity.flows.connection_changes import stage_endings
 from chalicelib.domains.identity.store import accounts, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.connections import ConnectionRow

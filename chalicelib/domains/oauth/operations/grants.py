@@ -13,7 +13,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Principal, Role
 from chalicelib.core.scopes import PATTERNS, Scope, expand
 from chalicelib.core.wire.schema import Id, Pattern, Wire, printable
-from chalicelib.domains.identity.flows.connections import check_holder, check_room
+from chalicelib.domains.identity.flows.connection_changes import check_holder, check_room
 from chalicelib.domains.identity.store import (
     accounts,
     api_keys,

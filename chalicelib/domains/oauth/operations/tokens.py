@@ -16,7 +16,7 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.core.retry import high_contention
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Wire, optional
-from chalicelib.domains.identity.flows.connections import end_at_once, stage_endings
+from chalicelib.domains.identity.flows.connection_changes import end_at_once, stage_endings
 from chalicelib.domains.identity.rules import token_pairs
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.identity.store.connections import ConnectionRow

@@ -15,7 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, Postponed
 from chalicelib.domains.payments.flows import accounts
-from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import (
     DONE,
@@ -125,7 +125,7 @@ def send(job: Job, receipt_of: ReceiptOf) -> None:
 
 def _later(refund: RefundRow) -> Postponed:
     now = clock.now()
-    return Postponed(schedule.next_refund_check(refund.first_sent_at or now, now))
+    return Postponed(payment_states.next_refund_check(refund.first_sent_at or now, now))
 
 
 def _is_repeatable(refund: RefundRow) -> bool:

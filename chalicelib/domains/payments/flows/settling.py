@@ -13,7 +13,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import PAYMENT_JOBS, Job, Postponed
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.payments.flows import accounts
-from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.domains.payments.store.payments import EXPIRED, SUCCEEDED, PaymentRow
@@ -60,7 +60,7 @@ def settle(
         if problem := _problem(row, merchant, state):
             log.error("a payment provider reports another payment", extra={"problem": problem})
             payments.stage_change(unit, row, problem=problem)
-        elif schedule.may_follow(row.status, state.status):
+        elif payment_states.may_follow(row.status, state.status):
             _stage_status(unit, row, state, stage_success)
         elif row.status == SUCCEEDED and state.refunded != row.refunded_at_provider:
             payments.stage_change(unit, row, refunded_at_provider=state.refunded)
@@ -87,7 +87,7 @@ def follow(job: Job, settle_payment: Settle) -> None:
         return
     if is_known and not payment.is_open:
         return
-    due = schedule.next_check(payment.created_at, clock.now())
+    due = payment_states.next_check(payment.created_at, clock.now())
     # A payment that the provider never had cannot be made any more.
     is_lost = payment.provider_id is None and not payments.is_repeatable(
         payment.created_at, IDEMPOTENCY_HOURS

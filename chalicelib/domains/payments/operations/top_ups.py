@@ -11,7 +11,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.payments.flows import opening, top_ups
+from chalicelib.domains.payments.flows import crediting, opening
 from chalicelib.domains.payments.flows.opening import PaymentEndedError, PaymentRefusedError
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import PaymentRow
@@ -76,12 +76,12 @@ def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
     page_url = settings().public_url + BALANCE_PATH.format(workspace=slug)
     batch = ctx.unit.commit_batch(
         "payment",
-        lambda unit: top_ups.stage(
+        lambda unit: crediting.stage(
             unit, ctx.principal.account_id, args.amount, page_url
         ).id.encode(),
     )
     payment = payments.require(ctx.workspace_id, batch.decode())
-    receipt = top_ups.receipt(ctx.workspace_id, payment)
+    receipt = crediting.receipt(ctx.workspace_id, payment)
     url = opening.open_at_provider(ctx.workspace_id, payment, receipt)
     return TopUpOpened(id=payment.id, url=url)
 
@@ -90,11 +90,11 @@ def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
 def get_top_up(ctx: Context, args: TopUpRef) -> TopUpResult:
     """Return a top-up of the session's account, after a question to the provider if it is open."""
     payment = payments.require(ctx.workspace_id, args.id)
-    if (payment.purpose, payment.subject_id) != (top_ups.TOP_UP, ctx.principal.account_id):
+    if (payment.purpose, payment.subject_id) != (crediting.TOP_UP, ctx.principal.account_id):
         raise NotFoundError("Your account has no top-up with this id.")
     if payment.is_open:
         try:
-            payment = top_ups.settle(ctx.workspace_id, payment.id)
+            payment = crediting.settle(ctx.workspace_id, payment.id)
         except (ProviderError, UnknownOutcomeError) as error:
             msg = "The payment provider did not respond. Try again in a minute."
             raise UpstreamFailedError(msg) from error

@@ -20,7 +20,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import PAYMENT_JOBS, REFUND_JOBS
-from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.rules import payment_states
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import fetch_of
@@ -147,7 +147,7 @@ def new(workspace_id: str, purpose: Purpose, **attributes: Any) -> PaymentRow:  
 def stage_new(unit: UnitOfWork, payment: PaymentRow) -> None:
     """Stage a new payment with the job that asks the provider for its state."""
     unit.create(payment)
-    due = schedule.next_check(payment.created_at, payment.created_at)
+    due = payment_states.next_check(payment.created_at, payment.created_at)
     unit.create(payment_job(unit.workspace_id, payment, due))
 
 

@@ -24,8 +24,8 @@ from chalicelib.core.wire.schema import (
     Wire,
     optional,
 )
-from chalicelib.domains.files.flows import images
-from chalicelib.domains.files.flows.images import ImageIn, ImageOut
+from chalicelib.domains.files.flows import record_images
+from chalicelib.domains.files.flows.record_images import ImageIn, ImageOut
 from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.identity.flows import periods
 from chalicelib.domains.identity.flows.periods import Timezone
@@ -126,7 +126,7 @@ class ResourcePatch(Patch, ResourceCreate, ResourceRef):
 def weight(args: Wire) -> int:
     """Return the weight of a call for the rate limit, which is 1 if its photo must be fetched."""
     photo = args.provided().get("photo")
-    return images.weight([photo] if photo else ())
+    return record_images.weight([photo] if photo else ())
 
 
 @operation(
@@ -245,4 +245,6 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
 
 def _photo(ctx: Context, photo: ImageIn | None, old_images: Sequence[ImageMap]) -> list[ImageMap]:
     photos = [photo] if photo else []
-    return images.import_record_images(ctx, photos, FOLDER, old_images=old_images, field="photo")
+    return record_images.import_record_images(
+        ctx, photos, FOLDER, old_images=old_images, field="photo"
+    )

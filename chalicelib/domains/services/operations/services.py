@@ -29,8 +29,8 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
-from chalicelib.domains.files.flows import images
-from chalicelib.domains.files.flows.images import ImageOut, Images
+from chalicelib.domains.files.flows import record_images as images
+from chalicelib.domains.files.flows.record_images import ImageOut, Images
 from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store import services

@@ -14,7 +14,12 @@ from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_REPLIES, Job, job_hand
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
-from chalicelib.domains.webhooks.flows import fan_out, sending, turn_jobs, turns
+from chalicelib.domains.webhooks.flows import (
+    due_deliveries,
+    make_deliveries,
+    sending,
+    sending_times,
+)
 from chalicelib.domains.webhooks.operations.webhooks import WebhookRef, workspace_of_webhook
 from chalicelib.domains.webhooks.store import deliveries, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
@@ -91,7 +96,7 @@ def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
         raise NotFoundError(msg)
     ctx.unit.mention(f"webhook:{webhook.id}")
     ctx.unit.update(*deliveries.to_send_again(delivery))
-    turn_jobs.send_soon(ctx.unit, webhook.id)
+    sending_times.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=delivery.event_id)
 
 
@@ -109,8 +114,8 @@ def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
     place = (ctx.workspace_id, webhook.id, event_id)
     actor = ctx.principal.audit_actor
     ctx.unit.mention(f"webhook:{webhook.id}")
-    ctx.unit.create(fan_out.new_delivery(*place, event, actor=actor, at=clock.now()))
-    turn_jobs.send_soon(ctx.unit, webhook.id)
+    ctx.unit.create(make_deliveries.new_delivery(*place, event, actor=actor, at=clock.now()))
+    sending_times.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=event_id)
 
 
@@ -131,7 +136,9 @@ def _to_wire(delivery: DeliveryRow) -> DeliveryOut:
 @job_handler(DELIVER_WEBHOOK)
 def deliver(job: Job) -> None:
     """Send the due events of a webhook."""
-    turns.take(job.workspace_id, job.payload["webhookId"], partial(_send, job.workspace_id))
+    due_deliveries.take(
+        job.workspace_id, job.payload["webhookId"], partial(_send, job.workspace_id)
+    )
 
 
 @job_handler(WEBHOOK_REPLIES)

@@ -16,7 +16,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import DeletedResult, Id, Patch, Timestamp, Wire, optional
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store import sites
-from chalicelib.domains.webhooks.flows import turn_jobs
+from chalicelib.domains.webhooks.flows import sending_times
 from chalicelib.domains.webhooks.flows.wanted_types import stage_wanted_types
 from chalicelib.domains.webhooks.rules import webhook_secret
 from chalicelib.domains.webhooks.store import webhooks
@@ -215,7 +215,7 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
             webhook.switch_off(None)
         else:
             webhook.switch_on(send_waiting=args.send_waiting)
-            turn_jobs.send_soon(ctx.unit, webhook.id, forget_failures=True)
+            sending_times.send_soon(ctx.unit, webhook.id, forget_failures=True)
     ctx.unit.save(lock)
     ctx.unit.save(webhook)
     stage_wanted_types(ctx.unit, changed_webhook=webhook)

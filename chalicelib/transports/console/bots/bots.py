@@ -10,7 +10,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
-from chalicelib.domains.billing.rules.spending import WINDOWS
+from chalicelib.domains.billing.rules.spending_windows import WINDOWS
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import (

@@ -14,7 +14,7 @@ from chalicelib.core.errors import ConflictError, UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
-from chalicelib.domains.billing.rules.spending import DailyLimitError, SpendingError, Window
+from chalicelib.domains.billing.rules.spending_windows import DailyLimitError, SpendingError, Window
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.engine import reading
 from chalicelib.engine.connection import connection

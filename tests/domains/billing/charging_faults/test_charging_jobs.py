@@ -12,8 +12,8 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Settled
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import chat_exchange
-from chalicelib.domains.chat.flows.chat_exchange import Recovered
+from chalicelib.domains.chat.flows import exchange
+from chalicelib.domains.chat.flows.exchange import Recovered
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from tests.conftest import Time
@@ -35,7 +35,7 @@ def usages(monkeypatch: pytest.MonkeyPatch) -> dict[str, TokenUsage]:
     def recover(hold: Hold) -> Recovered:
         return Recovered(usage_by_request.get(hold.request_id), note(hold.request_id))
 
-    monkeypatch.setattr(chat_exchange, "recover", recover)
+    monkeypatch.setattr(exchange, "recover", recover)
     return usage_by_request
 
 
@@ -44,7 +44,7 @@ def unavailable(_: Hold) -> Recovered:
 
 
 def run_jobs() -> dict[str, int]:
-    return jobs.run({ledger.SETTLE_HOLD: chat_exchange.settle_hold})
+    return jobs.run({ledger.SETTLE_HOLD: exchange.settle_hold})
 
 
 @pytest.mark.parametrize("reads", [2, 3])
@@ -160,7 +160,7 @@ class TestJob:
             seen.append(hold)
             return Recovered(None, charging.nothing)
 
-        monkeypatch.setattr(chat_exchange, "recover", recover)
+        monkeypatch.setattr(exchange, "recover", recover)
         top_up(1000)
         holds = [
             charging.reserve(terms, f"r{number}", 10, 100, message_id="m")
@@ -173,7 +173,7 @@ class TestJob:
     def test_the_job_stays_scheduled_while_the_usage_is_unknown(
         self, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chat_exchange, "recover", unavailable)
+        monkeypatch.setattr(exchange, "recover", unavailable)
         top_up(1000)
         hold = reserve()
         time.pass_by(minutes=11)
@@ -189,9 +189,9 @@ def test_the_job_of_a_closed_hold_recovers_nothing(
     hold = reserve()
     charging.settle(hold, TokenUsage(10, 30))
     recovered: list[Hold] = []
-    monkeypatch.setattr(chat_exchange, "recover", recovered.append)
+    monkeypatch.setattr(exchange, "recover", recovered.append)
     payload = {"account_id": "acc", "request_id": hold.request_id}
-    chat_exchange.settle_hold(jobs.row(ledger.SETTLE_HOLD, "ws", payload, hold.due_at))
+    exchange.settle_hold(jobs.row(ledger.SETTLE_HOLD, "ws", payload, hold.due_at))
     assert recovered == []
     assert money() == (960, 0)
 
@@ -202,7 +202,7 @@ def test_the_job_of_a_hold_that_was_never_written_recovers_nothing(
     payload = {"account_id": "acc", "request_id": "unknown"}
     job = jobs.row(ledger.SETTLE_HOLD, "ws", payload)
     assert charging.find_open_hold(job) is None
-    chat_exchange.settle_hold(job)
+    exchange.settle_hold(job)
     assert not noted("unknown")
 
 

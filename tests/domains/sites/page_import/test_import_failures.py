@@ -14,7 +14,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.engine import idempotency, limits
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import fetch
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.domains.sites.page_import.helpers import (
     IMAGE_SERVER,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.bots.rules import CAPABILITIES
-from chalicelib.domains.chat.flows import answer
+from chalicelib.domains.chat.flows import stream_answer
 from chalicelib.gateways import llm
 from tests.conftest import Api, Owner, Time
 from tests.factories.chat import (
@@ -64,7 +64,7 @@ def haircut(api: Api) -> str:
 @pytest.fixture(autouse=True)
 def _no_reading_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not continue reading after a visitor leaves, except in tests of that behaviour."""
-    monkeypatch.setattr(answer, "USAGE_SECONDS", 0.0)
+    monkeypatch.setattr(stream_answer, "USAGE_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage
 from chalicelib.gateways.llm.messages import ToolCall, count_tokens
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.chat import RICH, Bot, answer_to, ask, new_bot, read_events, transcript
 from tests.factories.examples import request_to

@@ -11,8 +11,7 @@ import pytest
 from httpx_sse import EventSource
 
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.domains.chat.flows import accepting
-from chalicelib.domains.chat.flows import answer as chat_answer
+from chalicelib.domains.chat.flows import accept_message, stream_answer
 from chalicelib.domains.chat.store import open_streams
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
@@ -86,7 +85,7 @@ class TestStream:
     def test_pings_are_sent_while_the_model_is_silent(
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(chat_answer, "PING_SECONDS", 0.02)
+        monkeypatch.setattr(stream_answer, "PING_SECONDS", 0.02)
         go_on = Event()
         script("Well, ", go_on, "yes.", ProviderUsage(5, 2))
         pieces = answer_to(request_to(bot.id, "Is it fresh?")).body
@@ -219,7 +218,9 @@ class TestChecks:
     def test_a_bot_whose_owner_is_disabled_is_unknown_to_a_visitor_over_the_limit(
         self, bot: Bot, time: Time, production_limits: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(accepting, "MESSAGES", replace(accepting.MESSAGES, max_requests=1))
+        monkeypatch.setattr(
+            accept_message, "MESSAGES", replace(accept_message.MESSAGES, max_requests=1)
+        )
         statuses = [ask(bot, "Hi").status for _ in range(2)]
         call_operator("disable_account", email=accounts.get(bot.account_id).email)
         assert [*statuses, ask(bot, "Hi").status] == [200, 429, 404]
@@ -331,8 +332,8 @@ class TestChecks:
 class TestBehindTheEdge:
     @pytest.fixture(autouse=True)
     def _edge(self, monkeypatch: pytest.MonkeyPatch, production_limits: None) -> None:
-        chat_settings = replace(accepting.settings(), edge_secret="secret", rate_limit_scale=1)
-        for module in (accepting, open_streams):
+        chat_settings = replace(accept_message.settings(), edge_secret="secret", rate_limit_scale=1)
+        for module in (accept_message, open_streams):
             monkeypatch.setattr(module, "settings", lambda: chat_settings)
 
     def test_a_visitor_has_at_most_ten_streams(self, bot: Bot, script: Script) -> None:
@@ -351,9 +352,11 @@ class TestBehindTheEdge:
     def test_a_bot_has_a_limit_of_messages_per_minute(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch, time: Time
     ) -> None:
-        assert accepting.MESSAGES_OF_BOT.max_requests == 600
+        assert accept_message.MESSAGES_OF_BOT.max_requests == 600
         monkeypatch.setattr(
-            accepting, "MESSAGES_OF_BOT", replace(accepting.MESSAGES_OF_BOT, max_requests=2)
+            accept_message,
+            "MESSAGES_OF_BOT",
+            replace(accept_message.MESSAGES_OF_BOT, max_requests=2),
         )
         statuses = [ask(bot, "Hi", ip=f"203.0.113.{n}").status for n in range(3)]
         assert statuses == [200, 200, 429]
@@ -362,7 +365,9 @@ class TestBehindTheEdge:
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch, time: Time
     ) -> None:
         monkeypatch.setattr(
-            accepting, "MESSAGES_OF_BOT", replace(accepting.MESSAGES_OF_BOT, max_requests=1)
+            accept_message,
+            "MESSAGES_OF_BOT",
+            replace(accept_message.MESSAGES_OF_BOT, max_requests=1),
         )
         statuses = [ask(bot, "Hi", key=f"{n}").status for n in range(12)]
         assert statuses == [200] + [429] * 11

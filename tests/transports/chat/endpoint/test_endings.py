@@ -152,7 +152,7 @@ class TestEmptyAnswers:
         self, script: Script, bot: Bot, api: Api, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from chalicelib.domains.billing.flows import charging
-        from chalicelib.transports import schedules
+        from chalicelib.transports import scheduled_functions
 
         script(Reasoning("hm " * 300), Stop("end"), ProviderUsage(5, 4))
         with monkeypatch.context() as patch:
@@ -160,7 +160,7 @@ class TestEmptyAnswers:
             assert ask(bot, "Rye?").events[-1]["code"] == "empty_answer"
         assert bot.kinds == ["topup", "reserve"]
         time.pass_by(minutes=11)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         assert bot.kinds == ["topup", "reserve", "empty"]
         assert charged(bot) == cost(PRICES, TokenUsage(5, 4))
         assert transcript(api, bot)[-1]["reason"] == "empty_answer"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from chalicelib.gateways import llm
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories import pages
 from tests.factories.bot_world import SECRET, World

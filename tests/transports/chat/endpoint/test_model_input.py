@@ -9,7 +9,7 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, facts
 from chalicelib.gateways.llm.facts import Hours, Passage
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Time, all_rows, call_console
 from tests.factories.chat import (
     PROMPT,

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from chalicelib.core import clock
-from chalicelib.domains.chat.flows import dialogs
+from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store import chat_sessions, proposals
 from chalicelib.domains.chat.store.proposals import ProposalId
 from chalicelib.engine.unit import UnitOfWork
@@ -146,7 +146,7 @@ class TestAccess:
         session = ask(bot, "I am Ada.").session
         dialog = chat_sessions.find(bot.workspace_id, bot.id, session)
         assert dialog
-        batches = iter(dialogs.message_batches(bot.workspace_id, dialog.dialog_id))
+        batches = iter(dialog_removal.message_batches(bot.workspace_id, dialog.dialog_id))
         first_batch = [*next(batches)]
         unit = UnitOfWork(bot.workspace_id)
         place = ProposalId(bot.id, dialog.dialog_id, 2, 1)

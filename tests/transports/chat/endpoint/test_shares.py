@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.billing.store import budgets, ledger
-from chalicelib.domains.chat.flows import accepting, checked_message
+from chalicelib.domains.chat.flows import accept_message, checked_message
 from chalicelib.engine import limits, visitors
 from chalicelib.gateways.llm import ProviderUsage
 from tests.conftest import Api, Owner, Time, run_concurrently
@@ -124,10 +124,10 @@ class TestNewBots:
 class TestMessages:
     @pytest.fixture(autouse=True)
     def _few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert accepting.MESSAGES_PER_DAY.max_requests == 200
+        assert accept_message.MESSAGES_PER_DAY.max_requests == 200
         assert checked_message.MAX_MESSAGES == 300
-        few = replace(accepting.MESSAGES_PER_DAY, max_requests=4)
-        monkeypatch.setattr(accepting, "MESSAGES_PER_DAY", few)
+        few = replace(accept_message.MESSAGES_PER_DAY, max_requests=4)
+        monkeypatch.setattr(accept_message, "MESSAGES_PER_DAY", few)
         chat_limits = replace(limits.settings(), rate_limit_scale=1)
         monkeypatch.setattr(limits, "settings", lambda: chat_limits)
         monkeypatch.setattr(checked_message, "MAX_MESSAGES", 3)
@@ -179,7 +179,9 @@ class TestNetworks:
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            accepting, "MESSAGES_PER_DAY", replace(accepting.MESSAGES_PER_DAY, max_requests=1)
+            accept_message,
+            "MESSAGES_PER_DAY",
+            replace(accept_message.MESSAGES_PER_DAY, max_requests=1),
         )
         chat_limits = replace(limits.settings(), rate_limit_scale=1)
         monkeypatch.setattr(limits, "settings", lambda: chat_limits)
@@ -190,12 +192,14 @@ class TestNetworks:
     def test_a_network_does_not_use_up_the_messages_of_a_bot_in_a_minute(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        chat_settings = replace(accepting.settings(), edge_secret="secret", rate_limit_scale=1)
-        for module in (accepting, limits):
+        chat_settings = replace(accept_message.settings(), edge_secret="secret", rate_limit_scale=1)
+        for module in (accept_message, limits):
             monkeypatch.setattr(module, "settings", lambda: chat_settings)
         for name, max_requests in (("MESSAGES", 1), ("MESSAGES_OF_BOT", 8)):
             monkeypatch.setattr(
-                accepting, name, replace(getattr(accepting, name), max_requests=max_requests)
+                accept_message,
+                name,
+                replace(getattr(accept_message, name), max_requests=max_requests),
             )
         statuses = [ask(bot, "Hi", ip=f"2001:db8:1:{n:x}::1").status for n in range(9)]
         assert statuses == [200] * 4 + [429] * 5

@@ -9,12 +9,11 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import answer as answer_module
-from chalicelib.domains.chat.flows import model_calls
+from chalicelib.domains.chat.flows import model_calls, stream_answer
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import count_tokens
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from chalicelib.transports.http import HttpResponse
 from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.chat import (
@@ -123,7 +122,7 @@ class TestSpending:
         stream = answer_to(request_to(bot.id, "Tell me a tale"))
         body = iter(stream.body)
         next(body)  # type: ignore[call-overload]
-        monkeypatch.setattr(answer_module, "PING_SECONDS", 0.01)
+        monkeypatch.setattr(stream_answer, "PING_SECONDS", 0.01)
         assert b": ping" in next(body)  # type: ignore[call-overload]
         assert model.waiting.wait(PATIENCE)
         stream.close()
@@ -177,8 +176,8 @@ class TestSpending:
         script: Script,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(answer_module, "PING_SECONDS", 0.01)
-        monkeypatch.setattr(model_calls, "MODEL_SECONDS", -answer_module.GRACE_SECONDS)
+        monkeypatch.setattr(stream_answer, "PING_SECONDS", 0.01)
+        monkeypatch.setattr(model_calls, "MODEL_SECONDS", -stream_answer.GRACE_SECONDS)
         script(*streamed, Event())
         reply = ask(bot, "Hi")
         assert reply.events[-1]["type"] == "error"
@@ -205,7 +204,7 @@ class TestSpending:
         assert reply.events[-1]["type"] == "done"
         assert bot.money[1] > 0
         time.pass_by(minutes=10, seconds=1)
-        schedules.run_jobs()
+        scheduled_functions.run_jobs()
         usage = reply.usage
         cost = -(-(usage["inputTokens"] * IN + usage["outputTokens"] * OUT) // 10**6)
         assert bot.money == (RICH - cost, 0)
@@ -263,7 +262,7 @@ class TestReasoning:
         api: Api,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(answer_module, "USAGE_SECONDS", PATIENCE)
+        monkeypatch.setattr(stream_answer, "USAGE_SECONDS", PATIENCE)
         go_on = Event()
         model = script(Reasoning("thus "), go_on, "Rye ", "bread.", ProviderUsage(50, 900))
         leaving = Thread(target=thinking(bot, model).close)
@@ -297,7 +296,7 @@ class TestReasoning:
     def test_a_model_that_is_refused_after_the_visitor_has_left_costs_nothing(
         self, bot: Bot, model_prices: None, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(answer_module, "USAGE_SECONDS", PATIENCE)
+        monkeypatch.setattr(stream_answer, "USAGE_SECONDS", PATIENCE)
         go_on = Event()
         stream = thinking(bot, script(go_on, ModelError("refused", "hush")))
         go_on.set()
@@ -314,7 +313,7 @@ def thinking(bot: Bot, model: ScriptedModel) -> HttpResponse:
     body = iter(stream.body)
     next(body)  # type: ignore[call-overload]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answer_module, "PING_SECONDS", 0.01)
+        patch.setattr(stream_answer, "PING_SECONDS", 0.01)
         assert b": ping" in next(body)  # type: ignore[call-overload]
     assert model.waiting.wait(PATIENCE)
     return stream

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domains.knowledge.rules import parsing
 from chalicelib.transports.console.bots import knowledge as bot_knowledge
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from chalicelib.transports.web import texts
 from tests.conftest import call_console, call_operator
 from tests.factories.console import HOSTILE, World

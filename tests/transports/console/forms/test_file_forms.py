@@ -5,7 +5,7 @@ import re
 import pytest
 
 from chalicelib.core.ids import new_id
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Owner, call_console
 from tests.factories.console import Person, World, person
 from tests.factories.images import drawn, saved

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.events import EVENT_TYPES
-from chalicelib.domains.webhooks.flows.turns import switch_off
+from chalicelib.domains.webhooks.flows.due_deliveries import switch_off
 from chalicelib.domains.webhooks.store.webhooks import FAILING, GONE
 from chalicelib.gateways import post
 from tests.conftest import Answer, Time, all_rows, call_console

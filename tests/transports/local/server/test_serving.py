@@ -15,7 +15,7 @@ import pytest
 from chalice.config import Config
 
 import app as application
-from chalicelib.transports import schedules
+from chalicelib.transports import scheduled_functions
 from infra.local import devserver
 from infra.local.devserver.server import Server
 from tests.support.patience import PATIENCE, wait_for
@@ -38,7 +38,9 @@ class TestServing:
     ) -> None:
         runs: list[str] = []
         monkeypatch.setattr(chalice.local, "LocalDevServer", chalice.local.LocalDevServer)
-        monkeypatch.setattr(schedules, "run_in_background", lambda: runs.append("due work"))
+        monkeypatch.setattr(
+            scheduled_functions, "run_in_background", lambda: runs.append("due work")
+        )
         monkeypatch.setattr(Server, "prepare", lambda _: runs.append("prepare"))
         monkeypatch.setattr(Server, "serve", lambda _: runs.append("serve"))
         devserver.install()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.core import clock
-from chalicelib.transports.schedules import run_jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Time
 from tests.factories import pages
 from tests.transports.public.booking_page.assistants import Assistant

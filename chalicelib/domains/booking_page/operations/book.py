@@ -8,8 +8,8 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id
-from chalicelib.domains.booking_page.flows import visitor_bookings
-from chalicelib.domains.booking_page.flows.visitor_bookings import (
+from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.booking_page.flows.book_for_visitor import (
     BookingAwaitsMail,
     PublicBookingCreate,
     PublicBookingMade,
@@ -50,7 +50,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
             *resources.keys_with_schedules(ctx.workspace_id, service.resource_ids),
         ]
     )
-    visitor_bookings.require_open_site(ctx.workspace_id, service, rows)
+    book_for_visitor.require_open_site(ctx.workspace_id, service, rows)
     search = Search.create(ctx.workspace_id, service, args.resource_id, rows=rows)
     return slot_list(ctx, search, args, args.limit)
 
@@ -78,4 +78,4 @@ def create_public_booking(
     answer is 202 with confirmByMail. The link in an e-mail to client.email then books. Without an
     address, or if the service sends no mail: 429.
     """
-    return visitor_bookings.book(ctx, args).out(ctx.workspace_id)
+    return book_for_visitor.book(ctx, args).out(ctx.workspace_id)

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from chalicelib.application import records
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.events import INTERNAL_TYPES
-from chalicelib.domains.billing.rules.spending import LOW_BALANCES
+from chalicelib.domains.billing.rules.spending_windows import LOW_BALANCES
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.engine.listing.registry import listing_of

@@ -10,7 +10,7 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts as identity_accounts
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import accounts, settling
-from chalicelib.domains.payments.rules import schedule
+from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.engine.unit import UnitOfWork
@@ -47,7 +47,7 @@ def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> Paym
         amount=amount,
         description=DESCRIPTIONS[localized.language_of_country(country)],
         mode="advance",
-        expires_at=clock.now() + schedule.TOP_UP_OPEN_FOR,
+        expires_at=clock.now() + payment_states.TOP_UP_OPEN_FOR,
         has_receipt=merchant.vat_code is not None,
     )
     payment.return_url = f"{page_url}?payment={payment.id}"

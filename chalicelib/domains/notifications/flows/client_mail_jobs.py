@@ -19,7 +19,7 @@ from chalicelib.core.jobs import (
     Job,
     job_handler,
 )
-from chalicelib.domains.booking_page.store import awaited_bookings
+from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.notifications.flows.client_mails import (
@@ -28,7 +28,7 @@ from chalicelib.domains.notifications.flows.client_mails import (
     send_link,
     send_to_client,
 )
-from chalicelib.domains.notifications.rules import client_mails as texts
+from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
@@ -83,7 +83,7 @@ def mail_client(job: Job) -> None:
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
-    kind = texts.kind_of(
+    kind = client_mail_texts.kind_of(
         events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
     )
     if kind is not None:
@@ -99,7 +99,7 @@ def mail_booking_link(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     token = booking_links.book_token(job.workspace_id, job.payload["requestId"])
-    requested = awaited_bookings.find_awaited(job.workspace_id, token)
+    requested = requested_bookings.find_awaited(job.workspace_id, token)
     if requested is not None and mail.is_on():
         send_link(job, requested, token)
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.text import is_visible
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.chat.flows.chat_exchange import Ending, Exchange
+from chalicelib.domains.chat.flows.exchange import Ending, Exchange
 from chalicelib.domains.chat.flows.model_calls import MODEL_SECONDS, ModelCalls, Proposed
 from chalicelib.domains.chat.rules.endings import EndReason, ErrorCode
 from chalicelib.domains.chat.store.messages import MAX_ANSWER_BYTES, MessageStatus

@@ -13,8 +13,8 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
-from chalicelib.domains.booking_page.flows import visitor_bookings
-from chalicelib.domains.booking_page.flows.visitor_bookings import ChangedError, PublicBookingOut
+from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError, PublicBookingOut
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.chat.operations import actions
@@ -50,7 +50,7 @@ def _workspace(args: BookingLinkRef) -> str:
 )
 def book_by_link(ctx: Context, args: BookingLinkRef) -> BookedByLink:
     """Book what a visitor has requested. The link proves the visitor's address, and works once."""
-    requested, new_booking = visitor_bookings.book_by_link(ctx, args.token)
+    requested, new_booking = book_for_visitor.book_by_link(ctx, args.token)
     if requested.proposal is not None:
         actions.stage_booked(ctx, requested.proposal, new_booking)
     manage_url = booking_links.page_url(ctx.workspace_id, new_booking.row) or ""

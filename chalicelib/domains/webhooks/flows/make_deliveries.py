@@ -4,7 +4,7 @@ from datetime import datetime
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.jobs import WEBHOOK_EVENTS, Job, job_handler
-from chalicelib.domains.webhooks.flows.turn_jobs import schedule_turn
+from chalicelib.domains.webhooks.flows.sending_times import schedule_turn
 from chalicelib.domains.webhooks.store import deliveries, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.engine.events.outbox import Event

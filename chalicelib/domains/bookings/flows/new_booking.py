@@ -24,7 +24,7 @@ from chalicelib.domains.clients.flows.matching import Match
 from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.clients.store.clients import ClientRow
 from chalicelib.domains.leads.store import crm_metrics
-from chalicelib.domains.payments.rules.schedule import deposit
+from chalicelib.domains.payments.rules.payment_states import deposit
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine.reading import Rows

@@ -9,7 +9,7 @@ from chalicelib.core.deadline import Deadline
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.webhooks import rules
 from chalicelib.domains.webhooks.flows.sending import Attempt, Send
-from chalicelib.domains.webhooks.flows.turn_jobs import schedule_turn
+from chalicelib.domains.webhooks.flows.sending_times import schedule_turn
 from chalicelib.domains.webhooks.flows.wanted_types import stage_wanted_types
 from chalicelib.domains.webhooks.store import deliveries, turns
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow

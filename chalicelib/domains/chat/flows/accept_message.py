@@ -20,14 +20,14 @@ from chalicelib.core.settings import settings
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
-from chalicelib.domains.bots.flows import bots
+from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.flows import chat_prompt, replays
-from chalicelib.domains.chat.flows.chat_exchange import Exchange
 from chalicelib.domains.chat.flows.chat_prompt import Prompt
 from chalicelib.domains.chat.flows.chat_request import ACTIONS, Caller, ChatRequest
 from chalicelib.domains.chat.flows.checked_message import Bot, CheckedMessage, find_dialog
+from chalicelib.domains.chat.flows.exchange import Exchange
 from chalicelib.domains.chat.flows.replays import Replay
 from chalicelib.domains.chat.store import chat_sessions, open_streams
 from chalicelib.domains.chat.store.chat_sessions import SessionRow
@@ -75,10 +75,10 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         )
         session = start(partial(_find_session, args, workspace_id))
         streams = start(partial(_open_streams, caller.visitor))
-        bot = Bot(*bots.switched_on(workspace_id, args.agent_id))
+        bot = Bot(*active_bot.switched_on(workspace_id, args.agent_id))
     # A disabled owner hides the bot, so that error comes before the limit's.
     if count_task.exception() is not None:
-        bots.require_active_owner(bot.workspace)
+        active_bot.require_active_owner(bot.workspace)
     count_task.result()
     message = _Message(args, caller, bot, session, began)
     try:
@@ -203,7 +203,7 @@ class _Message:
         visitor = self._unproved
         counters = [limits.key(*counter) for counter in self._counters]
         rows.read([accounts.key(workspace.owner_id), *funds.keys(*place, visitor), *counters])
-        bots.require_active_owner(workspace, rows)
+        active_bot.require_active_owner(workspace, rows)
         return funds.read(*place, visitor, rows), rows
 
     def _count_message(self, rows: Rows) -> Callable[[UnitOfWork], object] | None:

@@ -23,14 +23,15 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, o
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.store import (
     assistant_metrics,
-    awaited_bookings,
+    requested_bookings,
     visitor_bookings,
 )
-from chalicelib.domains.booking_page.store.awaited_bookings import AwaitedBookingRow
+from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
 from chalicelib.domains.booking_page.store.visitor_bookings import VisitorBookingsRow
-from chalicelib.domains.bookings.flows import booking_links, creation, slot_search
+from chalicelib.domains.bookings.flows import booking_links, slot_search
+from chalicelib.domains.bookings.flows import new_booking as creation
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
-from chalicelib.domains.bookings.flows.creation import BookingRequest, Notes
+from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
@@ -253,7 +254,7 @@ def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
     Raises:
         NotFoundError: the link is unknown, used or ended. The error is the same.
     """
-    return BOOKINGS.found_for_visitor(awaited_bookings.find_awaited(workspace_id, token))
+    return BOOKINGS.found_for_visitor(requested_bookings.find_awaited(workspace_id, token))
 
 
 def book(  # noqa: PLR0913  what a booking may come with
@@ -362,7 +363,7 @@ def _await_mail(
     request_id = ctx.unit.run_side_effect_once("request", new_id)
     token = booking_links.book_token(ctx.workspace_id, request_id)
     contacts = booking_row.named_contacts or ()
-    row = awaited_bookings.new_awaited(
+    row = requested_bookings.new_awaited(
         ctx.workspace_id, token, [booking_row.client_email, booking_row.client_phone, *contacts]
     )
     row.request_id, row.source, row.proposal = request_id, source, proposal

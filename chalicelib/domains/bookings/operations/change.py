@@ -12,8 +12,8 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import changes
-from chalicelib.domains.bookings.flows.changes import BookingChange
+from chalicelib.domains.bookings.flows import booking_changes
+from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.operations.reading import BookingResult, BookingWithHistory
 from chalicelib.domains.bookings.store import bookings
@@ -95,7 +95,7 @@ def _change_booking(
 ) -> BookingResult:
     row, events = bookings.read_with_history(ctx.workspace_id, args.id)
     row.require_version(args.if_version)
-    event = changes.change(
+    event = booking_changes.change(
         ctx.unit,
         row,
         BookingChange(
