@@ -71,7 +71,7 @@ from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal, VisitorPrincipal
 from chalicelib.core.settings import settings
-from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.booking_page.flows import visitor_shares
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -213,8 +213,8 @@ def _settings_are_restored() -> Iterator[None]:
 @pytest.fixture
 def large_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a visitor book without a proof more often than other limits allow."""
-    limit = replace(book_for_visitor.UNPROVED, max_requests=100)
-    monkeypatch.setattr(book_for_visitor, "UNPROVED", limit)
+    limit = replace(visitor_shares.UNPROVED, max_requests=100)
+    monkeypatch.setattr(visitor_shares, "UNPROVED", limit)
 
 
 @pytest.fixture(autouse=True)

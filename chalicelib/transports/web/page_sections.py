@@ -11,8 +11,8 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.leads.flows.form_html import embed_html
 from chalicelib.domains.leads.store.forms import FORMS
-from chalicelib.domains.services.rules import opening_hours
-from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.domains.sites.rules import sections
@@ -60,9 +60,10 @@ def _hours(language: Language, workspace_id: str) -> str:
     active_resources = RESOURCES.entries(workspace_id, status="active")
     ids = [resource.id for resource in active_resources][:MAX_RECORDS]
     schedules = [
-        resources.schedule_of(row) for _, row in resources.find_with_schedules(workspace_id, ids)
+        opening_hours.schedule_of(row)
+        for _, row in opening_hours.find_with_schedules(workspace_id, ids)
     ]
-    days = list(map(opening_hours.intervals, opening_hours.merge_weeks(schedules)))
+    days = list(map(open_windows.intervals, open_windows.merge_weeks(schedules)))
     if not any(days):
         return ""
     return render.document(

@@ -74,7 +74,7 @@ from chalicelib.domains.notifications.store import (
 )
 from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.payments.store import merchants, payments
-from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import page_versions, pages, site_visits
@@ -159,7 +159,7 @@ class Kind:
 PLAIN = (
     Kind(leads.EventRow, "LEAD#HISTORY"),
     Kind(bookings.EventRow, "BOOKING#HISTORY"),
-    Kind(resources.ScheduleRow, "SCHEDULE"),
+    Kind(opening_hours.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(page_settings.BookingPageRow, "BOOKING_PAGE"),
     Kind(page_settings.AssistantsRow, "ASSISTANTS", _switch_assistants_off),

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib.core.settings import Settings
-from chalicelib.domains.sites.rules import hostnames
+from chalicelib.domains.sites.rules import site_urls
 from infra.operator.transfer import contents
 from infra.operator.transfer.lines import Line
 
@@ -129,7 +129,7 @@ class UrlPrefixes:
 
     def site_url(self, slug: str) -> str:
         """Return the URL of a site."""
-        return hostnames.site_url(slug, self.public_url, self.sites_domain)
+        return site_urls.site_url(slug, self.public_url, self.sites_domain)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from chalicelib.domains.bookings.rules.slots import (
     union,
 )
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
-from chalicelib.domains.services.rules.opening_hours import Interval, Rule, canonical, parse
+from chalicelib.domains.services.rules.open_windows import Interval, Rule, canonical, parse
 from chalicelib.lib.spans import Span
 from tests.domains.bookings.slot_model import DAY, STAGES, Hours, Model, Reservation, World
 from tests.support.effort import examples

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.domains.notifications.rules.mail_budgets import Counts
+from chalicelib.domains.notifications.rules.mail_reputation import Counts
 
 
 @pytest.mark.parametrize(

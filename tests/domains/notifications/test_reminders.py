@@ -211,7 +211,7 @@ def test_kill_at_any_call_loses_no_email_or_reminder(
         (jobs, "schedule"),
         (mail_gate, "admit"),
         (mail, "send"),
-        (mail_gate.client_mails, "note_sent"),
+        (mail_gate.mail_log, "note_sent"),
     ]
     with monkeypatch.context() as patched:
         patched.setattr(*steps[kill_at], _killed)

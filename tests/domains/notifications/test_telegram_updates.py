@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.notifications.flows import telegram_chats
-from chalicelib.domains.notifications.flows.telegram_chats import MAX_ID, MAX_NAME, parse
+from chalicelib.domains.notifications.rules import telegram_updates
+from chalicelib.domains.notifications.rules.telegram_updates import MAX_ID, MAX_NAME, parse
 
 
 def update(text: object = "/stop", chat_id: int = 7, **person: Any) -> dict[str, Any]:
@@ -75,6 +75,6 @@ def test_message_has_the_language_of_the_sender(code: str | None, language: str)
 
 
 def test_answers_are_in_the_language_with_their_values() -> None:
-    telegram_chats._catalogue.cache_clear()  # The files are read again here.
-    assert "the workspace “Bakery”" in telegram_chats.text("en", "linked", workspace="Bakery")
-    assert "Bakery" in telegram_chats.text("ru", "linked", workspace="Bakery")
+    telegram_updates._catalogue.cache_clear()  # The files are read again here.
+    assert "the workspace “Bakery”" in telegram_updates.text("en", "linked", workspace="Bakery")
+    assert "Bakery" in telegram_updates.text("ru", "linked", workspace="Bakery")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.schedule.operations import opening_hours
-from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store import opening_hours as hours_rows
 from chalicelib.domains.services.store.resources import RESOURCES
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, store_booking
@@ -200,13 +200,13 @@ class TestBookingsOutside:
         self, api: Api, owner: Owner, resource: str, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The search runs after the commit. Later bookings have read the new hours."""
-        save = resources.save_schedule
+        save = hours_rows.save_schedule
 
         def meanwhile(*args: Any) -> Any:
             store_booking(owner.workspace.id, resource, datetime(2027, 1, 17, 9, tzinfo=UTC))
             return save(*args)
 
-        monkeypatch.setattr(opening_hours.resources, "save_schedule", meanwhile)
+        monkeypatch.setattr(hours_rows, "save_schedule", meanwhile)
         assert set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})["warnings"]
 
     def test_only_some_of_very_many_bookings_are_named(

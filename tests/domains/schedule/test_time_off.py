@@ -12,7 +12,8 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.domains.schedule.operations import time_off as calls
 from chalicelib.domains.services.store import time_off
-from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow, ScheduleRow
+from chalicelib.domains.services.store.opening_hours import ScheduleRow
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.zoned_times import local_time, span_of_days
 from tests.conftest import Api, Owner, Time, run_concurrently

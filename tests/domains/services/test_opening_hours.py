@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.services.rules.opening_hours import (
+from chalicelib.domains.services.rules.open_windows import (
     Interval,
     Rule,
     Schedule,

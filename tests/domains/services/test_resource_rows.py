@@ -8,8 +8,8 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.services.rules.opening_hours import Interval, Rule, Schedule, parse
-from chalicelib.domains.services.store import resources, services, time_off
+from chalicelib.domains.services.rules.open_windows import Interval, Rule, Schedule, parse
+from chalicelib.domains.services.store import opening_hours, resources, services, time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine.reading import Cost, fetch
@@ -76,10 +76,12 @@ def version(resource: ResourceRow) -> int:
 def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
     first, second = make_resource(), make_resource("Boris")
     schedule = largest_schedule()
-    run_unit(WORKSPACE, EVENT, lambda unit: resources.save_schedule(unit, first, schedule) and None)
+    run_unit(
+        WORKSPACE, EVENT, lambda unit: opening_hours.save_schedule(unit, first, schedule) and None
+    )
     gone = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
-    pairs = resources.find_with_schedules(WORKSPACE, [second.id, gone, first.id])
-    assert [(row.id, resources.schedule_of(hours)) for row, hours in pairs] == [
+    pairs = opening_hours.find_with_schedules(WORKSPACE, [second.id, gone, first.id])
+    assert [(row.id, opening_hours.schedule_of(hours)) for row, hours in pairs] == [
         (second.id, Schedule()),
         (first.id, schedule),
     ]
@@ -91,14 +93,16 @@ def test_fifty_resources_and_their_hours_are_read_in_one_request() -> None:
     keys = [RESOURCES.key(WORKSPACE, resource_id) for resource_id in ids]
     fetch([*keys, *[key._replace(pk=key.pk + "#OTHER") for key in keys]], cost)
     assert cost.round_trips == 1
-    assert len(resources.find_with_schedules(WORKSPACE, ids)) == 50
+    assert len(opening_hours.find_with_schedules(WORKSPACE, ids)) == 50
 
 
 def test_every_change_of_availability_raises_the_version() -> None:
     resource = make_resource()
     old_version = version(resource)
     run_unit(
-        WORKSPACE, EVENT, lambda unit: resources.save_schedule(unit, resource, Schedule()) and None
+        WORKSPACE,
+        EVENT,
+        lambda unit: opening_hours.save_schedule(unit, resource, Schedule()) and None,
     )
     assert version(resource) == old_version + 1
     off = make_time_off(RESOURCES.find(WORKSPACE, resource.id), moments=Span(0, HOUR))

@@ -11,7 +11,7 @@ from PIL import Image
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.schedule.operations import resource_deletion as records
-from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
@@ -213,9 +213,9 @@ class TestUpdate:
         self, change: Any, api: Api, owner: Owner
     ) -> None:
         resource = make_resource(api)
-        ((old_row, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
+        ((old_row, _),) = opening_hours.find_with_schedules(owner.workspace.id, [resource["id"]])
         update(api, resource, **change)
-        ((new_row, _),) = resources.find_with_schedules(owner.workspace.id, [resource["id"]])
+        ((new_row, _),) = opening_hours.find_with_schedules(owner.workspace.id, [resource["id"]])
         assert new_row.version > old_row.version
 
 
@@ -238,11 +238,11 @@ class TestDelete:
         assert bound(api, service) == [other["id"]]
         remaining_time_off = time_off.overlapping(owner.workspace.id, 0, time_off.LATEST)
         assert {period.resource_id for period in remaining_time_off} == {None, other["id"]}
-        _, key = resources.keys_with_schedules(owner.workspace.id, [resource["id"]])
-        schedule = resources.ScheduleRow.find(key.pk, key.sk)
+        _, key = opening_hours.keys_with_schedules(owner.workspace.id, [resource["id"]])
+        schedule = opening_hours.ScheduleRow.find(key.pk, key.sk)
         assert schedule is not None
         assert schedule.expires  # The row goes when the deleted resource is purged.
-        assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
+        assert opening_hours.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
         assert api.call_refused("POST", DELETE, {"id": resource["id"]}).status == 404
 
     def test_a_resource_with_future_bookings_is_deleted_only_with_force(
@@ -273,7 +273,7 @@ class TestDelete:
         with monkeypatch.context() as killed:
             killed.setattr(jobs, "attempt", lambda *_: None)
             api.post(DELETE, {"id": resource["id"]})
-        assert resources.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
+        assert opening_hours.find_with_schedules(owner.workspace.id, [resource["id"]]) == []
         assert bound(api, {"id": ids[0]}) == [resource["id"]]
         job_counts = jobs.run(JOB_HANDLERS)
         assert job_counts[records.CASCADE] == 1

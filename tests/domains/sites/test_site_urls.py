@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.domains.sites.rules.hostnames import own_url, page_slug, site_url
+from chalicelib.domains.sites.rules.site_urls import own_url, page_slug, site_url
 
 SERVICE = "http://127.0.0.1:8000"
 

@@ -5,41 +5,45 @@ bookings need no proof of an address, within what all visitors of a workspace sh
 bookings wait for the link in an e-mail (ADR 74).
 """
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import NamedTuple, Self, cast
-
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from datetime import datetime
+from typing import NamedTuple, cast
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
-from chalicelib.core.errors import ConflictError, RateLimitedError, ValidationError
+from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import MAIL_BOOKING_LINK
-from chalicelib.core.limits import Limit
 from chalicelib.core.wire import parsing
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
-from chalicelib.core.wire.times import When
+from chalicelib.domains.booking_page.flows.public_booking import (
+    BookingAwaitsMail,
+    BookingContact,
+    PublicBookingCreate,
+    PublicBookingMade,
+    PublicBookingOut,
+)
+from chalicelib.domains.booking_page.flows.visitor_shares import (
+    LINKS_PER_DAY,
+    check_upcoming,
+    limits_of_unproved,
+    require_mail,
+    take_daily_limit,
+)
 from chalicelib.domains.booking_page.store import (
     assistant_metrics,
     requested_bookings,
     visitor_bookings,
 )
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
-from chalicelib.domains.booking_page.store.visitor_bookings import VisitorBookingsRow
 from chalicelib.domains.bookings.flows import booking_links, slot_search
 from chalicelib.domains.bookings.flows import new_booking as creation
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
-from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
+from chalicelib.domains.bookings.flows.new_booking import BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, BookingRow
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import Contact
-from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SUSPENDED
@@ -47,146 +51,16 @@ from chalicelib.engine import jobs, limits
 from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.gateways import mail
-from chalicelib.lib import zoned_times
-from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 from chalicelib.lib.localized import Language
 
-UNPROVED = Limit("unproved", "bookings per hour without e-mail confirmation", 3, timedelta(hours=1))
-"""Bookings of one visitor whose address is not proved. Refused ones do not count."""
-LINKS_PER_DAY = Limit("booking-links", "booking links by e-mail per day", 10, timedelta(days=1))
-"""E-mails with links that one visitor may cause."""
-BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
-"""Bookings per day from one visitor.
-
-If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` does the same.
-"""
-MAX_UPCOMING = 5
-"""Maximum number of upcoming bookings that one visitor may make for one contact in a workspace.
-
-The limit also applies to bookings by links for one e-mail address.
-"""
-MAX_HOLDS = 2
-"""Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts."""
 PROVED = "proved"
 """Stands for the visitor in the key of bookings by links."""
-RETRY_AFTER = timedelta(hours=1)
-"""Retry-After of a refused request. It is constant, so that it reveals nothing."""
-
-
-def limits_of_unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, str]]:
-    """Return the limits on bookings without a proof, with their subjects."""
-    shared = _unverified(service)
-    return [
-        *limits.visitor_limits(UNPROVED, ctx.principal.share_subjects, shared),
-        (shared, service.id),
-    ]
-
-
-def require_mail(
-    unit: UnitOfWork, address: str | None, used_up: tuple[Limit, str], rows: Rows
-) -> None:
-    """Require that a link can be mailed to a visitor, with the error of the used-up limit.
-
-    Raises:
-        RateLimitedError: there is no address, or mail is not set up.
-    """
-    if mail.is_on() and address and mail.takes(address):
-        return
-    try:
-        limits.stage(unit, *used_up, rows)
-    except RateLimitedError as error:
-        if mail.is_on() and not address:
-            error.message += (
-                " Or send client.email, and confirm the booking with the link in the e-mail."
-            )
-        raise
-
-
-def _unverified(service: ServiceRow) -> Limit:
-    """Return the limit on visitors' bookings of a service.
-
-    Their contacts are not proved.
-    """
-    return Limit(
-        "unverified",
-        "bookings of this service per hour without e-mail confirmation",
-        int(service.unverified_per_hour),
-        timedelta(hours=1),
-        share=UNPROVED,
-    )
 
 
 class ChangedError(ConflictError):
     """The price or the duration has changed since the visitor agreed to it. Ask or book again."""
 
     code = "changed"
-
-
-class BookingContact(Wire):
-    """Name and contact details of a client."""
-
-    AT_LEAST_ONE_OF = ("phone", "email")
-
-    name: PersonName = Field(description="Name of the client.")
-    phone: PhoneText | None = optional("In any format; or email.")
-    email: Email | None = optional("E-mail address.")
-
-    @model_validator(mode="after")
-    def _require_phone_or_email(self) -> Self:
-        if not has_at_least_one(self):
-            raise PydanticCustomError("contact", "expected phone, email or both")
-        return self
-
-
-class PublicBookingCreate(Wire):
-    """A visitor's request for a booking."""
-
-    service_id: Id = Field(description="Service id.")
-    start_at: When = Field(description="startAt of a slot.")
-    timezone: Timezone | None = optional("IANA zone of a time without an offset.")
-    resource_id: Id | None = optional("Default: the first free one.")
-    client: BookingContact = Field(description="Name and contact details of the client.")
-    notes: Notes | None = optional("Notes for the business.")
-
-
-class PublicBookingOut(Wire):
-    """Public data of a booking. Anyone with its token can read them."""
-
-    id: Id = Field(description="Booking id.")
-    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
-    service_name: str = Field(description="Name of the service.")
-    resource_name: str = Field(description="Name of the resource.")
-    start_at: Timestamp = Field(description="Start, in UTC.")
-    start_local: str = Field(description="Start with the offset of its zone.")
-    end_at: Timestamp = Field(description="End, in UTC.")
-    timezone: str = Field(description="IANA zone of the resource.")
-    price: int = Field(description="Price in kopecks.")
-
-    @classmethod
-    def from_record(cls, row: BookingRow) -> Self:
-        """Return the wire form of a stored booking for a visitor."""
-        return cls.from_row(
-            row.values,
-            start_at=row.starts_at,
-            end_at=row.ends_at,
-            start_local=zoned_times.local_time(row.starts_at, row.timezone).text,
-        )
-
-
-class PublicBookingMade(Wire):
-    """A new booking with its cancellation token and calendar file."""
-
-    booking: PublicBookingOut = Field(description="The booking.")
-    cancel_token: str = Field(description="Token to cancel the booking. Keep it secret.")
-    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
-
-
-class BookingAwaitsMail(Wire):
-    """A booking that waits for the visitor to open the link in an e-mail."""
-
-    confirm_by_mail: bool = Field(default=True, description="true: the mail's link books.")
-    expires_at: Timestamp = Field(description="When the link stops working.")
 
 
 class MadeBooking(NamedTuple):
@@ -293,7 +167,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         visitor_keys.append(visitor_bookings.holds_key(ctx.workspace_id, visitor))
     unproved = [] if is_proved else limits_of_unproved(ctx, service)
     with deadline.side_by_side() as start:
-        within_limit = start(lambda: _take_daily_limit(ctx))
+        within_limit = start(lambda: take_daily_limit(ctx))
         reads.read_ahead(
             service,
             args.start_at,
@@ -309,7 +183,7 @@ def book(  # noqa: PLR0913  what a booking may come with
     require_open_site(ctx.workspace_id, service, reads.rows)
     within_limit.result()
     earlier = visitor_bookings.made_by_visitor(visitor_keys, reads.rows)
-    _check_upcoming(ctx, earlier, reads.rows)
+    check_upcoming(ctx, earlier, reads.rows)
     used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
     unit = ctx.unit
     if used_up:  # What is staged here only shows that the time can be booked.
@@ -412,43 +286,3 @@ def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Ro
         # A suspended site gives the same error, whatever the visitor has entered.
         require_open_site(ctx.workspace_id, service, rows)
         raise
-
-
-def _take_daily_limit(ctx: Context) -> None:
-    # A retry of the unit must not count the visitor's request a second time.
-    ctx.unit.run_side_effect_once(
-        "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
-    )
-
-
-def _check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: Rows) -> None:
-    """Drop the bookings that are over from full rows of earlier ones, one row for each contact.
-
-    The row of unpaid bookings then contains only these bookings.
-
-    Bookings of other visitors for the same contact do not count, and every refusal is the same.
-    Therefore a visitor cannot learn about the contact of another client, or prevent that client
-    from booking. The caller saves these rows with the new booking. Of several concurrent requests
-    one commits, and the others run again.
-
-    Raises:
-        RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.
-    """
-    holds = visitor_bookings.holds_key(ctx.workspace_id, ctx.principal.rate_limit_key).sk
-    for row in earlier:
-        max_upcoming = MAX_HOLDS if row.sk == holds else MAX_UPCOMING
-        if len(row.ids) < max_upcoming:
-            continue
-        upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
-        if row.sk == holds:
-            upcoming = [
-                booking_row for booking_row in upcoming if booking_row.hold_expires_at is not None
-            ]
-        row.ids = [booking_row.id for booking_row in upcoming]
-        if len(upcoming) >= max_upcoming:
-            msg = (
-                "These contact details already have the maximum number of upcoming bookings. "
-                "Cancel one of the bookings, or try again later."
-            )
-            wait = round(RETRY_AFTER.total_seconds())
-            raise RateLimitedError(msg, headers={"Retry-After": str(wait)})

@@ -14,8 +14,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
-from chalicelib.domains.services.rules import opening_hours
-from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
 from chalicelib.engine.claims import ClaimRow
@@ -125,7 +125,7 @@ def _bookable(
     ids = _staff_ids(active_services) if with_hours else []
     paid_services = [row for row in active_services if row.require_payment]
     merchant_keys = [merchants.key(workspace_id)] if paid_services else []
-    rows.read([*keys, *merchant_keys, *resources.keys_with_schedules(workspace_id, ids)])
+    rows.read([*keys, *merchant_keys, *opening_hours.keys_with_schedules(workspace_id, ids)])
     sites = rows.fetch(keys)
     suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
     listed_services = [row for row in active_services if row.site_id not in suspended]
@@ -141,12 +141,14 @@ def _weekly_hours(
 ) -> list[tuple[int, int, tuple[Span, ...]]]:
     """Return the weekly hours in which any of the staff works, by groups of equal weekdays."""
     schedules = [
-        resources.schedule_of(hours)
-        for staff, hours in resources.find_with_schedules(workspace_id, _staff_ids(services), rows)
+        opening_hours.schedule_of(hours)
+        for staff, hours in opening_hours.find_with_schedules(
+            workspace_id, _staff_ids(services), rows
+        )
         if staff.status == ACTIVE
     ]
     groups: list[tuple[int, int, tuple[Span, ...]]] = []
-    for weekday, hours in enumerate(opening_hours.merge_weeks(schedules)):
+    for weekday, hours in enumerate(open_windows.merge_weeks(schedules)):
         if groups and groups[-1][2] == hours:
             groups[-1] = (groups[-1][0], weekday, hours)
         else:

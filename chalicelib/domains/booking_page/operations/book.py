@@ -9,7 +9,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id
 from chalicelib.domains.booking_page.flows import book_for_visitor
-from chalicelib.domains.booking_page.flows.book_for_visitor import (
+from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
     PublicBookingCreate,
     PublicBookingMade,
@@ -19,7 +19,7 @@ from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_list import MAX_SLOTS, SlotList, SlotsRange, slot_list
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.services.flows import binding
-from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.reading import Rows
 
@@ -47,7 +47,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
     rows.read(
         [
             *binding.site_keys(ctx.workspace_id, service.site_id),
-            *resources.keys_with_schedules(ctx.workspace_id, service.resource_ids),
+            *opening_hours.keys_with_schedules(ctx.workspace_id, service.resource_ids),
         ]
     )
     book_for_visitor.require_open_site(ctx.workspace_id, service, rows)

@@ -13,7 +13,7 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import slot_months
-from chalicelib.domains.booking_page.flows.book_for_visitor import PublicBookingOut
+from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.bookings.flows import (
     booking_changes,

@@ -18,9 +18,9 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import book_for_visitor, open_page, slot_months
-from chalicelib.domains.booking_page.flows.book_for_visitor import (
+from chalicelib.domains.booking_page.flows.book_for_visitor import MadeBooking
+from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
-    MadeBooking,
     PublicBookingCreate,
     PublicBookingOut,
 )

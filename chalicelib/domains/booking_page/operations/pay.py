@@ -12,7 +12,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Timestamp, Wire
-from chalicelib.domains.booking_page.flows.book_for_visitor import PublicBookingOut
+from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
 from chalicelib.domains.booking_page.operations.cancel_and_move import TokenText
 from chalicelib.domains.bookings.flows import booking_links, booking_payments
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError

@@ -14,7 +14,7 @@ from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.reading import Key, Rows
@@ -53,7 +53,7 @@ class BookingReads:
     ) -> None:
         """Read, with other rows, what shows whether a service can be booked at a start."""
         ids = [resource_id] if resource_id else list(service.resource_ids)
-        keys = [*keys, *resources.keys_with_schedules(self.workspace_id, service.resource_ids)]
+        keys = [*keys, *opening_hours.keys_with_schedules(self.workspace_id, service.resource_ids)]
         if not isinstance(start, datetime) or start.tzinfo is None:
             self.rows.read(keys)
             return

@@ -21,7 +21,7 @@ from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, NoSlotR
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
-from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
@@ -143,7 +143,7 @@ class Placement:
         workspace_id, reads = unit.workspace_id, BookingReads(unit)
         ids = {booking.resource_id, requested.resource_id or booking.resource_id}
         keys = [SERVICES.key(workspace_id, booking.service_id)]
-        keys += resources.keys_with_schedules(workspace_id, ids)
+        keys += opening_hours.keys_with_schedules(workspace_id, ids)
         if not requested.ignores_schedule:
             keys.append(time_off.lock_key(workspace_id))
         reads.rows.read(keys)
@@ -267,7 +267,7 @@ class Placement:
         # After a concurrent change of hours or time off, the commit fails and the unit runs again.
         resources.require_unchanged(self.unit, candidate.resource)
         if not self.requested.ignores_schedule:
-            resources.require_hours_unchanged(self.unit, candidate.resource.id, candidate.hours)
+            opening_hours.require_hours_unchanged(self.unit, candidate.resource.id, candidate.hours)
         if self._lock is not None:
             time_off.require_unchanged(self.unit, self._lock)
 

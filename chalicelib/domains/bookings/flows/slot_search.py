@@ -24,11 +24,12 @@ from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.services.rules import opening_hours
+from chalicelib.domains.services.rules import open_windows
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
-from chalicelib.domains.services.rules.opening_hours import Schedule
-from chalicelib.domains.services.store import resources, time_off
-from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow, ScheduleRow
+from chalicelib.domains.services.rules.open_windows import Schedule
+from chalicelib.domains.services.store import opening_hours, time_off
+from chalicelib.domains.services.store.opening_hours import ScheduleRow
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.reading import Rows
@@ -95,7 +96,7 @@ class Candidate(NamedTuple):
         return Calendar(
             resource.id,
             resource.timezone,
-            resources.schedule_of(self.hours),
+            opening_hours.schedule_of(self.hours),
             int(resource.capacity),
             busy,
             [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)],
@@ -135,7 +136,7 @@ class Candidates(NamedTuple):
             )
         )
         existing = [
-            Candidate(*pair) for pair in resources.find_with_schedules(workspace_id, ids, rows)
+            Candidate(*pair) for pair in opening_hours.find_with_schedules(workspace_id, ids, rows)
         ]
         existing.sort(key=lambda candidate: (candidate.resource.sort_order, candidate.resource.id))
         bound = [candidate.resource for candidate in existing]
@@ -327,7 +328,7 @@ def range_of(first: date | None, last: date | None, zone: str, days: int) -> Spa
 def is_open_for(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
     """Return whether a booking, without its buffers, lies within opening hours."""
     start, end = booking.busy.start, booking.busy.end
-    opened = opening_hours.windows(
+    opened = open_windows.windows(
         hours,
         timezone,
         clock.local_day(booking.starts_at, timezone) - 2 * _DAY,

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
-from chalicelib.domains.services.rules.opening_hours import Schedule, fits, windows
+from chalicelib.domains.services.rules.open_windows import Schedule, fits, windows
 from chalicelib.lib.spans import Span, merge, peaks
 
 NEXT_AVAILABLE_DAYS = 93

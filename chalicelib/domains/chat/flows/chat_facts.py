@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from chalicelib.core import clock, deadline
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.knowledge.flows import search
-from chalicelib.domains.services.rules.opening_hours import Schedule, intervals
-from chalicelib.domains.services.store import resources, time_off
+from chalicelib.domains.services.rules.open_windows import Schedule, intervals
+from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.listing.index_entries import IndexEntry, SortKey, entries
@@ -102,8 +102,8 @@ def find_hours(workspace_id: str) -> list[Hours]:
         closed = start(partial(time_off.overlapping, workspace_id, today, last))
         ids = [row.id for row in ranked(workspace_id, resources.RESOURCES)[:MAX_HOURS]]
         with_schedules = [
-            (row, resources.schedule_of(hours))
-            for row, hours in resources.find_with_schedules(workspace_id, ids)
+            (row, opening_hours.schedule_of(hours))
+            for row, hours in opening_hours.find_with_schedules(workspace_id, ids)
         ]
         off = closed.result()
     return [

@@ -19,10 +19,9 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.booking_page.flows import book_for_visitor
-from chalicelib.domains.booking_page.flows.book_for_visitor import (
+from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError, MadeBooking
+from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
-    ChangedError,
-    MadeBooking,
     PublicBookingCreate,
     PublicBookingOut,
 )

@@ -14,7 +14,8 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.booking_page.flows import book_for_visitor
-from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError, PublicBookingOut
+from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
+from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.chat.operations import actions

@@ -1,19 +1,13 @@
-"""Find the names of records, keys, apps and actors by their ids.
-
-Names of what the audit log refers to: records, accounts, keys and connected apps.
+"""Find the names of records, keys and connected apps by their ids.
 
 A reference is a kind and an id, such as ``lead:<id>`` or ``key:<id>``.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple, Self, get_args
-
-from pydantic import Field
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from chalicelib.core.text import one_line
-from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.identity.store import api_keys, connections
-from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
 from chalicelib.engine.reading import BATCH_GET_KEYS, Key, fetch
 from chalicelib.engine.tables import Record
@@ -94,39 +88,3 @@ def _name(row: Record) -> str | None:
 
 def _parent_id(row: Record) -> str | None:
     return next(filter(None, (getattr(row, attribute, None) for attribute in _WITHIN)), None)
-
-
-ActorKind = Literal["account", "operator", "visitor", "job"]
-KINDS: tuple[ActorKind, ...] = get_args(ActorKind)
-
-
-class Actor(Wire):
-    """Actor of a change."""
-
-    kind: ActorKind = Field(description="account, operator, visitor or job.")
-    id: str | None = Field(description="Account id, or null.")
-    name: str | None = Field(description="The account's name, or null.")
-    email: str | None = Field(description="The account's e-mail address, or null.")
-
-    @classmethod
-    def from_reference(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of an actor.
-
-        ``people`` are accounts by id.
-        """
-        kind, person = actor_kind(actor), people.get(actor)
-        return cls(
-            kind=kind,
-            id=actor if kind == "account" else None,
-            name=person.name if person else None,
-            email=person.email if person else None,
-        )
-
-
-def actor_kind(actor: str) -> ActorKind:
-    """Return the kind of an actor.
-
-    An account is stored as its id without a prefix.
-    """
-    name = actor.partition(":")[0]
-    return next((kind for kind in KINDS if kind == name), "account")

@@ -14,7 +14,8 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.identity.flows import names
-from chalicelib.domains.identity.flows.names import Actor, KeyName, RecordName, actor_kind
+from chalicelib.domains.identity.flows.actors import Actor, actor_kind
+from chalicelib.domains.identity.flows.names import KeyName, RecordName
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit

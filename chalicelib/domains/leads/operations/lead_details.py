@@ -11,7 +11,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
-from chalicelib.domains.identity.flows.names import Actor, actor_kind
+from chalicelib.domains.identity.flows.actors import Actor, actor_kind
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.leads.flows import submitted_values

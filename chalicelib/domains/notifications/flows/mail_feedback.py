@@ -6,102 +6,17 @@ nothing more. AWS describes the format in "Contents of event data that Amazon SE
 Amazon SNS".
 """
 
-import json
 import logging
-import re
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
+from chalicelib.domains.notifications.flows.ses_reports import Report, parse
+from chalicelib.domains.notifications.rules.mail_reputation import Measure
 from chalicelib.domains.notifications.store import mail_rates, suppressions
 from chalicelib.engine.unit import run_unit
-from chalicelib.gateways.mail.ses import WORKSPACE_TAG
-
-Measure = Literal["sent", "bounced", "complained"]
-Suppression = Literal["bounce", "complaint"]
-
-_NOT_SENT = "OnAccountSuppressionList"
-"""Subtype of a bounce of an e-mail that SES has not tried to deliver. SES does not count it
-either."""
-_WORKSPACE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
-
-
-class Report(NamedTuple):
-    """A report of SES on an e-mail.
-
-    ``measure`` is what to count, ``suppression`` the reason to send nothing more to ``addresses``.
-    ``workspace_id`` is set for an e-mail to a visitor.
-    """
-
-    message_id: str
-    day: date
-    measure: Measure | None
-    suppression: Suppression | None
-    addresses: tuple[str, ...]
-    workspace_id: str | None
-
-
-def parse(body: str) -> Report | None:
-    """Return the report in a message, with or without the envelope of SNS, or None if it is unused.
-
-    Raises:
-        ValueError: the message is not a report of SES. The error may contain parts of the message.
-    """
-    try:
-        record = json.loads(body)
-        if record.get("Type") == "Notification":
-            record = json.loads(record["Message"])
-        return _report(record)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(type(error).__name__) from None
-
-
-def _report(record: Mapping[str, Any]) -> Report | None:
-    mail = record["mail"]
-    match record:
-        case {"eventType": "Send"}:
-            return _parse_mail(mail, "sent")
-        case {"eventType": "Bounce", "bounce": {"bounceType": "Permanent"} as bounce}:
-            # SES reports a bounce that it expects to pass as Transient or Undetermined.
-            measure: Measure | None = "bounced" if bounce["bounceSubType"] != _NOT_SENT else None
-            return _parse_mail(mail, measure, "bounce", bounce["bouncedRecipients"])
-        case {"eventType": "Complaint", "complaint": complaint}:
-            # A recipient who takes an e-mail out of the spam folder is reported as a complaint,
-            # too.
-            if complaint.get("complaintFeedbackType") == "not-spam":
-                return None
-            return _parse_mail(mail, "complained", "complaint", complaint["complainedRecipients"])
-        case {"eventType": str()}:
-            return None
-    msg = "expected eventType"
-    raise ValueError(msg)
-
-
-def _parse_mail(
-    mail: Mapping[str, Any],
-    measure: Measure | None,
-    suppression: Suppression | None = None,
-    recipients: list[dict[str, str]] | None = None,
-) -> Report:
-    addresses = [recipient["emailAddress"] for recipient in recipients or ()]
-    if suppression and len(mail["destination"]) == 1:
-        # If the recipient forwards e-mails, the report names the address that they are forwarded
-        # to.
-        addresses = mail["destination"]
-    (workspace_id,) = mail.get("tags", {}).get(WORKSPACE_TAG, [None])
-    # The id becomes a part of a key, and the message comes from outside.
-    if workspace_id is not None and not _WORKSPACE_ID.fullmatch(workspace_id):
-        msg = "the workspace's tag is malformed"
-        raise ValueError(msg)
-    sent_at = datetime.fromisoformat(mail["timestamp"])
-    return Report(
-        mail["messageId"], sent_at.date(), measure, suppression, tuple(addresses), workspace_id
-    )
-
 
 PAUSED = "mails of a workspace to visitors are paused"
-
 log = logging.getLogger(__name__)
 
 

@@ -6,12 +6,11 @@ repeated update changes nothing more and gets the same reply.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache, partial
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from chalicelib.core.errors import IdempotencyKeyExistsError, RateLimitedError
 from chalicelib.core.jobs import MEMBERSHIP_ENDED
@@ -20,99 +19,19 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.notifications.rules.telegram_updates import Answer, Message, parse, text
 from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.engine import idempotency, limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import telegram
-from chalicelib.lib import po_files
-from chalicelib.lib.localized import Language
-
-MAX_ID = 2**52
-"""Largest id of a chat, which has at most 52 significant bits (Bot API, Chat)."""
-MAX_NAME = 64
-"""Longest name of a user that is kept."""
-LOCALE = Path(__file__).parents[1] / "rules" / "locale"
-"""Folder of the PO files, with one folder per language. The catalogues of messages are there as
-well."""
-
-Command = Literal["start", "stop", "other"]
-Answer = Literal["linked", "wrong_code", "too_many_codes", "stopped", "help"]
-
-
-class Message(NamedTuple):
-    """A message that a user sends to the bot in a private chat.
-
-    ``argument`` follows the command, such as a code. ``name`` is the name that Telegram
-    shows for the user.
-    """
-
-    update_id: int
-    chat_id: int
-    command: Command
-    argument: str
-    language: Language
-    name: str
-
-
-def parse(update: object) -> Message | None:
-    """Return the message of an update, or None for all other updates.
-
-    Messages in groups are ignored: a group is not a single user to link.
-    """
-    match update:
-        case {
-            "update_id": int(update_id),
-            "message": {
-                "chat": {"id": int(chat_id), "type": "private"},
-                "from": {"is_bot": False, **person},
-                **message,
-            },
-        } if abs(chat_id) <= MAX_ID:
-            command, argument = _command(message.get("text"))
-            language: Language = (
-                "ru" if str(person.get("language_code")).lower().startswith("ru") else "en"
-            )
-            return Message(update_id, chat_id, command, argument, language, _name(person))
-    return None
-
-
-def text(language: Language, answer: Answer, **values: str) -> str:
-    """Return an answer, with values in its placeholders."""
-    return str(_catalogue(language).texts[answer]).format(**values)
-
-
-def _command(text: object) -> tuple[Command, str]:
-    words = text.split(maxsplit=1) if isinstance(text, str) else []
-    argument = words[1].strip() if len(words) > 1 else ""
-    match words[:1]:
-        case ["/start"] if argument:
-            return "start", argument
-        case ["/stop"]:
-            return "stop", ""
-    return "other", ""
-
-
-def _name(person: Mapping[Any, Any]) -> str:
-    if username := person.get("username"):
-        return f"@{username}"[:MAX_NAME]
-    names = filter(None, (person.get("first_name"), person.get("last_name")))
-    return " ".join(map(str, names))[:MAX_NAME]
-
-
-@cache
-def _catalogue(language: Language) -> po_files.Catalogue:
-    return po_files.read(LOCALE, language, "telegram")
-
 
 WRONG_CODES = Limit(
     "telegram-wrong-codes", "wrong codes of a chat within an hour", 5, timedelta(hours=1)
 )
 LINK, UNLINK = "link_telegram", "unlink_telegram"
 """Names in the audit log, which are the names of the console's operations."""
-
 Stage = Callable[[UnitOfWork], str]
 """Stages what a message changes, and returns the answer."""
-
 log = logging.getLogger(__name__)
 
 

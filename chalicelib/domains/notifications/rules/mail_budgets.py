@@ -3,51 +3,17 @@
 Anyone can type another user's address. So e-mails that a stranger causes share no budget
 with e-mails of a business that the recipient deals with, or of the recipient's own account. Nor can
 one business use up what others may send to an address.
-
-Rates of bounces and complaints at which a workspace's e-mails to visitors are paused.
 """
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.lib import emails
-
-Measure = Literal["sent", "bounced", "complained"]
-Suppression = Literal["bounce", "complaint"]
-Pause = Literal["bounces", "complaints"]
-
-LEAST_SENT = 50
-"""E-mails below which bounces pause nothing. One of a few e-mails would be a high rate."""
-MOST_BOUNCED = 0.05
-"""Part of the e-mails. From 5 % on, AWS reviews the account of the whole service."""
-LEAST_COMPLAINTS = 2
-"""Complaints below which nothing is paused. One is above the limit of any 1,000 e-mails or
-fewer."""
-MOST_COMPLAINED = 0.001
-"""Part of the e-mails. From 0.1 % on, AWS reviews the account of the whole service."""
-
-
-class Counts(NamedTuple):
-    """E-mails of a workspace to visitors."""
-
-    sent: int
-    bounced: int
-    complained: int
-
-    @property
-    def pause(self) -> Pause | None:
-        """Why the workspace's e-mails to visitors are to be paused, or None."""
-        if self.complained >= LEAST_COMPLAINTS and self.complained > self.sent * MOST_COMPLAINED:
-            return "complaints"
-        if self.sent >= LEAST_SENT and self.bounced > self.sent * MOST_BOUNCED:
-            return "bounces"
-        return None
-
 
 MailClass = Literal["stranger", "business", "reminder", "stranger_reminder", "account", "member"]
 """Why an e-mail is sent.

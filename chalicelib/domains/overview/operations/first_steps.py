@@ -9,7 +9,7 @@ from chalicelib.core.wire.schema import Id, NoInput, Wire
 from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
 
@@ -41,7 +41,7 @@ def get_first_steps(ctx: Context, args: NoInput) -> FirstSteps:
     workspace = workspaces.get(ctx.workspace_id)
     services = SERVICES.latest(workspace.id, MAX_ROWS)
     staff = RESOURCES.latest(workspace.id, MAX_ROWS)
-    with_hours = resources.find_with_schedules(workspace.id, [row.id for row in staff])
+    with_hours = opening_hours.find_with_schedules(workspace.id, [row.id for row in staff])
     page = BookingPageRow.read(workspace.id)
     return FirstSteps(
         slug=workspace.slug,
@@ -49,7 +49,7 @@ def get_first_steps(ctx: Context, args: NoInput) -> FirstSteps:
         resource_id=staff[0].id if staff else None,
         has_details=bool(workspace.address or workspace.phone),
         has_service=bool(services),
-        has_hours=any(resources.schedule_of(hours).has_hours for _, hours in with_hours),
+        has_hours=any(opening_hours.schedule_of(hours).has_hours for _, hours in with_hours),
         has_photo=any(row.images for row in services) or any(row.images for row in staff),
         has_booking_page=page.is_on and bool(page.service_ids),
         is_shared=any(

@@ -9,9 +9,10 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.store.booked_times import BookingEntry
-from chalicelib.domains.services.rules import opening_hours
-from chalicelib.domains.services.store import resources, time_off
-from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow, ScheduleRow
+from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.store import opening_hours, time_off
+from chalicelib.domains.services.store.opening_hours import ScheduleRow
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.reading import fetch
 from chalicelib.lib.spans import Span
@@ -71,7 +72,7 @@ class StaffPlan(NamedTuple):
         ids = [member.id for member in staff]
         with deadline.side_by_side() as start:
             off_task = start(lambda: time_off.overlapping(workspace_id, *period))
-            keys = resources.keys_of_schedules(workspace_id, ids)
+            keys = opening_hours.keys_of_schedules(workspace_id, ids)
             # The console only shows the hours, so they may be a second old, at half the read units.
             hours = fetch(keys, consistent=False)
             off = [absence for absence in off_task.result() if any(map(absence.applies_to, ids))]
@@ -100,8 +101,8 @@ class StaffPlan(NamedTuple):
         first, last = (
             clock.local_day(clock.moment_at(moment), resource.timezone) for moment in span
         )
-        opened = opening_hours.windows(
-            resources.schedule_of(self.hours.get(resource.id)),
+        opened = open_windows.windows(
+            opening_hours.schedule_of(self.hours.get(resource.id)),
             resource.timezone,
             first - 2 * _DAY,
             last + _DAY,

@@ -16,8 +16,9 @@ from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.flows.booking_out import BookingOut
 from chalicelib.domains.bookings.store import booked_times
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.services.store import resources, time_off
-from chalicelib.domains.services.store.resources import ResourceRow, ScheduleRow
+from chalicelib.domains.services.store import opening_hours, time_off
+from chalicelib.domains.services.store.opening_hours import ScheduleRow
+from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 
 MAX_CHECKED = 500
@@ -60,7 +61,7 @@ def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> Mispl
     used = dict.fromkeys(booking.resource_id for booking in upcoming)
     with_hours = {
         resource.id: (resource, hours)
-        for resource, hours in resources.find_with_schedules(ctx.workspace_id, used)
+        for resource, hours in opening_hours.find_with_schedules(ctx.workspace_id, used)
     }
     off = time_off.overlapping(ctx.workspace_id, first, last)
     misplaced = [
@@ -79,5 +80,5 @@ def _reason(
     spans = [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)]
     if any(span.start < booking.busy.end and booking.busy.start < span.end for span in spans):
         return "time_off"
-    schedule = resources.schedule_of(hours)
+    schedule = opening_hours.schedule_of(hours)
     return None if slot_search.is_open_for(booking, schedule, resource.timezone) else "closed"

@@ -20,15 +20,15 @@ from chalicelib.domains.bookings.store import booked_times
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.services.flows.zones import warn_of_zone
-from chalicelib.domains.services.rules import opening_hours
-from chalicelib.domains.services.rules.opening_hours import (
+from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.rules.open_windows import (
     MAX_INTERVALS,
     Interval,
     Rule,
     Schedule,
     ScheduleError,
 )
-from chalicelib.domains.services.store import resources
+from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.engine.unit import UnitOfWork
 
@@ -114,18 +114,18 @@ class Availability(Wire):
     version: int = Field(description="Changes with the hours; 0 if never set. Send as ifVersion.")
 
     @classmethod
-    def from_record(cls, resource: ResourceRow, row: resources.ScheduleRow | None) -> Self:
+    def from_record(cls, resource: ResourceRow, row: opening_hours.ScheduleRow | None) -> Self:
         """Return the wire form of stored opening hours.
 
         ``row`` is None if they were never set.
         """
-        rules = opening_hours.canonical(row.schedule) if row else []
+        rules = open_windows.canonical(row.schedule) if row else []
         return cls(
             resource_id=resource.id,
             timezone=resource.timezone,
             rules=[_rule_out(rule) for rule in rules],
             updated_at=row.updated_at if row else None,
-            version=resources.hours_version(row),
+            version=opening_hours.hours_version(row),
         )
 
 
@@ -162,7 +162,7 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. Without rules it cannot be booked."""
     return Availability.from_record(
-        *resources.require_with_schedule(ctx.workspace_id, args.resource_id)
+        *opening_hours.require_with_schedule(ctx.workspace_id, args.resource_id)
     )
 
 
@@ -202,7 +202,7 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
         )
         _check_version(unit, args)
         resource.timezone = timezone
-        row = resources.save_schedule(unit, resource, hours)
+        row = opening_hours.save_schedule(unit, resource, hours)
         return Availability.from_record(resource, row).model_dump_json(by_alias=True).encode()
 
     # Committed separately: a booking made at the same time either reads the new hours or is found
@@ -223,7 +223,9 @@ def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
     """
     if args.if_version is None:
         return
-    current = resources.hours_version(resources.find_schedule(unit.workspace_id, args.resource_id))
+    current = opening_hours.hours_version(
+        opening_hours.find_schedule(unit.workspace_id, args.resource_id)
+    )
     if current != args.if_version:
         msg = (
             f"ifVersion: expected {current}, the current version of the hours, received "
@@ -234,7 +236,7 @@ def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
 
 def _parsed(args: AvailabilityInput) -> Schedule:
     try:
-        return opening_hours.parse([rule.rule for rule in args.rules])
+        return open_windows.parse([rule.rule for rule in args.rules])
     except ScheduleError as error:
         field = f"rules.{error.index}.{error.field}"
         raise ValidationError.of(field, error.message) from None

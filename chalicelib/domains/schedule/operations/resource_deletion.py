@@ -15,7 +15,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.bookings.store import booked_times
-from chalicelib.domains.services.store import resources, services, time_off
+from chalicelib.domains.services.store import opening_hours, services, time_off
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, cascade_over
@@ -65,7 +65,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     """
     with deadline.side_by_side() as start:
         count_task = start(lambda: booked_times.future_count(ctx.workspace_id, resource_id=args.id))
-        resource, schedule = resources.require_with_schedule(ctx.workspace_id, args.id)
+        resource, schedule = opening_hours.require_with_schedule(ctx.workspace_id, args.id)
         upcoming = count_task.result()
     if upcoming and not args.force:
         msg = (
@@ -76,7 +76,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
         if not args.dry_run:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)
         ctx.warn(f"Without force, this call would be refused: {msg}")
-    resources.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
+    opening_hours.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
     ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)
 

@@ -10,9 +10,10 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.payments.store import merchants
-from chalicelib.domains.services.rules import opening_hours
-from chalicelib.domains.services.store import resources
-from chalicelib.domains.services.store.resources import ResourceRow, ScheduleRow
+from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.store import opening_hours
+from chalicelib.domains.services.store.opening_hours import ScheduleRow
+from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 
 MAX_SERVICES = 100
@@ -60,7 +61,7 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
     bound = dict.fromkeys(
         resource_id for service in services for resource_id in service.resource_ids
     )
-    pairs = resources.find_with_schedules(ctx.workspace_id, bound) if bound else []
+    pairs = opening_hours.find_with_schedules(ctx.workspace_id, bound) if bound else []
     by_id = {resource.id: (resource, hours) for resource, hours in pairs}
     takes_payments = any(service.require_payment for service in services) and (
         merchants.find_current(ctx.workspace_id) is not None
@@ -73,13 +74,13 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
         )
         for service in services
     ]
-    resource_hours = resources.find_with_schedules(ctx.workspace_id, args.resource_ids)
+    resource_hours = opening_hours.find_with_schedules(ctx.workspace_id, args.resource_ids)
     return UnbookableServices(
         services=[service for service in unbookable if service is not None],
         resources_without_hours=[
             resource.id
             for resource, hours in resource_hours
-            if not resources.schedule_of(hours).has_hours
+            if not opening_hours.schedule_of(hours).has_hours
         ],
     )
 
@@ -104,11 +105,11 @@ def _lack(
     active = [(resource, hours) for resource, hours in bound if resource.status == ACTIVE]
     if not active:
         return lack("inactive_resource", bound[0][0])
-    opened = [(resource, resources.schedule_of(hours)) for resource, hours in active]
+    opened = [(resource, opening_hours.schedule_of(hours)) for resource, hours in active]
     with_hours = [(resource, hours) for resource, hours in opened if hours.has_hours]
     if not with_hours:
         return lack("no_hours", active[0][0])
-    if not any(opening_hours.fits(hours, int(service.duration_min)) for _, hours in with_hours):
+    if not any(open_windows.fits(hours, int(service.duration_min)) for _, hours in with_hours):
         return lack("does_not_fit", with_hours[0][0])
     is_by_phone = service.require_payment and not (takes_payments and service.price > 0)
     return lack("by_phone") if is_by_phone else None

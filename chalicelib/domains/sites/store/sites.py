@@ -14,7 +14,7 @@ from pynamodb.attributes import (
 from chalicelib.core import clock
 from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.core.settings import settings
-from chalicelib.domains.sites.rules import hostnames
+from chalicelib.domains.sites.rules import site_urls
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.index_entries import NAME_BYTES
@@ -132,14 +132,14 @@ class SiteRow(Record):
         """URL at which visitors find the site, on its own domain if that domain is active."""
         config = settings()
         if (host := self.active_host) is not None:
-            return hostnames.own_url(host, config.public_url, local=config.site_hosts == "local")
+            return site_urls.own_url(host, config.public_url, local=config.site_hosts == "local")
         slug = self.attribute_values["slug"]  # read directly, for lists: see ``Record.values``
-        return hostnames.site_url(slug, config.public_url, config.sites_domain)
+        return site_urls.site_url(slug, config.public_url, config.sites_domain)
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL, "" for the home page, or None."""
         config = settings()
-        return hostnames.page_slug(
+        return site_urls.page_slug(
             url, config.public_url, self.slug, self.active_host, config.sites_domain
         )
 
@@ -174,7 +174,7 @@ def find_urls(workspace_id: str) -> list[str]:
     config = settings()
     active = [site for site in SITES.latest(workspace_id, MAX_FOUND) if site.status != SUSPENDED]
     platform = [
-        hostnames.site_url(site.slug, config.public_url, config.sites_domain) for site in active
+        site_urls.site_url(site.slug, config.public_url, config.sites_domain) for site in active
     ]
     return list(dict.fromkeys([*platform, *(site.url for site in active)]))
 

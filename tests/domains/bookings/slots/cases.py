@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from chalicelib.core import clock
 from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query, slots
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
-from chalicelib.domains.services.rules.opening_hours import Interval, Rule, parse
+from chalicelib.domains.services.rules.open_windows import Interval, Rule, parse
 from chalicelib.lib.spans import Span
 from chalicelib.lib.zoned_times import span_of_days
 

@@ -1,0 +1,80 @@
+"""Wire models of visitors' bookings."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
+from chalicelib.core.wire.times import When
+from chalicelib.domains.bookings.flows.new_booking import Notes
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.identity.flows.periods import Timezone
+from chalicelib.lib import zoned_times
+from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+
+
+class BookingContact(Wire):
+    """Name and contact details of a client."""
+
+    AT_LEAST_ONE_OF = ("phone", "email")
+
+    name: PersonName = Field(description="Name of the client.")
+    phone: PhoneText | None = optional("In any format; or email.")
+    email: Email | None = optional("E-mail address.")
+
+    @model_validator(mode="after")
+    def _require_phone_or_email(self) -> Self:
+        if not has_at_least_one(self):
+            raise PydanticCustomError("contact", "expected phone, email or both")
+        return self
+
+
+class PublicBookingCreate(Wire):
+    """A visitor's request for a booking."""
+
+    service_id: Id = Field(description="Service id.")
+    start_at: When = Field(description="startAt of a slot.")
+    timezone: Timezone | None = optional("IANA zone of a time without an offset.")
+    resource_id: Id | None = optional("Default: the first free one.")
+    client: BookingContact = Field(description="Name and contact details of the client.")
+    notes: Notes | None = optional("Notes for the business.")
+
+
+class PublicBookingOut(Wire):
+    """Public data of a booking. Anyone with its token can read them."""
+
+    id: Id = Field(description="Booking id.")
+    status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
+    service_name: str = Field(description="Name of the service.")
+    resource_name: str = Field(description="Name of the resource.")
+    start_at: Timestamp = Field(description="Start, in UTC.")
+    start_local: str = Field(description="Start with the offset of its zone.")
+    end_at: Timestamp = Field(description="End, in UTC.")
+    timezone: str = Field(description="IANA zone of the resource.")
+    price: int = Field(description="Price in kopecks.")
+
+    @classmethod
+    def from_record(cls, row: BookingRow) -> Self:
+        """Return the wire form of a stored booking for a visitor."""
+        return cls.from_row(
+            row.values,
+            start_at=row.starts_at,
+            end_at=row.ends_at,
+            start_local=zoned_times.local_time(row.starts_at, row.timezone).text,
+        )
+
+
+class PublicBookingMade(Wire):
+    """A new booking with its cancellation token and calendar file."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+    cancel_token: str = Field(description="Token to cancel the booking. Keep it secret.")
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+
+
+class BookingAwaitsMail(Wire):
+    """A booking that waits for the visitor to open the link in an e-mail."""
+
+    confirm_by_mail: bool = Field(default=True, description="true: the mail's link books.")
+    expires_at: Timestamp = Field(description="When the link stops working.")
