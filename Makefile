@@ -167,12 +167,11 @@ format: $(VENV)/.installed ## Format the code and fix what the linter can
 	$(BIN)/ruff check --fix .
 
 .PHONY: check
-check: $(VENV)/.installed ## Format check, lint, types, import rules, wording, CloudFormation templates
+check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudFormation templates
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m infra.wording
 	$(if $(TEMPLATES),$(BIN)/cfn-lint $(TEMPLATES))
 
 build/checkov/.installed: Makefile | $(UV)

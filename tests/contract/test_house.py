@@ -1,4 +1,4 @@
-"""Each folder describes its content, and no module or folder grows too large."""
+"""Each folder describes its content, and every domain has its floor and its place in the documents."""
 
 import ast
 import re
@@ -22,20 +22,11 @@ MODULES = [
 ]
 PACKAGES = sorted({path.parent for path in MODULES if path.name == "__init__.py"})
 DOMAINS = sorted(path.name for path in (ROOT / "chalicelib" / "domains").iterdir() if path.is_dir())
-MAX_LINES = 800
-MAX_MODULES = 20
-
-
-def test_no_module_is_longer_than_800_lines() -> None:
-    long = {path: len(path.read_text().splitlines()) for path in MODULES}
-    assert not {str(path): lines for path, lines in long.items() if lines > MAX_LINES}
 
 
 @sweep("package", PACKAGES)
-def test_a_folder_says_what_is_in_it_and_holds_20_modules_at_most(package: Path) -> None:
+def test_a_folder_says_what_is_in_it(package: Path) -> None:
     assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
-    modules = [path for path in MODULES if path.parent == package and path.stem != "__init__"]
-    assert len(modules) <= MAX_MODULES
 
 
 def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
