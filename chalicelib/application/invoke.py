@@ -28,7 +28,7 @@ from chalicelib.core.errors import (
     UnavailableError,
     ValidationError,
 )
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
@@ -52,7 +52,7 @@ from chalicelib.gateways.object_store import object_store
 
 MAX_ANSWER_BYTES = 5_900_000
 """Maximum bytes of a response of Lambda, headers included (AWS Lambda quotas: 6 MB)."""
-ANSWER_EXPIRED = "answer-expired"
+ANSWER_EXPIRED = JobKind("answer-expired")
 """The kind of job that removes a large stored response."""
 _KNOWN_CALLERS = {
     ApiKeyPrincipal,

@@ -11,7 +11,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import lookups
@@ -26,7 +26,7 @@ from chalicelib.engine.listing.registry import NOUNS, listing_of
 from chalicelib.engine.tables import ContentRow, Record, Row
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
-REFOLD = "refold"
+REFOLD = JobKind("refold")
 """The kind of job that folds the search strings of a workspace again."""
 SLICE = 50
 """Records per read."""

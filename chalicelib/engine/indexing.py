@@ -7,6 +7,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
+from chalicelib.core.jobs import JobKind
 from chalicelib.engine import file_uses, jobs
 from chalicelib.engine.file_uses import RAISE, FileUseTracker
 from chalicelib.engine.jobs import JobRow
@@ -24,9 +25,9 @@ from chalicelib.engine.transactions import (
     update_stage,
 )
 
-LATE_ENTRIES = "late-entries"
+LATE_ENTRIES = JobKind("late-entries")
 """The kind of job that writes index entries that did not fit into their transaction."""
-LATE_FILE_USES = "late-file-uses"
+LATE_FILE_USES = JobKind("late-file-uses")
 """The kind of job that writes file uses that did not fit into their transaction."""
 ClaimErrors = Mapping[str, AppError | Callable[[str], AppError]]
 """Errors for unique look-ups that another record holds, by the look-up's name.
@@ -45,7 +46,7 @@ class Indexer:
     file_uses: FileUseTracker = field(init=False)
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    _followed_by: dict[str, None] = field(default_factory=dict)
+    _followed_by: dict[JobKind, None] = field(default_factory=dict)
     uncounted: set[tuple[str, str]] = field(default_factory=set)
     """Counters that the transaction deletes, by noun and name."""
 
@@ -156,7 +157,7 @@ class Indexer:
         records = sorted({record for record, _ in self._entries})
         return [self._job(LATE_ENTRIES, {"records": records})]
 
-    def _job(self, kind: str, payload: dict[str, Any]) -> JobRow:
+    def _job(self, kind: JobKind, payload: dict[str, Any]) -> JobRow:
         job = jobs.row(kind, self.tenant, payload)
         self.transaction.puts.append((put_stage(job, Row.pk.does_not_exist()), None))
         return job

@@ -29,7 +29,7 @@ from pynamodb.exceptions import DeleteError, UpdateError
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Postponed, Queue, queue_of
+from chalicelib.core.jobs import JobKind, Postponed, Queue
 from chalicelib.engine.connection import (
     CONDITION_FAILED,
     CONFLICTS,
@@ -82,6 +82,11 @@ class JobRow(ControlRow):
     lease = UnicodeAttribute(null=True)
 
     @property
+    def queue(self) -> Queue:
+        """The queue that it waits in."""
+        return Queue(self.pk.partition("#")[0])
+
+    @property
     def due_at(self) -> datetime:
         """The time when it is due."""
         return _due_at(self.sk)
@@ -109,7 +114,7 @@ class JobRow(ControlRow):
 
 
 def row(
-    kind: str,
+    kind: JobKind,
     workspace_id: str,
     payload: dict[str, Any],
     due_at: datetime | None = None,
@@ -120,7 +125,7 @@ def row(
 
     With a ``job_id`` that is unique within its kind, ``ref`` can find the job again.
 
-    >>> row("example", new_id(), {"id": "a"}, job_id="a").job_id
+    >>> row(JobKind("example"), new_id(), {"id": "a"}, job_id="a").job_id
     'a'
     """
     job = ref(kind, due_at or clock.now(), job_id or new_id())
@@ -128,17 +133,17 @@ def row(
     return job
 
 
-def ref(kind: str, due_at: datetime, job_id: str) -> JobRow:
+def ref(kind: JobKind, due_at: datetime, job_id: str) -> JobRow:
     """Return a job that has only its key, so that a unit of work can delete it to cancel the job.
 
     The deletion also succeeds if the job is finished or was never scheduled.
     """
     place = f"{_timestamp(due_at)}#{kind}#{job_id}"
     # The shard follows from the key, so the row can be deleted without reading it first.
-    return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS, queue_of(kind)), place)
+    return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS, kind.queue), place)
 
 
-def for_changes(kind: str, workspace_id: str) -> JobRow:
+def for_changes(kind: JobKind, workspace_id: str) -> JobRow:
     """Return the job that follows a change in a workspace, to stage with the change.
 
     It is due within ``CHANGES_SECONDS``. All changes until then choose among ``CHANGES_SPREAD``
@@ -196,7 +201,8 @@ def attempt(job: JobRow, work: Work) -> bool:
             work(job)
         except Postponed as later:
             # The later job is written first: a crash in between leaves two jobs instead of none.
-            schedule(row(job.kind, job.workspace_id, job.payload, later.due_at, job_id=job.job_id))
+            kind = JobKind(job.kind, job.queue)
+            schedule(row(kind, job.workspace_id, job.payload, later.due_at, job_id=job.job_id))
         remove_finished(job)
     except Exception:
         log.exception("a job failed", extra={"kind": job.kind, "job": job.sk})

@@ -1,4 +1,4 @@
-"""Each folder describes its content, and every domain has its floor and its place in the documents."""
+"""Each folder describes its content, and each domain has its floor and its documents."""
 
 import ast
 import re

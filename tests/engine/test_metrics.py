@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConcurrentUpdateError
 from chalicelib.core.ids import new_id
+from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs, metrics
 from chalicelib.engine.metrics import OTHER, Increments
 from chalicelib.engine.reading import Cost
@@ -182,7 +183,7 @@ class TestUnitOfWork:
 
     def test_counters_are_written_with_the_transaction(self, workspace: str) -> None:
         unit = UnitOfWork(workspace, "test")
-        unit.create(jobs.row("tidy", workspace, {}))
+        unit.create(jobs.row(JobKind("tidy"), workspace, {}))
         self.stage(workspace, unit)
         assert one_day(workspace).totals == {}
         unit.commit()
@@ -191,7 +192,7 @@ class TestUnitOfWork:
 
     def test_counters_stay_unchanged_when_the_transaction_fails(self, workspace: str) -> None:
         unit = UnitOfWork(workspace, "test")
-        unit.require(jobs.ref("tidy", clock.now(), "missing"))
+        unit.require(jobs.ref(JobKind("tidy"), clock.now(), "missing"))
         self.stage(workspace, unit)
         with pytest.raises(ConcurrentUpdateError):
             unit.commit()

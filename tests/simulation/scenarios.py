@@ -19,7 +19,7 @@ from pynamodb.attributes import NumberAttribute
 from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import AppError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Queue
+from chalicelib.core.jobs import JobKind, Queue
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.domains.billing.flows import charging
@@ -357,7 +357,7 @@ class Jobs(Scenario):
     PROMISE = (
         "One worker at a time runs a job, each job is done, and its writes are committed once."
     )
-    KIND = "simulated_work"
+    KIND = JobKind("simulated_work")
 
     def begin(self, simulation: Simulation) -> None:
         self.simulation = simulation

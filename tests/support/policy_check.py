@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.jobs import JOB_HANDLERS, queue_of
+from chalicelib.core.jobs import JOB_HANDLERS, JobKind
 from chalicelib.gateways.site_hosts import STAGE_TAG
 from infra.deploy import policies, stage_config
 from tests.support import aws_calls
@@ -68,8 +68,9 @@ def faults(
                 )
         if is_complete:
             for kind in JOB_HANDLERS:
+                assert isinstance(kind, JobKind), kind
                 if (
-                    aws_calls.RUNNERS[queue_of(kind)] == function
+                    aws_calls.RUNNERS[kind.queue] == function
                     and Use(function, Gateway(aws_calls.KIND, kind)) not in uses
                 ):
                     yield f"{function} did no job of the kind {kind}. Test what it needs for that."

@@ -17,6 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.core.clock import epoch_ms
+from chalicelib.core.jobs import JobKind
 from chalicelib.core.text import cut_bytes, search_fold
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing import counters, lookups
@@ -168,7 +169,7 @@ class Declaration(Generic[R]):
     restore: Callable[[R], bool] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
     events: EventRules = field(default_factory=dict)
-    followed_by: str | None = None
+    followed_by: JobKind | None = None
 
     def __post_init__(self) -> None:
         """Check the declaration at import, so that a mistake cannot produce a wrong page."""

@@ -11,23 +11,8 @@ from typing import Any
 
 from chalicelib.application import invoke, refolding
 from chalicelib.core.jobs import (
-    CLOSE_RECEIPT,
-    DELIVER_WEBHOOK,
     KNOWLEDGE_STALE,
-    MAIL_BOOKING_LINK,
-    MAIL_CLIENT,
-    MAIL_INVITATION,
-    MAIL_PASSWORD_RESET,
-    MAIL_PASSWORD_SET,
-    MAIL_PROOF,
-    MAIL_REPLY,
-    MEMBERSHIP_ENDED,
-    NOTIFY_DIGEST,
-    NOTIFY_MEMBER,
-    PAYMENT_JOBS,
     PEOPLE_EVENTS,
-    REFUND_JOBS,
-    REMIND_CLIENT,
     VISITOR_EVENTS,
     WEBHOOK_EVENTS,
     WEBHOOK_REPLIES,
@@ -35,16 +20,19 @@ from chalicelib.core.jobs import (
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.blog.operations import covers
 from chalicelib.domains.blog.store import posts
+from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import (
     page_settings,
     requested_bookings,
     visitor_bookings,
 )
 from chalicelib.domains.bookings.flows import holds
+from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
 from chalicelib.domains.bookings.store import bookings, calendar_days
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.chat.flows import dialog_removal
+from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
 from chalicelib.domains.clients.store import clients, erased_records
@@ -52,6 +40,13 @@ from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.flows.emails import CLAIM_EMAIL
+from chalicelib.domains.identity.rules.job_kinds import (
+    MAIL_INVITATION,
+    MAIL_PASSWORD_RESET,
+    MAIL_PASSWORD_SET,
+    MAIL_PROOF,
+    MEMBERSHIP_ENDED,
+)
 from chalicelib.domains.identity.store import (
     accounts,
     api_keys,
@@ -64,6 +59,11 @@ from chalicelib.domains.identity.store import (
 from chalicelib.domains.knowledge.flows import indexing, source_texts
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
+from chalicelib.domains.notifications.rules.job_kinds import (
+    NOTIFY_DIGEST,
+    NOTIFY_MEMBER,
+    REMIND_CLIENT,
+)
 from chalicelib.domains.notifications.store import (
     choices,
     mail_log,
@@ -73,11 +73,13 @@ from chalicelib.domains.notifications.store import (
     windows,
 )
 from chalicelib.domains.oauth.store import assertions
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS, REFUND_JOBS
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import page_versions, pages, site_visits
+from chalicelib.domains.webhooks.flows.sending_times import DELIVER_WEBHOOK
 from chalicelib.domains.webhooks.store import deliveries, turns, webhooks
 from chalicelib.engine import (
     audit,

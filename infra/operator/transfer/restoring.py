@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chalicelib.core.jobs import KNOWLEDGE_STALE
+from chalicelib.core.jobs import KNOWLEDGE_STALE, JobKind
 from chalicelib.domains.bookings.flows.holds import lapse_job
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.slots import BusyEntry
@@ -105,7 +105,8 @@ class Restoring:
     def _jobs(self, line: Line) -> Iterator[JobRow]:
         if job := line.get("job"):
             due = datetime.fromisoformat(job["due"])
-            yield jobs.row(job["kind"], self.workspace_id, job["payload"], due, job_id=job["id"])
+            kind = JobKind(job["kind"])  # The jobs of deletions, which are all in the main queue.
+            yield jobs.row(kind, self.workspace_id, job["payload"], due, job_id=job["id"])
         listing = contents.noun_at(line.get("at", ""))
         if listing is None or line["at"] != listing.noun:
             return

@@ -9,6 +9,7 @@ import pytest
 
 from chalicelib.core import deadline
 from chalicelib.core.errors import AppError, ConflictError, UnavailableError
+from chalicelib.core.jobs import JobKind
 from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Terms
 from chalicelib.domains.billing.flows.funds import Funds
@@ -276,7 +277,7 @@ class TestStage:
 
     def test_the_writes_of_a_stage_are_part_of_the_step(self) -> None:
         top_up(1000)
-        note = jobs.row("note", "ws", {})
+        note = jobs.row(JobKind("note"), "ws", {})
         hold = charging.reserve(TERMS, "r", 10, 100, lambda unit: unit.create(note))
         assert jobs.is_there(note)
         charging.release(hold, lambda unit: unit.delete(note))

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib.core import plans
-from chalicelib.core.jobs import JOB_HANDLERS, MAIL_CLIENT, VISITOR_EVENTS, Queue
+from chalicelib.core.jobs import JOB_HANDLERS, VISITOR_EVENTS, Queue
+from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.notifications.flows import client_mail_jobs, mail_gate
 from chalicelib.domains.notifications.store import mail_log, mail_rates
 from chalicelib.engine import jobs

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from chalicelib.core import retry
-from chalicelib.core.jobs import JOB_HANDLERS, NOTIFY_MEMBER, PEOPLE_EVENTS, Queue
+from chalicelib.core.jobs import JOB_HANDLERS, PEOPLE_EVENTS, Queue
 from chalicelib.domains.notifications.flows import member_choices
+from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_MEMBER
 from chalicelib.domains.notifications.store import choices
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.jobs import JOB_HANDLERS, MAIL_INVITATION
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chalicelib.core.jobs import REMIND_CLIENT, VISITOR_EVENTS
+from chalicelib.core.jobs import VISITOR_EVENTS
 from chalicelib.domains.notifications.flows import client_mail_jobs, mail_gate
+from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError

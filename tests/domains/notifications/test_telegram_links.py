@@ -7,7 +7,8 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError, NotConfiguredError, UpstreamFailedError
-from chalicelib.core.jobs import JOB_HANDLERS, MEMBERSHIP_ENDED
+from chalicelib.core.jobs import JOB_HANDLERS
+from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.notifications.flows import telegram_chats
 from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.domains.notifications.store.telegram_links import TelegramLinkRow

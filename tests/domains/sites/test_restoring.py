@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core import plans
+from chalicelib.core.jobs import JobKind
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows import page_objects, undoing
 from chalicelib.domains.sites.operations import site_restoring
@@ -316,7 +317,7 @@ class TestSites:
 
         delete_site(api, site)
         restore_site(api, site)
-        jobs.schedule(jobs.row("site-cascade", owner.workspace.id, {"siteId": site}))
+        jobs.schedule(jobs.row(JobKind("site-cascade"), owner.workspace.id, {"siteId": site}))
         jobs.schedule(jobs.row(site_restoring.RESTORE, owner.workspace.id, {"siteId": site}))
         run_jobs()
         assert len(list_pages(api, site)) == len(pages)

@@ -9,8 +9,9 @@ from standardwebhooks.webhooks import Webhook
 from chalicelib.application import records
 from chalicelib.core import deadline
 from chalicelib.core.errors import UnavailableError
-from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_EVENTS
+from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.domains.webhooks.flows import due_deliveries, make_deliveries, sending_times
+from chalicelib.domains.webhooks.flows.sending_times import DELIVER_WEBHOOK
 from chalicelib.domains.webhooks.operations import deliveries as operations
 from chalicelib.domains.webhooks.store import deliveries as deliveries_store
 from chalicelib.engine import jobs

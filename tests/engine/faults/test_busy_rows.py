@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ControlRow
@@ -28,7 +29,7 @@ def test_marking_a_key_in_progress_on_a_busy_row_is_retried(
 
 
 def test_a_job_on_a_busy_row_is_removed_once_it_is_done() -> None:
-    job = jobs.row("kind", "w", {})
+    job = jobs.row(JobKind("kind"), "w", {})
     jobs.schedule(job)
     with failing("DeleteItem", 2, busy_row):
         jobs.remove_finished(job)
@@ -36,7 +37,7 @@ def test_a_job_on_a_busy_row_is_removed_once_it_is_done() -> None:
 
 
 def test_a_row_that_stays_busy_is_reported_as_an_overload() -> None:
-    job = jobs.row("kind", "w", {})
+    job = jobs.row(JobKind("kind"), "w", {})
     with failing("PutItem", ALWAYS, busy_row), pytest.raises(UnavailableError):
         jobs.schedule(job)
     assert ControlRow.find(job.pk, job.sk) is None
@@ -47,7 +48,7 @@ def test_a_row_that_stays_busy_is_reported_as_an_overload() -> None:
 def test_a_row_is_updated_only_if_it_meets_the_condition(
     times: int, kind: str, *, is_met: bool
 ) -> None:
-    row = jobs.row("kind", "w", {})
+    row = jobs.row(JobKind("kind"), "w", {})
     jobs.schedule(row)
     with failing("UpdateItem", times, busy_row):
         assert update_if(row, [JobRow.tries.set(7)], JobRow.kind == kind) is is_met
@@ -58,7 +59,7 @@ def test_a_row_is_updated_only_if_it_meets_the_condition(
 
 @pytest.mark.parametrize("fault", [busy_row, unreachable])
 def test_an_update_that_cannot_be_made_is_reported(fault: Callable[[], Exception]) -> None:
-    row = jobs.row("kind", "w", {})
+    row = jobs.row(JobKind("kind"), "w", {})
     jobs.schedule(row)
     with failing("UpdateItem", ALWAYS, fault), pytest.raises(UnavailableError):
         update_if(row, [JobRow.tries.set(7)], JobRow.pk.exists())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from chalicelib.engine.unit import UnitOfWork
@@ -40,7 +41,7 @@ def worker() -> Worker:
 
 def stage(name: str, due_at: datetime | None = None, kind: str = "tidy") -> jobs.JobRow:
     unit = UnitOfWork(WORKSPACE, "test")
-    job = jobs.row(kind, WORKSPACE, {"name": name}, due_at, job_id=name)
+    job = jobs.row(JobKind(kind), WORKSPACE, {"name": name}, due_at, job_id=name)
     unit.create(job)
     unit.commit()
     return job

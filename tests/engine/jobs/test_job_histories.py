@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib.core import clock
+from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs
 from tests.conftest import Time
 from tests.engine.jobs.conftest import cancel, rows, spoil, stage
@@ -51,7 +52,7 @@ class Machine(RuleBasedStateMachine):
 
     def _cancel(self, name: str) -> None:
         job = self.waiting.pop(name)
-        cancel(jobs.ref(job.kind, self.due[name], name))
+        cancel(jobs.ref(JobKind(job.kind), self.due[name], name))
         self.gone.add(name)
 
     @rule(data=st.data())

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.jobs import JOB_HANDLERS, Postponed, job_handler
+from chalicelib.core.jobs import JOB_HANDLERS, JobKind, Postponed, job_handler
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork
 from infra.bench.dynamodb.usage import metering
@@ -144,7 +144,7 @@ class TestCancellation:
         for number in range(20):
             stage(f"{number}", due)
         for number in range(20):
-            cancel(jobs.ref("tidy", due, f"{number}"))
+            cancel(jobs.ref(JobKind("tidy"), due, f"{number}"))
         assert rows() == 0
 
     def test_a_job_that_failed_before_can_be_cancelled(self, worker: Worker, time: Time) -> None:
@@ -153,20 +153,20 @@ class TestCancellation:
         for _ in range(3):
             jobs.run({"tidy": worker})
             time.pass_by(hours=1)
-        cancel(jobs.ref("tidy", time.now - timedelta(hours=3), "a"))
+        cancel(jobs.ref(JobKind("tidy"), time.now - timedelta(hours=3), "a"))
         assert (rows(), job.sk) == (0, job.sk)
 
     def test_one_id_may_be_used_by_several_kinds(self, time: Time) -> None:
         due = time.now
         stage("a", due, "lapse")
         stage("a", due, "remind")
-        cancel(jobs.ref("lapse", due, "a"))
+        cancel(jobs.ref(JobKind("lapse"), due, "a"))
         assert rows() == 1
 
     def test_a_failed_unit_of_work_schedules_no_job(self, time: Time) -> None:
         unit = UnitOfWork(WORKSPACE, "test")
-        unit.create(jobs.row("tidy", WORKSPACE, {}))
-        unit.require(jobs.ref("tidy", time.now, "missing"))
+        unit.create(jobs.row(JobKind("tidy"), WORKSPACE, {}))
+        unit.require(jobs.ref(JobKind("tidy"), time.now, "missing"))
         with pytest.raises(ConcurrentUpdateError):
             unit.commit()
         assert rows() == 0
@@ -183,18 +183,18 @@ class TestChanges:
 
     def test_changes_of_ten_seconds_share_a_few_jobs(self, worker: Worker, time: Time) -> None:
         for _ in range(100):
-            jobs.schedule(jobs.for_changes("tidy", WORKSPACE))
+            jobs.schedule(jobs.for_changes(JobKind("tidy"), WORKSPACE))
             time.pass_by(milliseconds=90)
         assert rows() <= jobs.CHANGES_SPREAD
-        jobs.schedule(jobs.for_changes("tidy", "another"))
+        jobs.schedule(jobs.for_changes(JobKind("tidy"), "another"))
         rows_before = rows()
         time.pass_by(seconds=1)
-        jobs.schedule(jobs.for_changes("tidy", WORKSPACE))
+        jobs.schedule(jobs.for_changes(JobKind("tidy"), WORKSPACE))
         assert rows() == rows_before + 1, "the next ten seconds"
 
     def test_a_job_is_due_after_the_change_and_within_ten_seconds(self, time: Time) -> None:
         for _ in range(30):
-            due = jobs.for_changes("tidy", WORKSPACE).due_at
+            due = jobs.for_changes(JobKind("tidy"), WORKSPACE).due_at
             assert time.now < due <= time.now + timedelta(seconds=10)
             time.pass_by(milliseconds=700)
 
@@ -202,13 +202,13 @@ class TestChanges:
         self, time: Time, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(jobs, "CHANGES_SPREAD", 1)
-        job, runs = jobs.for_changes("tidy", WORKSPACE), list[str]()
+        job, runs = jobs.for_changes(JobKind("tidy"), WORKSPACE), list[str]()
         jobs.schedule(job)
 
         def work(running: jobs.JobRow) -> None:
             runs.append(running.job_id)
             if len(runs) == 1:
-                next_ref = jobs.ref("tidy", job.due_at, job.job_id)
+                next_ref = jobs.ref(JobKind("tidy"), job.due_at, job.job_id)
                 next_ref.kind, next_ref.workspace_id = job.kind, job.workspace_id
                 next_ref.payload, next_ref.tries = {}, 0
                 jobs.schedule(next_ref)

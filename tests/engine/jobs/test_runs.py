@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.jobs import Queue
+from chalicelib.core.jobs import JobKind, Queue
 from chalicelib.engine import jobs
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Time, run_concurrently
@@ -351,5 +351,5 @@ class TestCosts:
         assert usage.calls == [*["Query"] * jobs.SHARDS, "UpdateItem", "DeleteItem"]
 
     def test_jobs_spread_over_all_shards(self, time: Time) -> None:
-        places = {jobs.row("tidy", WORKSPACE, {}).pk for _ in range(200)}
+        places = {jobs.row(JobKind("tidy"), WORKSPACE, {}).pk for _ in range(200)}
         assert len(places) == jobs.SHARDS

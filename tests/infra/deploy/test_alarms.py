@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.core import errors, logs
 from chalicelib.core.errors import AppError
-from chalicelib.core.jobs import WEBHOOK_EVENTS
+from chalicelib.core.jobs import WEBHOOK_EVENTS, JobKind
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
@@ -169,7 +169,7 @@ class TestLines:
     ) -> None:
         scheduled_functions.run_jobs()
         assert count_lines("OldestJobSeconds") == []
-        jobs.schedule(jobs.row("nobody-does-it", "ws", {}))
+        jobs.schedule(jobs.row(JobKind("nobody-does-it"), "ws", {}))
         time.pass_by(hours=2)
         scheduled_functions.run_jobs()
         assert count_lines("OldestJobSeconds") == [7200]

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs
 from chalicelib.engine.connection import connection
 from chalicelib.engine.unit import UnitOfWork, run_unit
@@ -32,7 +33,7 @@ def test_a_fault_is_retried_and_at_last_reported_as_an_overload(
 ) -> None:
     kinds_left = iter([kind] * times)
     monkeypatch.setattr(faults, "_choose", lambda _: next(kinds_left, None))
-    single, staged = jobs.row("kind", "w", {}), jobs.row("kind", "w", {})
+    single, staged = jobs.row(JobKind("kind"), "w", {}), jobs.row(JobKind("kind"), "w", {})
 
     def stage(unit: UnitOfWork) -> None:
         unit.create(staged)
@@ -53,10 +54,10 @@ def test_a_share_of_the_requests_fails_and_is_counted(faults: DatabaseFaults) ->
     faults.share = 0.2
     for _ in range(300):
         with suppress(UnavailableError):
-            jobs.schedule(jobs.row("kind", "w", {}))
+            jobs.schedule(jobs.row(JobKind("kind"), "w", {}))
     assert set(faults.made) == set(KINDS)
     assert 0.1 < faults.made.total() / faults.requests < 0.3
     faults.share = 0
     fault_count = faults.made.total()
-    jobs.schedule(jobs.row("kind", "w", {}))
+    jobs.schedule(jobs.row(JobKind("kind"), "w", {}))
     assert faults.made.total() == fault_count

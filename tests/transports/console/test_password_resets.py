@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.jobs import JOB_HANDLERS, MAIL_PASSWORD_RESET, MAIL_PASSWORD_SET
+from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.identity.rules.job_kinds import MAIL_PASSWORD_RESET, MAIL_PASSWORD_SET
 from chalicelib.domains.identity.store import accounts, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit, jobs

@@ -21,6 +21,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
+from chalicelib.core.jobs import JobKind
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.rules.spending_windows import WindowKeys
 from chalicelib.engine import jobs
@@ -33,7 +34,7 @@ OPEN, SETTLED, RELEASED = "open", "settled", "released"
 TOPUP, ADJUST, RESERVE, RELEASE = "topup", "adjust", "reserve", "release"
 SETTLE, EMPTY = "settle", "empty"
 """The kinds of entries. ``empty`` is the charge for a request that the model did not answer."""
-SETTLE_HOLD = "settle-hold"
+SETTLE_HOLD = JobKind("settle-hold")
 """The scheduled job that closes a hold after a crash."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from chalicelib.application.context import Context
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.domains.blog.store.posts import PostRow
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
@@ -16,7 +16,7 @@ from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib import public_urls
 
 FOLDER = "Blog"
-UNUSED = "blog-cover-unused"
+UNUSED = JobKind("blog-cover-unused")
 """Scheduled job that removes a cover that no post shows any more."""
 
 

@@ -12,7 +12,6 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import MAIL_BOOKING_LINK
 from chalicelib.core.wire import parsing
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
@@ -28,6 +27,7 @@ from chalicelib.domains.booking_page.flows.visitor_shares import (
     require_mail,
     take_daily_limit,
 )
+from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import (
     assistant_metrics,
     requested_bookings,

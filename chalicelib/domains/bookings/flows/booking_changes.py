@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.jobs import CLOSE_RECEIPT
 from chalicelib.domains.bookings.flows.holds import end_hold
 from chalicelib.domains.bookings.flows.new_booking import copy_resource_fields
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
+from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BLOCKING, BookingRow, BookingStatus, EventRow

@@ -15,22 +15,16 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.events import REFUNDED_EVENT
-from chalicelib.core.jobs import (
-    CLOSE_RECEIPT,
-    MAIL_CLIENT,
-    PAYMENT_JOBS,
-    REFUND_JOBS,
-    Job,
-    Postponed,
-    job_handler,
-)
+from chalicelib.core.jobs import Job, Postponed, job_handler
 from chalicelib.domains.bookings.flows import booking_changes, booking_links, holds
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.holds import LAPSE
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.payments.flows import accounts, refunds, settling
 from chalicelib.domains.payments.rules import payment_states
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS, REFUND_JOBS
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.domains.services.store.services import ServiceRow

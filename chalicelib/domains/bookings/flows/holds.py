@@ -3,12 +3,13 @@
 from typing import Any
 
 from chalicelib.core.clock import epoch_ms
+from chalicelib.core.jobs import JobKind
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 
-LAPSE = "lapse-of-hold"
+LAPSE = JobKind("lapse-of-hold")
 """The scheduled job that cancels a booking that was not paid in time."""
 
 

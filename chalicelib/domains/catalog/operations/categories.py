@@ -16,7 +16,7 @@ from chalicelib.core.errors import (
     SlugTakenError,
     ValidationError,
 )
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
@@ -51,7 +51,7 @@ MAX_MOVES_IN_CALL = 1000
 
 A scheduled job moves the records of larger categories.
 """
-CASCADE = "category-cascade"
+CASCADE = JobKind("category-cascade")
 
 Kind = Literal["product", "service"]
 

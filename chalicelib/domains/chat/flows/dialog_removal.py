@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from chalicelib.core import clock
-from chalicelib.core.jobs import Job, Postponed, job_handler
+from chalicelib.core.jobs import Job, JobKind, Postponed, job_handler
 from chalicelib.domains.chat.store import chat_sessions, messages, proposals
 from chalicelib.domains.chat.store.dialogs import DIALOGS, RETENTION, DialogRow
 from chalicelib.engine import jobs
@@ -12,7 +12,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork, run_job_unit, split_batches
 
-DIALOG_EXPIRED = "dialog-expired"
+DIALOG_EXPIRED = JobKind("dialog-expired")
 """The scheduled job that removes a dialog a year after its last message."""
 MESSAGES_PER_UNIT = 90
 

@@ -9,7 +9,6 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import MAIL_REPLY
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.principals import Role
@@ -17,6 +16,7 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.bots.flows import active_bot
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
+from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import accounts, workspaces

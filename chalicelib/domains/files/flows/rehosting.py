@@ -17,7 +17,7 @@ from chalicelib.core import clock, plans
 from chalicelib.core.deadline import Deadline, map_in_threads
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.settings import settings
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.rules import file_types, images, stored_files
@@ -41,7 +41,7 @@ PARALLEL_FETCHES = 8
 FILES_PATH = "/files/"
 ID_LENGTH = 26
 """Length of a file's id. An unguessable part follows the id in the file's URL."""
-ORPHAN = "file-orphan"
+ORPHAN = JobKind("file-orphan")
 ORPHAN_AFTER = timedelta(hours=1)
 """Age at which a job removes stored objects without a file. Their operation has ended by then."""
 REMOTE_IMAGES = "remote images"  # Name of the side effect that fetches a unit's images.

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -23,7 +23,7 @@ from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import delete_unused
 
-PURGE = "file-purge"
+PURGE = JobKind("file-purge")
 MAX_LISTED_USES = 20
 """Maximum number of records that the error lists. The total counts all records."""
 RECORDS_PER_TRANSACTION = 20

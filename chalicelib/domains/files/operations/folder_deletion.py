@@ -11,7 +11,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import fold
@@ -30,7 +30,7 @@ from chalicelib.engine.listing.query import Query
 from chalicelib.engine.unit import UnitOfWork, cascade, run_job_unit
 from chalicelib.lib import trees
 
-CASCADE = "folder-cascade"
+CASCADE = JobKind("folder-cascade")
 MAX_MOVES_IN_CALL = 2_000
 """Maximum number of files that the call itself moves.
 

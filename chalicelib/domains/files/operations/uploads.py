@@ -11,7 +11,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -35,7 +35,7 @@ MAX_LARGE_BYTES = 20_000_000
 UPLOAD_SECONDS = 1800
 UPLOAD_TTL = timedelta(hours=1)
 """Time until an announced upload expires and its bytes are free again."""
-LAPSED = "upload-lapsed"
+LAPSED = JobKind("upload-lapsed")
 IN_TWO_STEPS = (
     "Send a file of up to 20 MB in two steps: announce it with POST /api/files/uploads/create, then"
     " PUT its bytes to the returned URL."

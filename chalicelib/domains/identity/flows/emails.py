@@ -2,7 +2,7 @@
 
 import hmac
 
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
 from chalicelib.domains.identity.store import accounts
@@ -13,7 +13,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.master_key import derived_token
 from chalicelib.lib import emails
 
-CLAIM_EMAIL = "claim-email"
+CLAIM_EMAIL = JobKind("claim-email")
 
 
 def claim_job(account_id: str) -> JobRow:

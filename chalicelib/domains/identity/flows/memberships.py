@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
-from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.principals import Role
 from chalicelib.domains.identity.flows.connection_changes import stage_endings
+from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import api_keys, connections, workspaces
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow

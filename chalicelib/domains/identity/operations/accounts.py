@@ -12,7 +12,6 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import MAIL_PASSWORD_SET, MAIL_PROOF
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, refuse_link
@@ -20,6 +19,7 @@ from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.flows.connection_changes import stage_endings
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
+from chalicelib.domains.identity.rules.job_kinds import MAIL_PASSWORD_SET, MAIL_PROOF
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import jobs

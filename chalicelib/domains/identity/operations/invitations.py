@@ -14,7 +14,6 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, ForbiddenError, NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import MAIL_INVITATION
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import MANAGED, PUBLIC, operation
 from chalicelib.core.principals import Audience, Role
@@ -31,6 +30,7 @@ from chalicelib.domains.identity.operations.accounts import (
 from chalicelib.domains.identity.operations.members import MemberRole
 from chalicelib.domains.identity.operations.sessions import MAX_BROWSER, begin_session
 from chalicelib.domains.identity.rules import passwords
+from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow

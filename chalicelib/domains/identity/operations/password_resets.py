@@ -11,7 +11,6 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import NotConfiguredError, NotFoundError, RateLimitedError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import MAIL_PASSWORD_RESET
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.principals import PLATFORM
@@ -20,6 +19,7 @@ from chalicelib.domains.identity.flows import reset_links
 from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
 from chalicelib.domains.identity.flows.reset_links import OpenReset
 from chalicelib.domains.identity.operations.accounts import Password, stage_password
+from chalicelib.domains.identity.rules.job_kinds import MAIL_PASSWORD_RESET
 from chalicelib.domains.identity.store import accounts, password_resets
 from chalicelib.engine import jobs, limits
 from chalicelib.engine.events import wake

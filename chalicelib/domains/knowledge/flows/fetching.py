@@ -13,7 +13,7 @@ from functools import partial
 from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.limits import Limit
 from chalicelib.domains.files.rules import file_types
 from chalicelib.domains.files.store.files import FILES
@@ -30,7 +30,7 @@ from chalicelib.gateways.object_store import object_store
 from chalicelib.gateways.public_http import FetchError
 
 log = logging.getLogger(__name__)
-FETCH = "knowledge-fetch"
+FETCH = JobKind("knowledge-fetch")
 REFRESH_AFTER = timedelta(days=1)
 MAX_FAILURES = 7
 """Maximum number of failed reads of a page in a row. The page is not read again then."""

@@ -14,7 +14,7 @@ from time import monotonic
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import KNOWLEDGE_STALE, Job, job_handler
+from chalicelib.core.jobs import KNOWLEDGE_STALE, Job, JobKind, job_handler
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.knowledge.flows import index_file
 from chalicelib.domains.knowledge.flows.index_file import Passage
@@ -37,7 +37,7 @@ MAX_PAGES_TEXT = 3_000_000
 """Maximum size, in bytes, of the indexed text of all pages."""
 READERS = 8
 """Objects that are read at the same time."""
-UNUSED_INDEX = "knowledge-index-unused"
+UNUSED_INDEX = JobKind("knowledge-index-unused")
 UNUSED_INDEX_AFTER = timedelta(hours=1)
 """Age at which indexes are checked for use. Readers of a replaced index are done by then."""
 INDEX_TYPE = "application/vnd.sqlite3"

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
 from chalicelib.engine import jobs
@@ -17,7 +17,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.object_store import delete_unused, object_store
 
-UNUSED_TEXT = "knowledge-text-unused"
+UNUSED_TEXT = JobKind("knowledge-text-unused")
 UNUSED_TEXT_AFTER = timedelta(hours=1)
 """Age at which stored texts are checked for use. An operation takes a minute at most."""
 TEXT_TYPE = "text/plain; charset=utf-8"

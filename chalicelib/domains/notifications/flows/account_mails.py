@@ -7,16 +7,15 @@ whoever made the account may have typed the address of another.
 from datetime import datetime
 from typing import cast
 
-from chalicelib.core.jobs import (
-    MAIL_PASSWORD_RESET,
-    MAIL_PASSWORD_SET,
-    MAIL_PROOF,
-    Job,
-    job_handler,
-)
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
 from chalicelib.domains.identity.flows import emails, reset_links
+from chalicelib.domains.identity.rules.job_kinds import (
+    MAIL_PASSWORD_RESET,
+    MAIL_PASSWORD_SET,
+    MAIL_PROOF,
+)
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.flows import mail_gate

@@ -11,16 +11,11 @@ from datetime import datetime, timedelta
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.events import REFUNDED_EVENT
-from chalicelib.core.jobs import (
-    MAIL_BOOKING_LINK,
-    MAIL_CLIENT,
-    REMIND_CLIENT,
-    VISITOR_EVENTS,
-    Job,
-    job_handler,
-)
+from chalicelib.core.jobs import VISITOR_EVENTS, Job, job_handler
+from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.notifications.flows.client_mails import (
     MailOptions,
@@ -29,6 +24,7 @@ from chalicelib.domains.notifications.flows.client_mails import (
     send_to_client,
 )
 from chalicelib.domains.notifications.rules import client_mail_texts
+from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake

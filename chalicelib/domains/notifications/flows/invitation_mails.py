@@ -7,9 +7,10 @@ sent.
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from chalicelib.core.jobs import MAIL_INVITATION, Job, job_handler
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.domains.identity.flows import invitation_links
 from chalicelib.domains.identity.flows.invitation_links import OpenInvitation
+from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.identity.store import invitations as rows
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name

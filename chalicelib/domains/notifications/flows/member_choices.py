@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from chalicelib.core.errors import ForbiddenError, NotFoundError
-from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import Member, MembershipRow
 from chalicelib.domains.notifications.store import choices

@@ -15,16 +15,10 @@ from typing import Any, NamedTuple
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.events import MESSAGE_KINDS
-from chalicelib.core.jobs import (
-    MEMBERSHIP_ENDED,
-    NOTIFY_DIGEST,
-    NOTIFY_MEMBER,
-    Job,
-    Postponed,
-    job_handler,
-)
+from chalicelib.core.jobs import Job, Postponed, job_handler
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
+from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -32,6 +26,7 @@ from chalicelib.domains.notifications.flows import mail_gate, telegram_chats, un
 from chalicelib.domains.notifications.flows import member_choices as choosing
 from chalicelib.domains.notifications.flows.message_records import read_records
 from chalicelib.domains.notifications.rules import messages
+from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_DIGEST, NOTIFY_MEMBER
 from chalicelib.domains.notifications.rules.messages import Message
 from chalicelib.domains.notifications.store import choices, telegram_links, windows
 from chalicelib.domains.notifications.store.choices import Channel, Choices

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from chalicelib.core import deadline
 from chalicelib.core.events import MESSAGE_KINDS
-from chalicelib.core.jobs import NOTIFY_MEMBER, PEOPLE_EVENTS, Job, job_handler
+from chalicelib.core.jobs import PEOPLE_EVENTS, Job, job_handler
 from chalicelib.domains.notifications.flows import member_choices as choosing
+from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_MEMBER
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event

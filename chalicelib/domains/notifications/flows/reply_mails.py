@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from chalicelib.core.jobs import MAIL_REPLY, Job, job_handler
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS

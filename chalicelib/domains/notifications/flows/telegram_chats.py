@@ -13,10 +13,10 @@ from functools import partial
 from typing import NamedTuple
 
 from chalicelib.core.errors import IdempotencyKeyExistsError, RateLimitedError
-from chalicelib.core.jobs import MEMBERSHIP_ENDED
 from chalicelib.core.limits import Limit
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
+from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.rules.telegram_updates import Answer, Message, parse, text

@@ -4,13 +4,14 @@ from typing import Final, cast
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotConfiguredError
-from chalicelib.core.jobs import PAYMENT_JOBS, Job, job_handler
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts as identity_accounts
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import accounts, settling
 from chalicelib.domains.payments.rules import payment_states
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.engine.unit import UnitOfWork

@@ -6,9 +6,9 @@ result is unknown is repeated, and returns the same page of the provider.
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, UpstreamFailedError
-from chalicelib.core.jobs import PAYMENT_JOBS
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import CREATED, FAILED, PaymentRow
 from chalicelib.engine.unit import UnitOfWork, run_unit

@@ -10,10 +10,11 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.jobs import PAYMENT_JOBS, Job, Postponed
+from chalicelib.core.jobs import Job, Postponed
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.rules import payment_states
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.domains.payments.store.payments import EXPIRED, SUCCEEDED, PaymentRow

@@ -19,8 +19,8 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import PAYMENT_JOBS, REFUND_JOBS
 from chalicelib.domains.payments.rules import payment_states
+from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS, REFUND_JOBS
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import fetch_of

@@ -9,7 +9,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, call
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -21,7 +21,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, cascade_over
 
 KEPT_AFTER_DELETION = timedelta(days=30)
-CASCADE = "resource-cascade"
+CASCADE = JobKind("resource-cascade")
 """The scheduled job that unbinds a deleted resource and removes its time off."""
 BATCH_SIZE = 20
 """Maximum number of services, or of time off, that one transaction of the job changes."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.domains.sites.rules import hostnames
 from chalicelib.domains.sites.store.sites import (
     ACTIVE,
@@ -35,8 +35,8 @@ from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways import dns
 from chalicelib.gateways.site_hosts import HostState, site_hosts
 
-CHECK = "site-domain-check"
-RELEASE = "site-domain-release"
+CHECK = JobKind("site-domain-check")
+RELEASE = JobKind("site-domain-release")
 FIRST_PAUSE = timedelta(minutes=2)
 GROWTH = 1.2
 """Factor by which each pause between two checks exceeds the last. 72 hours have 34 checks."""

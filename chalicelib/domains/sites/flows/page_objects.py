@@ -13,7 +13,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows.undoing import end_deletion
@@ -31,8 +31,8 @@ from chalicelib.lib.public_urls import MAX_LENGTH
 MAX_HTML_BYTES = 2**20
 """Size limit of a page's HTML, in bytes of UTF-8."""
 HTML_TYPE = "text/html; charset=utf-8"
-PURGE = "page-purge"
-UNUSED = "page-html-unused"
+PURGE = JobKind("page-purge")
+UNUSED = JobKind("page-html-unused")
 _ORDER = re.compile("canonical|robots|googlebot|bingbot|yandex", re.IGNORECASE)
 """What HTML with an order to search engines contains. Other HTML need not be parsed."""
 UNUSED_AFTER = timedelta(hours=1)

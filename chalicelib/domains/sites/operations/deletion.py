@@ -9,7 +9,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -37,8 +37,8 @@ from chalicelib.gateways.object_store import object_store
 
 FORM = "FORM"
 """Noun of forms, which are deleted with their site."""
-CASCADE = "site-cascade"
-PURGE = "site-purge"
+CASCADE = JobKind("site-cascade")
+PURGE = JobKind("site-purge")
 
 
 class SiteDelete(Wire):

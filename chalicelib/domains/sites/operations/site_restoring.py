@@ -7,7 +7,7 @@ from pydantic import Field
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, NotFoundError, call
-from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -34,7 +34,7 @@ from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.lib import slugs
 
-RESTORE = "site-restore"
+RESTORE = JobKind("site-restore")
 R = TypeVar("R", bound=Record)
 
 

@@ -1,14 +1,17 @@
-"""Schedule the turns of a webhook."""
+"""Schedule when the due deliveries of a webhook are sent."""
 
 from datetime import datetime
 
 from chalicelib.core import clock
-from chalicelib.core.jobs import DELIVER_WEBHOOK
+from chalicelib.core.jobs import JobKind, Queue
 from chalicelib.domains.webhooks.store import turns
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
+
+DELIVER_WEBHOOK = JobKind("deliver-webhook", Queue.EVENTS)
+"""Sends what is due to one webhook."""
 
 
 def schedule_turn(workspace_id: str, webhook_id: str, due_at: datetime) -> None:

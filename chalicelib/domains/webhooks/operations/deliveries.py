@@ -10,7 +10,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.events import TEST_EVENT
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import DELIVER_WEBHOOK, WEBHOOK_REPLIES, Job, job_handler
+from chalicelib.core.jobs import WEBHOOK_REPLIES, Job, job_handler
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Timestamp, Wire
@@ -20,6 +20,7 @@ from chalicelib.domains.webhooks.flows import (
     sending,
     sending_times,
 )
+from chalicelib.domains.webhooks.flows.sending_times import DELIVER_WEBHOOK
 from chalicelib.domains.webhooks.operations.webhooks import WebhookRef, workspace_of_webhook
 from chalicelib.domains.webhooks.store import deliveries, webhooks
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow

@@ -1,0 +1,23 @@
+"""Kinds of jobs that identity stages and that domains above it handle."""
+
+from chalicelib.core.jobs import JobKind, Queue
+
+MEMBERSHIP_ENDED = JobKind("membership-ended")
+"""Removes what a former member of a workspace has there.
+
+The payload has ``accountId``, and ``endedAt`` in ISO 8601.
+"""
+MAIL_INVITATION = JobKind("mail-invitation", Queue.EVENTS)
+"""Sends an invitation to a workspace. The payload has ``invitationId``."""
+MAIL_PROOF = JobKind("mail-proof", Queue.EVENTS)
+"""Sends the link by which an account proves its address.
+
+The payload has ``accountId``, and ``at`` in ISO 8601.
+"""
+MAIL_PASSWORD_RESET = JobKind("mail-password-reset", Queue.EVENTS)
+"""Sends a link for a new password. The payload has ``resetId``."""
+MAIL_PASSWORD_SET = JobKind("mail-password-set", Queue.EVENTS)
+"""Tells the owner of an account of a new password.
+
+The payload has ``accountId``, and ``setAt`` in ISO 8601.
+"""

@@ -1,0 +1,11 @@
+"""Kinds of jobs that follow payments, by the purpose of the payment.
+
+The handler of a kind knows what follows from the payment.
+"""
+
+from chalicelib.core.jobs import JobKind
+
+PAYMENT_JOBS = {"booking": JobKind("booking-payment"), "top_up": JobKind("top-up-payment")}
+"""They ask a provider for the state of a payment. The payload has ``paymentId``."""
+REFUND_JOBS = {"booking": JobKind("booking-refund")}
+"""They send a refund. The payload has ``paymentId`` and ``refundId``."""
