@@ -34,8 +34,7 @@ from chalicelib.domains.booking_page.store import (
     visitor_bookings,
 )
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
-from chalicelib.domains.bookings.flows import booking_links, slot_search
-from chalicelib.domains.bookings.flows import new_booking as creation
+from chalicelib.domains.bookings.flows import booking_links, new_booking, slot_search
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest
@@ -107,10 +106,10 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     awaited = require_awaited(ctx.workspace_id, token)
     request = parsing.parse(PublicBookingCreate, awaited.request)
     language = cast("Language | None", awaited.language)
-    new_booking = book(ctx, request, awaited.source, is_proved=True, language=language)
-    response = PublicBookingOut.from_record(new_booking.row).model_dump(mode="json", by_alias=True)
+    made = book(ctx, request, awaited.source, is_proved=True, language=language)
+    response = PublicBookingOut.from_record(made.row).model_dump(mode="json", by_alias=True)
     # The visitor agreed to the details in the e-mail, which may be thirty minutes old.
-    if isinstance(new_booking, AwaitedBooking) or any(
+    if isinstance(made, AwaitedBooking) or any(
         response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
     ):
         raise ChangedError(
@@ -119,7 +118,7 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
         )
     # Two clicks on the link would book twice, so the row must still exist at commit.
     ctx.unit.delete(awaited, if_there=True)
-    return awaited, new_booking
+    return awaited, made
 
 
 def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
@@ -190,7 +189,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         unit = UnitOfWork(ctx.workspace_id)
         slot_search.workspace_of(unit, reads.rows)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
-    new_row, _ = creation.book(
+    new_row, _ = new_booking.book(
         unit,
         BookingRequest(
             service_id=service.id,

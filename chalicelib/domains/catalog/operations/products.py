@@ -40,7 +40,7 @@ from chalicelib.domains.catalog.store.products import (
     ProductRow,
     SkuTakenError,
 )
-from chalicelib.domains.files.flows import record_images as images
+from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
 from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.engine.unit import UnitOfWork
@@ -250,7 +250,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     rest="POST /api/products/create",
     scope=Scope.PRODUCTS_WRITE,
     open_world=True,
-    limit=HEAVY.weighed(images.weight_of),
+    limit=HEAVY.weighed(record_images.weight_of),
     example={"name": "Rye roll", "price": 4500, "categoryId": "CATEGORY_ID"},
     errors=(InvalidBarcodeError, SkuTakenError),
     role=Role.MANAGER,
@@ -276,7 +276,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     rest="POST /api/products/update",
     scope=Scope.PRODUCTS_WRITE,
     open_world=True,
-    limit=HEAVY.weighed(images.weight_of),
+    limit=HEAVY.weighed(record_images.weight_of),
     example={"id": "PRODUCT_ID", "price": 10_500, "stockDelta": -2},
     errors=(ConflictError, InsufficientStockError, InvalidBarcodeError, SkuTakenError),
     role=Role.MANAGER,
@@ -334,7 +334,7 @@ def to_attributes(
         )
     if "images" in values:
         requested = values["images"] or ()
-        values["images"] = images.import_record_images(
+        values["images"] = record_images.import_record_images(
             ctx, requested, FOLDER, old_images=old_images
         )
     return values

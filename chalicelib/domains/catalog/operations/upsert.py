@@ -41,8 +41,7 @@ from chalicelib.domains.catalog.operations.upsert_items import (
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.domains.files.flows import record_images as images
-from chalicelib.domains.files.flows import rehosting
+from chalicelib.domains.files.flows import record_images, rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.reading import fetch
@@ -119,7 +118,7 @@ def _weight(args: ProductUpsert) -> int:
 
     A dry run fetches no images.
     """
-    items = 0 if args.dry_run else sum(map(images.weight_of, batch_items.valid(args.items)))
+    items = 0 if args.dry_run else sum(map(record_images.weight_of, batch_items.valid(args.items)))
     return -(-items // ITEMS_PER_HEAVY_CALL)
 
 

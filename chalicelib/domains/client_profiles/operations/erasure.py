@@ -23,7 +23,7 @@ from chalicelib.domains.bookings.flows import booking_changes
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.chat.flows import dialog_removal as dialogs
+from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Found, Trace
 from chalicelib.domains.clients.store import clients, erased_records
@@ -291,11 +291,11 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
 
     Contacts are removed last, so that an interrupted erasure finds the dialog again.
     """
-    _commit(ctx, [f"end-{dialog_id}"], partial(dialogs.stage_end, dialog_id=dialog_id))
-    for batch in dialogs.message_batches(ctx.workspace_id, dialog_id):
+    _commit(ctx, [f"end-{dialog_id}"], partial(dialog_removal.stage_end, dialog_id=dialog_id))
+    for batch in dialog_removal.message_batches(ctx.workspace_id, dialog_id):
         names = [f"{dialog_id}-{row.sk}" for row in batch]
-        _commit(ctx, names, partial(dialogs.stage_removal, batch=batch))
-    _commit_records(ctx, [dialog_id], partial(dialogs.stage_erasure, dialog_id=dialog_id))
+        _commit(ctx, names, partial(dialog_removal.stage_removal, batch=batch))
+    _commit_records(ctx, [dialog_id], partial(dialog_removal.stage_erasure, dialog_id=dialog_id))
 
 
 def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:

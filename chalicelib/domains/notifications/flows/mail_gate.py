@@ -1,12 +1,9 @@
-"""Decide whether an e-mail is sent now, later or never.
+"""The gate that every e-mail passes: it is sent now, later or never.
 
+Addresses that bounced or complained get no e-mail, and a paused workspace sends none to visitors.
 An e-mail is counted once, in the transaction that admits it, however often its job runs. One that
 was sent is not sent again, unless the response of the mail server was lost. Beyond its budget, an
 e-mail that a stranger causes is withheld, and another one waits for the next window (ADR 73).
-
-Checks before each e-mail: whether the address or the workspace may be mailed.
-
-Check ``is_suppressed`` before every e-mail, and ``is_paused`` before an e-mail to a visitor.
 """
 
 import logging

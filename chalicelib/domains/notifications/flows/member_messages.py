@@ -22,8 +22,12 @@ from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.notifications.flows import mail_gate, telegram_chats, unsubscribing
-from chalicelib.domains.notifications.flows import member_choices as choosing
+from chalicelib.domains.notifications.flows import (
+    mail_gate,
+    member_choices,
+    telegram_chats,
+    unsubscribing,
+)
 from chalicelib.domains.notifications.flows.message_records import read_records
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_DIGEST, NOTIFY_MEMBER
@@ -159,11 +163,11 @@ def _recipient(job: Job) -> _Recipient | None:
         return None
     workspace = workspaces.get(job.workspace_id)
     choices_row = choices.find(job.workspace_id, account_id)
-    member_choices = Choices(membership, workspace.country, account.mail_language, choices_row)
-    if not member_choices.wants(kind, channel):
+    own_choices = Choices(membership, workspace.country, account.mail_language, choices_row)
+    if not own_choices.wants(kind, channel):
         return None
     resource_id = membership.resource_id if membership.role == Role.MEMBER else None
-    return _Recipient(workspace, account, kind, channel, member_choices.language, resource_id)
+    return _Recipient(workspace, account, kind, channel, own_choices.language, resource_id)
 
 
 def _send(recipient: _Recipient, message: Message, message_id: str) -> None:
@@ -214,4 +218,4 @@ def remove_telegram_link(job: Job) -> None:
     """
     account_id, ended_at = job.payload["accountId"], job.payload["endedAt"]
     telegram_chats.end_link(job.workspace_id, account_id, datetime.fromisoformat(ended_at))
-    choosing.remove(job.workspace_id, account_id)
+    member_choices.remove(job.workspace_id, account_id)

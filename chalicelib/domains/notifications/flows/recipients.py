@@ -8,7 +8,7 @@ from datetime import datetime
 from chalicelib.core import deadline
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.jobs import PEOPLE_EVENTS, Job, job_handler
-from chalicelib.domains.notifications.flows import member_choices as choosing
+from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_MEMBER
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
@@ -28,7 +28,7 @@ def make_messages(job: Job) -> None:
     Raises:
         UnavailableError: the database is unavailable.
     """
-    members = choosing.members(job.workspace_id)
+    members = member_choices.members(job.workspace_id)
     # A key acts under its owner's account, but the owner has not seen what the program did.
     actor = "" if job.payload.get("byKey") else job.payload["actor"]
     job_rows: list[JobRow] = []
@@ -37,10 +37,10 @@ def make_messages(job: Job) -> None:
         for name, kind in MESSAGE_KINDS.items():
             if kind.type != event.type:
                 continue
-            for member, member_choices in members:
+            for member, own_choices in members:
                 if kind.for_others and member.account.id == actor:
                     continue
-                for channel in member_choices.channels(name):
+                for channel in own_choices.channels(name):
                     message = {
                         "kind": name,
                         "recordId": event.id,

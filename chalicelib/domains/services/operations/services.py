@@ -29,7 +29,7 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
-from chalicelib.domains.files.flows import record_images as images
+from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
 from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.services.flows import binding
@@ -237,7 +237,7 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     rest="POST /api/services/create",
     scope=Scope.SERVICES_WRITE,
     open_world=True,
-    limit=HEAVY.weighed(images.weight_of),
+    limit=HEAVY.weighed(record_images.weight_of),
     example={
         "name": "Master class",
         "durationMin": 120,
@@ -268,7 +268,7 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     scope=Scope.SERVICES_WRITE,
     open_world=True,
     idempotent=True,
-    limit=HEAVY.weighed(images.weight_of),
+    limit=HEAVY.weighed(record_images.weight_of),
     example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
     errors=(ConflictError,),
     role=Role.MANAGER,
@@ -311,7 +311,7 @@ def _to_attributes(
         binding.require_resources(ctx, values["resource_ids"], rows)
     if "images" in values:
         new_images = values["images"] or ()
-        values["images"] = images.import_record_images(
+        values["images"] = record_images.import_record_images(
             ctx, new_images, FOLDER, old_images=old_images
         )
     return values
