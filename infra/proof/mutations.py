@@ -33,7 +33,6 @@ FATES |= {33: "not reached", 2: NOT_TRIED}
 Outcome = dict[str, Any]
 """A mutant and its fate, as JSON."""
 DOMAINS = "chalicelib/domains"
-_RULES_OF_BOOKINGS = ("booking_tokens", "calendar_files", "free_time", "slots_by_model")
 
 
 class Suite(NamedTuple):
@@ -122,9 +121,12 @@ IN_CI = {
             f"{DOMAINS}/identity/rules/token_pairs.py",
         ),
         (
-            *(f"tests/domains/billing/test_{name}.py" for name in ("pricing", "spending")),
-            *(f"tests/domains/bookings/test_{name}.py" for name in _RULES_OF_BOOKINGS),
-            "tests/domains/services/test_opening_hours.py",
+            *(f"tests/domains/billing/test_{name}.py" for name in ("pricing", "spending_windows")),
+            *(
+                f"tests/domains/bookings/test_{name}.py"
+                for name in ("booking_tokens", "calendar_files")
+            ),
+            "tests/domains/services/test_open_windows.py",
             "tests/domains/bookings/slots",
             "tests/domains/identity/test_token_pairs.py",
         ),

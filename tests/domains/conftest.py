@@ -1,8 +1,14 @@
 """Fixtures that tests of several domains share."""
 
+from typing import Any
+
 import pytest
 
 from tests.conftest import Api, Time
+from tests.domains.notifications.clients import BOOK, visitor
+from tests.domains.notifications.inbox import Inbox
+from tests.factories.booking_links import DAYS
+from tests.factories.forms import new_form
 from tests.factories.pages import new_site
 from tests.factories.products import serve_images
 from tests.factories.salon import Salon
@@ -15,6 +21,12 @@ def site(api: Api, snapshots: Snapshots) -> str:
     """The id of an empty site."""
     site_id: str = snapshots.once_upon_equal_rows("site", lambda: new_site(api))
     return site_id
+
+
+@pytest.fixture
+def form(api: Api) -> str:
+    """The id of a form, whose submissions are leads."""
+    return new_form(api)
 
 
 @pytest.fixture
@@ -31,3 +43,27 @@ def salon(api: Api, time: Time, snapshots: Snapshots) -> Salon:
     """
     opened: Salon = snapshots.once_upon_equal_rows("salon", lambda: Salon.opened(api))
     return opened
+
+
+@pytest.fixture
+def salon_without_free_proofs(
+    api: Api,
+    inbox: Inbox,
+    time: Time,
+    monkeypatch: pytest.MonkeyPatch,
+    reload_settings: Any,
+    snapshots: Snapshots,
+) -> Salon:
+    """A salon whose visitor has made all bookings of this hour that need no proof."""
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    time.pass_by(days=1)
+
+    def make() -> Salon:
+        opened = Salon.opened(api, [{"capacity": 4}])
+        for number in range(3):
+            visitor.post(BOOK, opened.order(DAYS[number], f"V {number}"))
+        return opened
+
+    salon: Salon = snapshots.once_upon_equal_rows("a salon without free proofs", make)
+    return salon

@@ -23,7 +23,7 @@ from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
-from tests.conftest import Answer, Api, Owner, call_operator
+from tests.conftest import Answer, Api, Owner, call_console, call_operator
 from tests.factories.examples import request_to, top_up
 
 PROMPT = "You are the assistant of a bakery. Rye bread costs 120 rubles. We open at eight."
@@ -101,10 +101,23 @@ def new_key(bot: Bot) -> str:
     return token
 
 
+def newest_dialog(api: Api, bot: Bot) -> dict[str, Any]:
+    """Return the newest dialog of a bot."""
+    dialog: dict[str, Any] = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"][0]
+    return dialog
+
+
+def reply_to(bot: Bot, dialog_id: str, text: str) -> None:
+    """Reply to a visitor as the bot's owner."""
+    call_console(
+        bot.workspace_id, "reply_to_visitor", account_id=bot.account_id, id=dialog_id, text=text
+    )
+
+
 def transcript(api: Api, bot: Bot) -> list[dict[str, Any]]:
     """Return the messages of a bot's newest dialog."""
-    (dialog, *_) = api.get(f"/api/agents/dialogs?agentId={bot.id}")["dialogs"]
-    messages: list[dict[str, Any]] = api.get(f"/api/agents/dialog?id={dialog['id']}")["messages"]
+    dialog_id = newest_dialog(api, bot)["id"]
+    messages: list[dict[str, Any]] = api.get(f"/api/agents/dialog?id={dialog_id}")["messages"]
     return messages
 
 

@@ -19,6 +19,19 @@ def make_resource(api: Api, name: str = "Anna", **fields: Any) -> Any:
     return api.post("/api/resources/create", {"name": name, **fields})["resource"]
 
 
+def new_category(api: Api, name: str = "Hair", kind: str = "service") -> str:
+    """Create a category, and return its id."""
+    id_: str = api.post("/api/categories/create", {"name": name, "kind": kind})["category"]["id"]
+    return id_
+
+
+def open_up(api: Api, resource_id: str, **rule: Any) -> None:
+    """Set the opening hours of a resource: Monday to Friday from 9 to 18, or as the rule says."""
+    hours = {"weekdays": ["mon", "tue", "wed", "thu", "fri"], "start": "09:00", "end": "18:00"}
+    body = {"resourceId": resource_id, "rules": [hours | rule]}
+    api.post("/api/resources/set-availability", body)
+
+
 def store_booking(
     workspace_id: str,
     resource_id: str,

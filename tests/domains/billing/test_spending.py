@@ -1,95 +1,142 @@
-"""Tests of spending windows, which are days, ISO weeks and months of a time zone."""
+"""Spending of bots, by bot and by day."""
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from chalicelib.domains.billing.rules.spending_windows import (
-    WINDOWS,
-    becomes_low,
-    seconds_left,
-    window_end,
-    window_keys,
-)
+from chalicelib.core.errors import ForbiddenError
+from chalicelib.core.ids import new_id
+from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows.charging import Terms
+from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
+from infra.bench.dynamodb.usage import metering
+from tests.conftest import Owner, Time, call_console
+from tests.factories.chat import new_bot
+from tests.factories.examples import top_up
 
-ZONES = ["Europe/Moscow", "UTC", "America/New_York", "Africa/Cairo", "Pacific/Kiritimati"]
-
-
-def utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+pytestmark = pytest.mark.store
 
 
-moments = st.floats(0, 1000).map(lambda days: utc("2026-01-01T00:00:00") + timedelta(days=days))
+@pytest.fixture
+def payer(owner: Owner) -> Owner:
+    """An owner whose wallet has 1,000 rubles."""
+    top_up(owner.workspace.owner_id, 100_000)
+    return owner
 
 
-@pytest.mark.parametrize(
-    ("moment", "keys"),
-    [
-        ("2027-01-15T12:00:00", ("2027-01-15", "2027-W02", "2027-01")),
-        ("2026-12-31T20:59:59", ("2026-12-31", "2026-W53", "2026-12")),
-        ("2026-12-31T21:00:00", ("2027-01-01", "2026-W53", "2027-01")),
-        ("2027-01-03T20:59:59", ("2027-01-03", "2026-W53", "2027-01")),
-        ("2027-01-03T21:00:00", ("2027-01-04", "2027-W01", "2027-01")),
-    ],
-)
-def test_a_moment_lies_in_the_windows_of_its_zone(moment: str, keys: tuple[str, ...]) -> None:
-    assert window_keys(utc(moment), "Europe/Moscow") == keys
+def hold(owner: Owner, agent_id: str, price: int = 10**6) -> charging.Hold:
+    place, prices = owner.workspace, Prices(price, price)
+    terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
+    return charging.reserve(terms, new_id(), 10, 100)
 
 
-@given(
-    moments,
-    st.sampled_from(ZONES),
-)
-def test_a_window_includes_its_last_second(moment: datetime, zone: str) -> None:
-    now = window_keys(moment, zone)
-    for number, window in enumerate(WINDOWS):
-        seconds = seconds_left(window, moment, zone)
-        key_after = window_keys(moment + timedelta(seconds=seconds), zone)[number]
-        key_before = window_keys(moment + timedelta(seconds=seconds - 1.001), zone)[number]
-        assert key_after > now[number]
-        assert key_before == now[number] or seconds == 1
+def answer(owner: Owner, agent_id: str, tokens: int = 30) -> None:
+    """Charge a request of a bot at one kopeck per token."""
+    charging.settle(hold(owner, agent_id), TokenUsage(10, tokens))
 
 
-@given(moments, st.sampled_from(ZONES))
-def test_the_end_of_a_window_is_the_first_moment_of_the_next(moment: datetime, zone: str) -> None:
-    keys = window_keys(moment, zone)
-    for number, window in enumerate(WINDOWS):
-        end = window_end(window, keys[number], zone)
-        assert end > moment
-        assert window_keys(end - timedelta(milliseconds=1), zone)[number] == keys[number]
-        assert window_keys(end, zone)[number] > keys[number]
+def spending(owner: Owner) -> Any:
+    return call_console(owner.workspace.id, "get_spending", account_id=owner.workspace.owner_id)
 
 
-@given(
-    moments,
-    st.timedeltas(timedelta(0), timedelta(days=40)),
-    st.sampled_from(ZONES),
-)
-def test_later_windows_have_greater_keys(moment: datetime, later: timedelta, zone: str) -> None:
-    keys = zip(window_keys(moment, zone), window_keys(moment + later, zone), strict=True)
-    assert all(first <= second for first, second in keys)
+class TestSpending:
+    def test_each_bot_has_its_sum_and_its_days(self, payer: Owner, time: Time) -> None:
+        first, second = (new_bot(payer).id for _ in "ab")
+        answer(payer, first, 30)
+        time.pass_by(days=1)
+        answer(payer, second, 50)
+        answer(payer, second, 40)
+        report = spending(payer)
+        assert (report["kopecks"], report["answers"], len(report["days"])) == (150, 3, 30)
+        assert [(bot["agentId"], bot["kopecks"], bot["answers"]) for bot in report["bots"]] == [
+            (second, 110, 2),
+            (first, 40, 1),
+        ]
+        assert report["bots"][0]["days"] == [0] * 29 + [110]
+        assert report["bots"][1]["days"] == [0] * 28 + [40, 0]
+        assert all(bot["agentName"] for bot in report["bots"])
+
+    def test_the_sum_equals_the_ledgers(self, payer: Owner) -> None:
+        bot = new_bot(payer).id
+        for tokens in (1, 7, 60):
+            answer(payer, bot, tokens)
+        charging.release(hold(payer, bot))
+        who = {"account_id": payer.workspace.owner_id}
+        lines = call_console(payer.workspace.id, "get_statement", **who)["lines"]
+        charged = -sum(line["amount"] for line in lines if line["kind"] == "settle")
+        assert spending(payer)["kopecks"] == charged
+        assert spending(payer)["answers"] == 3
+
+    def test_an_answer_settled_twice_is_counted_once(self, payer: Owner) -> None:
+        open_hold = hold(payer, new_bot(payer).id)
+        for _ in "12":
+            charging.settle(open_hold, TokenUsage(10, 30))
+        assert (spending(payer)["kopecks"], spending(payer)["answers"]) == (40, 1)
+
+    def test_free_answers_and_older_days_are_left_out(self, payer: Owner, time: Time) -> None:
+        bot = new_bot(payer).id
+        charging.settle(hold(payer, bot, price=0), TokenUsage(10, 30))
+        assert spending(payer)["bots"] == []
+        answer(payer, bot)
+        time.pass_by(days=timedelta(days=29).days)
+        assert spending(payer)["kopecks"] == 40
+        time.pass_by(days=1)
+        assert spending(payer)["bots"] == []
+
+    def test_a_bot_that_is_gone_keeps_its_sum(self, payer: Owner) -> None:
+        answer(payer, new_id())
+        (bot,) = spending(payer)["bots"]
+        assert (bot["agentName"], bot["kopecks"]) == (None, 40)
+
+    def test_another_workspace_of_the_owner_is_left_out(
+        self, payer: Owner, new_owner: Callable[..., Owner]
+    ) -> None:
+        answer(payer, new_bot(payer).id)
+        assert spending(new_owner())["bots"] == []
+
+    @pytest.mark.parametrize("membership", ["member", "manager"])
+    def test_only_the_owner_reads_spending(self, membership: str, payer: Owner) -> None:
+        with pytest.raises(ForbiddenError):
+            call_console(payer.workspace.id, "get_spending", membership=membership)
+
+    def test_spending_takes_one_query_and_one_batch_read(self, payer: Owner) -> None:
+        answer(payer, new_bot(payer).id)
+        with metering() as usage:
+            spending(payer)
+        assert usage.calls == ["GetItem", "Query", "BatchGetItem"]
 
 
-@pytest.mark.parametrize(
-    ("old_balance", "new_balance", "becomes"),
-    [
-        (10_001, 10_000, False),
-        (10_000, 9_999, True),
-        (9_999, 1_000, False),
-        (1_000, 999, True),
-        (999, 0, False),
-        (20_000, 0, True),
-    ],
-)
-def test_a_balance_becomes_low_once_as_it_falls_below_each_amount(
-    old_balance: int, new_balance: int, *, becomes: bool
-) -> None:
-    assert becomes_low(old_balance, new_balance) == becomes
+class TestOutcomes:
+    def read(self, owner: Owner, **arguments: Any) -> Any:
+        who = {"account_id": owner.workspace.owner_id}
+        return call_console(owner.workspace.id, "get_statement", **who, outcomes=True, **arguments)
 
+    def test_an_answer_is_one_entry(self, payer: Owner) -> None:
+        bot = new_bot(payer).id
+        answer(payer, bot)
+        charging.release(hold(payer, bot))
+        hold(payer, bot)  # A request in progress has no outcome yet.
+        kinds = [line["kind"] for line in self.read(payer)["lines"]]
+        assert kinds[:2] == ["release", "settle"]
+        assert "reserve" not in kinds
 
-@pytest.mark.parametrize(("offset", "seconds"), [(0.5, 1), (1, 1), (1.5, 2), (86_400, 86_400)])
-def test_the_seconds_to_the_next_window_are_rounded_up(offset: float, seconds: int) -> None:
-    moment = utc("2027-01-15T21:00:00") - timedelta(seconds=offset)
-    assert seconds_left("daily", moment, "Europe/Moscow") == seconds
+    def test_pages_together_have_every_outcome_once(self, payer: Owner) -> None:
+        bot = new_bot(payer).id
+        for _ in range(5):
+            answer(payer, bot)
+            hold(payer, bot)
+        line_ids, cursor = [], None
+        while True:
+            page = self.read(payer, limit=2, before=cursor)
+            assert len(page["lines"]) <= 2
+            line_ids += [line["id"] for line in page["lines"]]
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert len(line_ids) == len(set(line_ids))
+        statement_lines = call_console(
+            payer.workspace.id, "get_statement", account_id=payer.workspace.owner_id, limit=100
+        )["lines"]
+        assert line_ids == [line["id"] for line in statement_lines if line["kind"] != "reserve"]

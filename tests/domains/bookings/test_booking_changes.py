@@ -1,13 +1,11 @@
-"""Tests of the status, holds, moves, lists and erasure of bookings."""
+"""Tests of the status and of moves of bookings."""
 
 import pytest
 
-from chalicelib.core import jobs as job_kinds
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.engine import jobs
 from chalicelib.engine.listing import counters
-from tests.conftest import Api, Owner, Time, all_rows, call_operator
-from tests.factories.salon import CREATE, LIST, Salon, check_calendars, invalid, refusal
+from tests.conftest import Api, Owner, Time
+from tests.factories.salon import LIST, Salon, check_calendars, invalid, refusal
 
 RESCHEDULE = "/api/bookings/reschedule"
 
@@ -99,88 +97,6 @@ class TestStatus:
         assert salon.set_status(booking_id, "completed", **start).status == 200
         assert salon.set_status(booking_id, "confirmed").status == 200
         check_calendars(owner.workspace.id, salon.resources)
-
-
-class TestHolds:
-    @pytest.fixture
-    def salon(self, api: Api, time: Time) -> Salon:
-        return Salon.opened(api, requirePayment=True)
-
-    @staticmethod
-    def run_jobs() -> dict[str, int]:
-        return jobs.run(job_kinds.JOB_HANDLERS)
-
-    def test_a_hold_lapses_after_half_an_hour_and_frees_its_time(
-        self, api: Api, owner: Owner, salon: Salon, time: Time
-    ) -> None:
-        booking = salon.book("2027-01-18T10:00")
-        assert booking["status"] == "pending_payment"
-        assert booking["holdExpiresAt"] == "2027-01-15T12:30:00.000Z"
-        time.pass_by(minutes=29, seconds=59)
-        refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
-        self.run_jobs()
-        time.pass_by(seconds=1)
-        assert "2027-01-18T10:00" in salon.starts(first="2027-01-18", to="2027-01-18")
-        assert salon.book("2027-01-18T10:00", "Bob")
-        check_calendars(owner.workspace.id, salon.resources)
-        assert self.run_jobs()["lapse-of-hold"] == 1
-        lapsed = api.get(f"/api/bookings/{booking['id']}")["booking"]
-        assert (lapsed["status"], lapsed["holdExpiresAt"]) == ("cancelled", None)
-        assert lapsed["statusHistory"][-1]["by"] == "job"
-        check_calendars(owner.workspace.id, salon.resources)
-
-    def test_a_lapsed_hold_whose_time_was_booked_cannot_be_confirmed(
-        self, owner: Owner, salon: Salon, time: Time
-    ) -> None:
-        booking_id = salon.book("2027-01-18T10:00")["id"]
-        time.pass_by(minutes=31)
-        salon.book("2027-01-18T10:00", "Bob")
-        time.pass_by(minutes=1)
-        refusal(salon.set_status(booking_id, "confirmed"))
-        check_calendars(owner.workspace.id, salon.resources)
-
-    def test_a_lapsed_hold_can_be_confirmed_while_its_time_is_free(
-        self, owner: Owner, salon: Salon, time: Time
-    ) -> None:
-        booking_id = salon.book("2027-01-18T10:00")["id"]
-        time.pass_by(minutes=31)
-        confirmed = salon.set_status(booking_id, "confirmed").data["booking"]
-        assert confirmed["holdExpiresAt"] is None
-        assert self.run_jobs().get("lapse-of-hold", 0) == 0
-        check_calendars(owner.workspace.id, salon.resources)
-        refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
-
-    def test_the_job_cancels_only_the_hold_it_was_scheduled_for(
-        self, api: Api, salon: Salon, time: Time
-    ) -> None:
-        booking_id = salon.book("2027-01-18T10:00")["id"]
-        job = next(row for key, row in all_rows().items() if "lapse-of-hold" in key)
-        salon.set_status(booking_id, "confirmed")
-        salon.set_status(booking_id, "pending_payment")
-        time.pass_by(hours=1)
-        job_row = jobs.JobRow.from_raw_data(job)
-        job_kinds.JOB_HANDLERS["lapse-of-hold"](job_row)
-        assert api.get(f"/api/bookings/{booking_id}")["booking"]["status"] == "pending_payment"
-
-    @pytest.mark.parametrize("status", ["confirmed", "pending_payment"])
-    def test_a_status_given_by_the_caller_is_not_a_hold(
-        self, status: str, salon: Salon, time: Time
-    ) -> None:
-        booking = salon.book("2027-01-18T10:00", status=status)
-        assert (booking["status"], booking["holdExpiresAt"]) == (status, None)
-        time.pass_by(hours=1)
-        refusal(salon.try_to_book("2027-01-18T10:00", "Bob"))
-
-    def test_a_moved_hold_lapses_at_the_original_time(
-        self, api: Api, owner: Owner, salon: Salon, time: Time
-    ) -> None:
-        booking = salon.book("2027-01-18T10:00")
-        response = salon.set_status(booking["id"], "pending_payment", startAt="2027-01-18T12:00")
-        assert response.data["booking"]["holdExpiresAt"] == booking["holdExpiresAt"]
-        check_calendars(owner.workspace.id, salon.resources)
-        time.pass_by(minutes=30)
-        assert self.run_jobs()["lapse-of-hold"] == 1
-        assert api.get(f"/api/bookings/{booking['id']}")["booking"]["status"] == "cancelled"
 
 
 class TestMove:
@@ -316,99 +232,4 @@ class TestMove:
         api.post(RESCHEDULE, {"id": booking_id, "startAt": "2027-01-19T23:00"})
         check_calendars(owner.workspace.id, salon.resources)
         salon.set_status(booking_id, "cancelled")
-        check_calendars(owner.workspace.id, salon.resources)
-
-
-class TestList:
-    @pytest.fixture
-    def booking_ids(self, salon: Salon, time: Time) -> dict[str, str]:
-        """Three bookings, on Monday, Tuesday and Wednesday. By start, b comes before a."""
-        ids = {}
-        for name, start in (
-            ("Ada Lovelace", "2027-01-19T10:00"),
-            ("Ёлкина", "2027-01-18T10:00"),
-            ("Bob", "2027-01-20T00:00+03:00"),
-        ):
-            time.pass_by(minutes=1)
-            who = {"name": name, "phone": f"8 495 123-45-6{len(ids)}"}
-            body = salon.order(start, ignoreSchedule=True) | {"client": who}
-            ids[name.split()[0]] = salon.api.post(CREATE, body)["booking"]["id"]
-        return ids
-
-    @staticmethod
-    def names(api: Api, query: str = "") -> list[str]:
-        page = api.get(f"{LIST}?{query}")
-        assert page["pagination"]["total"] == len(page["bookings"])
-        return [booking["client"]["name"].split()[0] for booking in page["bookings"]]
-
-    def test_dates_are_read_in_the_zone_of_the_resource(self, api: Api, time: Time) -> None:
-        salon = Salon.opened(api, [{"timezone": "Asia/Tokyo"}])
-        salon.book("2027-01-18T00:30", ignoreSchedule=True)
-        day = "from=2027-01-18&to=2027-01-18"
-        assert self.names(api, day) == []
-        assert self.names(api, f"{day}&resourceId={salon.resource}") == ["Ada"]
-        assert self.names(api, f"{day}&serviceId={salon.service}") == ["Ada"]
-
-    @pytest.mark.parametrize(
-        ("search", "expected_names"),
-        [
-            ("елкина", ["Ёлкина"]),
-            ("LOVE", ["Ada"]),
-            ("8 (495) 123-45-61", ["Ёлкина"]),
-            ("+7 495 123 45 61", ["Ёлкина"]),
-            ("74951234562", ["Bob"]),
-            ("123-45-60", ["Ada"]),
-            ("8 495 123", ["Bob", "Ada", "Ёлкина"]),
-            ("nobody", []),
-        ],
-    )
-    @pytest.mark.usefixtures("booking_ids")
-    def test_the_search_finds_clients_and_phones_in_any_spelling(
-        self, search: str, expected_names: list[str], api: Api
-    ) -> None:
-        from urllib.parse import quote
-
-        assert self.names(api, f"q={quote(search)}") == expected_names
-
-
-class TestErasure:
-    def test_erasure_removes_personal_data_and_keeps_the_booked_time(
-        self, api: Api, owner: Owner, salon: Salon
-    ) -> None:
-        who = {"name": "Zebedee", "phone": "8 495 123-45-67", "email": "zebedee@example.com"}
-        body = salon.order("2027-01-18T10:00", notes="Zebedee's") | {"client": who}
-        original = api.post(CREATE, body, key="k")["booking"]
-        salon.set_status(original["id"], "completed", reason="Zebedee arrived")
-        salon.book("2027-01-18T11:00", "Bob")
-        erased = call_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
-        assert erased["bookings"] == 1
-        stored_rows = str(all_rows())
-        assert "ebedee" not in stored_rows
-        assert "4951234567" not in stored_rows
-        booking = api.get(f"/api/bookings/{original['id']}")["booking"]
-        assert booking["client"] == {
-            "id": original["client"]["id"],
-            "name": None,
-            "phone": None,
-            "phoneEntered": None,
-            "email": None,
-        }
-        assert (booking["notes"], booking["statusHistory"][-1]["reason"]) == (None, None)
-        check_calendars(owner.workspace.id, salon.resources)
-        assert api.get(f"{LIST}?q=bob")["pagination"]["total"] == 1
-
-    def test_erasure_cancels_a_future_booking_and_frees_its_time(
-        self, api: Api, owner: Owner, salon: Salon
-    ) -> None:
-        original = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
-        erased = call_operator(
-            "erase_client", workspaceId=owner.workspace.id, email="zebedee@work.example.com"
-        )
-        assert (erased["bookings"], erased["cancelledBookings"]) == (1, [original["id"]])
-        booking = api.get(f"/api/bookings/{original['id']}")["booking"]
-        assert (booking["status"], booking["client"]["name"]) == ("cancelled", None)
-        assert booking["statusHistory"][-1]["by"] == "operator"
-        assert booking["statusHistory"][-1]["reason"] == "The client was erased."
-        assert "ebedee" not in str(all_rows())
-        salon.book("2027-01-18T10:00", "Bob")
         check_calendars(owner.workspace.id, salon.resources)

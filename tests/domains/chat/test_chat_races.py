@@ -6,15 +6,10 @@ from threading import Event, Semaphore
 import pytest
 
 from chalicelib.gateways import llm
-from tests.conftest import Api, Owner, run_concurrently
-from tests.factories.chat import RICH, Bot, ScriptedModel, ask, new_bot, transcript
+from tests.conftest import Api, run_concurrently
+from tests.factories.chat import RICH, Bot, ScriptedModel, ask, transcript
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
-
-
-@pytest.fixture
-def bot(owner: Owner) -> Bot:
-    return new_bot(owner)
 
 
 def test_a_session_answers_one_concurrent_message_at_a_time(bot: Bot, api: Api) -> None:

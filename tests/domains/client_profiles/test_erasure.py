@@ -1,272 +1,246 @@
-"""Test of random histories in which visitors submit forms, chat and book, and one is erased.
+"""Tests of the erasure of clients with their leads and bookings."""
 
-The model assigns contacts in one record to one visitor. The operator does the same. Each contact
-that a dry run shows is erased as well.
-"""
-
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import VisitorPrincipal
-from tests.conftest import Api, Owner, Time, all_rows, call_operator
-from tests.factories.chat import Bot, ask, new_bot
-from tests.factories.examples import FORM, submit
-from tests.factories.salon import Salon
-from tests.support.effort import examples
-from tests.support.restoring import Snapshots
+from chalicelib.domains.client_profiles.operations import erasure
+from chalicelib.domains.clients.store.clients import CLIENTS
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from tests.conftest import Api, Owner, all_rows, call_operator
+from tests.factories.examples import submit
+from tests.factories.forms import client_of
+from tests.factories.salon import CREATE, LIST, Salon, check_calendars
 
-START = "2027-03-02T12:00:00Z"
-PEOPLE = (
-    ("zoe@home.example", "zoe@work.example", "89161110001", "89161110002"),
-    ("bob@home.example", "bob@work.example", "89162220001", "89162220002"),
-)
-"""No two visitors share a contact."""
+ADA = {"name": "Ада", "email": "ada@example.com", "phone": "84951234567"}
+SECRETS = ("Ада", "ада", "ada@", "4951234567", "Ржаной", "ржаной", "Secret", "secret")
 
 
-@dataclass(frozen=True)
-class World:
-    """A workspace with a form, a salon with many seats and a bot."""
-
-    owner: Owner
-    api: Api
-    form: str
-    salon: Salon
-    bot: Bot
-
-    @classmethod
-    def create(cls, owner: Owner) -> "World":
-        api = owner.api()
-        form = api.post("/api/forms/create", FORM)["form"]["id"]
-        return cls(owner, api, form, Salon.opened(api, [{"capacity": 50}]), new_bot(owner))
-
-
-@pytest.fixture
-def world(
-    empty_database: Callable[[], None],
-    new_owner: Callable[..., Owner],
-    snapshots: Snapshots,
-    time: Time,
-) -> Callable[[], World]:
-    """Return a function that creates a new world in an empty database, for each example."""
-
-    def make() -> World:
-        empty_database()
-        time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
-        new_world: World = snapshots.once("erasure", lambda: World.create(new_owner()))
-        return new_world
-
-    return make
-
-
-def digits(contact: str) -> str:
-    """Return the part of a contact that is the same in every spelling."""
-    return contact if "@" in contact else contact[1:]
-
-
-def form_body(contacts: Iterable[str]) -> dict[str, str]:
-    """Return a contact as the form field of its kind."""
-    return {"email" if "@" in contact else "phone": contact for contact in contacts}
-
-
-@dataclass
-class History:
-    """The events so far, and the contacts that became known together."""
-
-    world: World
-    groups: list[set[str]] = field(default_factory=list)
-    events: list[tuple[str, str]] = field(default_factory=list)
-    """For each event, a word that only this event contains, and one of its contacts."""
-    sessions: dict[int, str] = field(default_factory=dict)
-    last_contact: dict[int, str] = field(default_factory=dict)
-
-    def run_step(self, number: int, step: "Step") -> None:
-        getattr(self, step.kind)(f"word{number}x", step)
-
-    def form(self, word: str, step: "Step") -> None:
-        contacts, other = form_body(step.contacts), step.contacts[0]
-        text = f"{word}, or {other}" if step.flag else word
-        submit(self.world.form, name=f"N {word}", message=text, **contacts)
-        self._note(word, {*contacts.values(), *([other] if step.flag else [])})
-
-    def chat(self, word: str, step: "Step") -> None:
-        session = self.sessions.get(step.person) if step.flag else None
-        more = {"sessionId": session} if session else {}
-        reply = ask(self.world.bot, f"{word}: {' and '.join(step.contacts)}", key=word, **more)
-        earlier_contacts = [self.last_contact[step.person]] if session else []
-        self.sessions[step.person] = reply.session
-        self.last_contact[step.person] = step.contacts[0]
-        self._note(word, {*step.contacts, *earlier_contacts})
-
-    def visitor_books(self, word: str, step: "Step") -> None:
-        contacts = form_body(step.contacts)
-        body = {
-            **self.world.salon.order(START, notes=word),
-            "client": {"name": word, **contacts},
+class TestErasure:
+    def test_erasure_removes_personal_data_and_keeps_the_booked_time(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        who = {"name": "Zebedee", "phone": "8 495 123-45-67", "email": "zebedee@example.com"}
+        body = salon.order("2027-01-18T10:00", notes="Zebedee's") | {"client": who}
+        original = api.post(CREATE, body, key="k")["booking"]
+        salon.set_status(original["id"], "completed", reason="Zebedee arrived")
+        salon.book("2027-01-18T11:00", "Bob")
+        erased = call_operator("erase_client", workspaceId=owner.workspace.id, email=who["email"])
+        assert erased["bookings"] == 1
+        stored_rows = str(all_rows())
+        assert "ebedee" not in stored_rows
+        assert "4951234567" not in stored_rows
+        booking = api.get(f"/api/bookings/{original['id']}")["booking"]
+        assert booking["client"] == {
+            "id": original["client"]["id"],
+            "name": None,
+            "phone": None,
+            "phoneEntered": None,
+            "email": None,
         }
-        operation, who = REGISTRY["create_public_booking"], VisitorPrincipal(visitor=new_id())
-        invoke(operation, who, lambda: body, request_id=new_id(), idempotency_key=word)
-        self._note(word, set(contacts.values()))
+        assert (booking["notes"], booking["statusHistory"][-1]["reason"]) == (None, None)
+        check_calendars(owner.workspace.id, salon.resources)
+        assert api.get(f"{LIST}?q=bob")["pagination"]["total"] == 1
 
-    def key_books(self, word: str, step: "Step") -> None:
-        contacts = form_body(step.contacts)
-        body = {
-            **self.world.salon.order(START, notes=word),
-            "client": {"name": word, **contacts},
+    def test_erasure_cancels_a_future_booking_and_frees_its_time(
+        self, api: Api, owner: Owner, salon: Salon
+    ) -> None:
+        original = salon.book("2027-01-18T10:00", "Zebedee", notes="or zebedee@work.example.com")
+        erased = call_operator(
+            "erase_client", workspaceId=owner.workspace.id, email="zebedee@work.example.com"
+        )
+        assert (erased["bookings"], erased["cancelledBookings"]) == (1, [original["id"]])
+        booking = api.get(f"/api/bookings/{original['id']}")["booking"]
+        assert (booking["status"], booking["client"]["name"]) == ("cancelled", None)
+        assert booking["statusHistory"][-1]["by"] == "operator"
+        assert booking["statusHistory"][-1]["reason"] == "The client was erased."
+        assert "ebedee" not in str(all_rows())
+        salon.book("2027-01-18T10:00", "Bob")
+        check_calendars(owner.workspace.id, salon.resources)
+
+
+class TestEraseClient:
+    def erase(self, owner: Owner, **whom: str) -> Any:
+        return call_operator("erase_client", workspaceId=owner.workspace.id, **whom)
+
+    @pytest.mark.parametrize("by", ["clientId", "email", "phone"])
+    def test_erasure_removes_personal_data_and_keeps_counts(
+        self, by: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        first = submit(form, **ADA, message="Ржаной " * 500)
+        second = submit(
+            form, name="Ада", email="ada@example.com", message="Secret", idempotency_key="k"
+        )
+        bob = submit(form, name="Bob", email="bob@example.com")
+        client = client_of(api, first)
+        api.post("/api/forms/collection-update", {"id": second, "notes": "Secret"})
+        api.post("/api/clients/update", {"id": client["id"], "notes": "Secret", "tags": ["secret"]})
+        api.post("/api/forms/collection-status", {"id": first, "status": "completed"})
+        stats_before = api.get("/api/crm/stats")
+        whom = {"clientId": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
+        gone = self.erase(owner, **{by: whom[by]})
+        assert gone.pop("clientIds") == [client["id"]]
+        found_records = [{record["kind"], record["id"]} for record in gone.pop("found")]
+        assert found_records == [{"client", client["id"]}, {"lead", first}, {"lead", second}]
+        assert gone == {
+            "erased": True,
+            "clientId": client["id"],
+            "leads": 2,
+            "bookings": 0,
+            "cancelledBookings": [],
+            "dialogs": 0,
+            "storedAnswers": 1,
+            "linkedClients": [],
         }
-        self.world.api.post("/api/bookings/create", body, key=word)
-        self._note(word, set(contacts.values()))
+        rows = str(all_rows())
+        assert [secret for secret in SECRETS if secret in rows] == []
+        assert api.get("/api/crm/stats") == stats_before
+        row = api.get(f"/api/clients/{client['id']}")["client"]
+        assert (row["name"], row["email"], row["phone"], row["tags"]) == (None, None, None, [])
+        assert row["leadsCount"] == 2
+        lead = api.get(f"/api/forms/collection/{first}")["lead"]
+        assert (lead["status"], lead["data"], lead["source"]) == ("completed", {}, None)
+        assert api.get("/api/forms/collection-find?email=ada@example.com")["total"] == 0
+        assert api.get(f"/api/forms/collection/{bob}")["lead"]["name"] == "Bob"
+        assert client_of(api, submit(form, **ADA))["id"] != client["id"]
 
-    def client_changes(self, word: str, step: "Step") -> None:
-        self._change("/api/clients/update", self.clients(), step)
+    def test_stored_responses_of_other_clients_are_kept(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        submit(form, **ADA)
+        api.post("/api/products/create", {"name": "Rye", "price": 1}, key="k")
+        stored_keys = {key for key in all_rows() if "IDEMPOTENCY" in key}
+        assert self.erase(owner, email="ada@example.com")["storedAnswers"] == 0
+        assert len(stored_keys) == 2
+        assert stored_keys <= all_rows().keys()
 
-    def lead_changes(self, word: str, step: "Step") -> None:
-        self._change("/api/forms/collection-update", self.leads(), step)
+    def test_erasure_includes_other_visitors_leads_with_the_phone(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        submit(form, name="Eve", email="eve@example.com")
+        bob = submit(form, name="Bob", phone="84951234567")
+        eve = submit(form, name="Eve", phone="84951234567", email="eve@example.com")
+        assert self.erase(owner, clientId=client_of(api, bob)["id"])["leads"] == 2
+        assert api.get(f"/api/forms/collection/{eve}")["lead"]["phone"] is None
+        assert client_of(api, eve)["name"] == "Eve"
 
-    def _change(self, path: str, records: list[Any], step: "Step") -> None:
-        own_contacts = {digits(contact) for contact in PEOPLE[step.person]}
-        theirs = [record for record in records if own_contacts & _digits_of(record)]
-        if theirs:
-            target, new = theirs[0], step.contacts[0]
-            answer = self.world.api.call("POST", path, {"id": target["id"], **form_body([new])})
-            if answer.status == 200:
-                self._join(_digits_of(target) | {digits(new)})
+    def test_erasure_processes_any_number_of_leads(self, api: Api, owner: Owner, form: str) -> None:
+        for _ in range(23):
+            submit(form, **ADA)
+        assert self.erase(owner, email="ada@example.com")["leads"] == 23
+        assert (
+            self.erase(owner, clientId=api.get("/api/clients/list")["clients"][0]["id"])["leads"]
+            == 23
+        )
 
-    def clients(self) -> list[Any]:
-        clients: list[Any] = self.world.api.get("/api/clients/list?size=100")["clients"]
-        return clients
+    def test_erasing_a_lead_with_a_clients_email_keeps_the_client(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        ada = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        theirs = submit(form, name="Mallory", email="ada@example.com", phone="84951234567")
+        erased = self.erase(owner, phone="84951234567")
+        assert (erased["clientId"], erased["leads"]) == (None, 1)
+        linked = {"id": ada["id"], "name": "Ada", "email": "ada@example.com", "phone": None}
+        assert erased["linkedClients"] == [linked]
+        assert api.get(f"/api/forms/collection/{theirs}")["lead"]["email"] is None
+        client = api.get(f"/api/clients/{ada['id']}")["client"]
+        assert (client["name"], client["email"]) == ("Ada", "ada@example.com")
+        assert "Mallory" not in str(all_rows())
 
-    def leads(self) -> list[Any]:
-        rows = self.world.api.get("/api/forms/collection-list?size=500")["collections"]
-        return [self.world.api.get(f"/api/forms/collection/{row['id']}")["lead"] for row in rows]
+    def test_a_dry_run_lists_records_with_contacts_and_removes_nothing(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        lead = submit(form, **ADA, message="or ada@work.example.com")
+        client = client_of(api, lead)
+        rows_before = all_rows()
+        report = call_operator(
+            "erase_client", workspaceId=owner.workspace.id, email=ADA["email"], dryRun=True
+        )
+        assert all_rows() == rows_before
+        assert (report["erased"], report["leads"], report["storedAnswers"]) == (False, 1, 0)
+        who = {"name": "Ада", "email": "ada@example.com", "phone": "+74951234567"}
+        by = {"foundBy": "contact"}
+        other = {"namedContacts": ["ada@work.example.com"]}
+        assert report["found"] == [
+            {"kind": "client", "id": client["id"], **by, **who, "namedContacts": []},
+            {"kind": "lead", "id": lead, **by, **who, **other},
+        ]
 
-    def bookings(self) -> list[Any]:
-        bookings: list[Any] = self.world.api.get("/api/bookings/list?size=100")["bookings"]
-        return bookings
+    @pytest.mark.parametrize("former", ["ada@example.com", "84951234567"])
+    def test_a_former_contact_of_the_client_is_found(
+        self, former: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        client = client_of(api, submit(form, **ADA))
+        now = {"email": "ada@new.example.com", "phone": "84951234568"}
+        api.post("/api/clients/update", {"id": client["id"], **now})
+        submit(form, name="Ада", email=now["email"], message="Secret")
+        name = "email" if "@" in former else "phone"
+        erased = self.erase(owner, **{name: former})
+        assert (erased["clientId"], erased["leads"]) == (client["id"], 2)
+        rows = str(all_rows())
+        secrets = (*SECRETS, "ada@new", "4951234568")
+        assert [secret for secret in secrets if secret in rows] == []
 
-    def transcripts(self) -> dict[str, Any]:
-        api, bot = self.world.api, self.world.bot.id
-        dialogs = api.get(f"/api/agents/dialogs?agentId={bot}&size=100")["dialogs"]
-        return {
-            dialog["id"]: (
-                dialog["preview"],
-                api.get(f"/api/agents/dialog?id={dialog['id']}")["messages"],
+    def test_a_former_contact_from_before_the_index_existed_is_found(
+        self, api: Api, owner: Owner, form: str
+    ) -> None:
+        client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
+        api.post("/api/clients/update", {"id": client["id"], "email": "ada@new.example.com"})
+        row = CLIENTS.find(owner.workspace.id, client["id"])
+        assert row is not None
+
+        def stage(unit: UnitOfWork) -> None:
+            row.named_contacts = None
+            unit.save(row)
+
+        run_unit(owner.workspace.id, None, stage)
+        assert self.erase(owner, email="ada@example.com")["clientId"] == client["id"]
+        assert "ada@new" not in str(all_rows())
+
+    @pytest.mark.parametrize("where", ["changed by a key", "in the text"])
+    def test_another_contact_of_a_lead_is_found(
+        self, where: str, api: Api, owner: Owner, form: str
+    ) -> None:
+        text = "Ржаной, or 8 916 123-45-67, ada@work.example.com" if where == "in the text" else ""
+        lead = submit(form, **ADA, message=text)
+        if not text:
+            api.post("/api/forms/collection-update", {"id": lead, "email": "ada@work.example.com"})
+        for contact in ({"phone": "89161234567"}, {"email": "ada@work.example.com"})[not text :]:
+            report = call_operator(
+                "erase_client", workspaceId=owner.workspace.id, dryRun=True, **contact
             )
-            for dialog in dialogs
-        }
+            assert report["leads"] == 1
+        assert self.erase(owner, email="ada@example.com")["leads"] == 1
+        assert [secret for secret in SECRETS if secret in str(all_rows())] == []
 
-    def group_of(self, contact: str) -> set[str]:
-        return next(group for group in self.groups if contact in group)
+    @pytest.mark.parametrize("stop", range(1, 6))
+    def test_a_second_call_finishes_an_erasure_interrupted_at_any_step(
+        self, stop: int, api: Api, owner: Owner, form: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
+        api.post("/api/clients/update", {"id": client["id"], "email": "ada@new.example.com"})
+        for number in range(3):
+            submit(form, name="Ада", email="ada@new.example.com", message=f"Secret {number}")
+        commit, commit_count = UnitOfWork.commit_batch, 0
 
-    def erase(self, contact: str) -> None:
-        """Erase the visitor with a contact as the operator does, after reading a dry run."""
-        pending, erased_contacts = [contact], set[str]()
-        while pending:
-            current = pending.pop()
-            if current in erased_contacts:
-                continue
-            erased_contacts.add(current)
-            whom = {"email": current} if "@" in current else {"phone": f"8{current}"}
-            whom["workspaceId"] = self.world.owner.workspace.id
-            try:
-                dry_run = call_operator("erase_client", **whom, dryRun=True)
-            except NotFoundError:
-                continue
-            for record in (*dry_run["found"], *dry_run["linkedClients"]):
-                pending += _digits_of(record)
-            erased = call_operator("erase_client", **whom)
-            assert erased["leads"] == dry_run["leads"]
-            assert erased["clientIds"] == dry_run["clientIds"]
-            rows = {key: row for key, row in all_rows().items() if current in str(row)}
-            assert rows == {}
+        def breaking(unit: UnitOfWork, *args: Any, **options: Any) -> bytes:
+            nonlocal commit_count
+            commit_count += 1
+            if commit_count == stop:
+                raise RuntimeError
+            return commit(unit, *args, **options)
 
-    def _note(self, word: str, contacts: set[str]) -> None:
-        self._join(set(map(digits, contacts)))
-        self.events.append((word, digits(next(iter(contacts)))))
+        monkeypatch.setattr(erasure, "ITEMS_PER_UNIT", 1)  # one transaction per lead
+        monkeypatch.setattr(UnitOfWork, "commit_batch", breaking)
+        with pytest.raises(RuntimeError):
+            self.erase(owner, email="ada@example.com")
+        assert self.erase(owner, email="ada@example.com")["erased"]
+        rows = str(all_rows())
+        assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
 
-    def _join(self, contacts: set[str]) -> None:
-        joined = contacts.union(*(group for group in self.groups if group & contacts))
-        self.groups = [group for group in self.groups if not group & contacts] + [joined]
-
-
-def _digits_of(record: Any) -> set[str]:
-    """Return the contacts of a lead, of a client, or of a record that an erasure shows."""
-    values = [record["email"], record["phone"], *record.get("namedContacts", ())]
-    return {text if "@" in text else text.removeprefix("+7") for text in values if text}
-
-
-@dataclass(frozen=True)
-class Step:
-    """An action of a visitor, and the contacts that the action uses."""
-
-    kind: str
-    person: int
-    contacts: list[str]
-    flag: bool
-
-
-KINDS = ("form", "chat", "visitor_books", "key_books", "client_changes", "lead_changes")
-steps = st.integers(0, 1).flatmap(
-    lambda person: st.builds(
-        Step,
-        kind=st.sampled_from(KINDS),
-        person=st.just(person),
-        contacts=st.lists(st.sampled_from(PEOPLE[person]), min_size=1, max_size=2, unique=True),
-        flag=st.booleans(),
-    )
-)
-
-
-@pytest.mark.timeout(600)
-@examples(60, 6)
-@given(history=st.lists(steps, min_size=1, max_size=7), choice=st.integers(0, 100))
-def test_an_erasure_removes_one_visitors_data_and_keeps_the_rest(
-    world: Callable[[], World], history: list[Step], choice: int
-) -> None:
-    past = History(world())
-    for number, step in enumerate(history):
-        past.run_step(number, step)
-    known = sorted(set().union(*past.groups))
-    if not known:
-        return
-    contact = known[choice % len(known)]
-    gone = past.group_of(contact)
-
-    def keep_others(records: list[Any]) -> list[Any]:
-        return [record for record in records if not _digits_of(record) & gone]
-
-    def theirs() -> tuple[list[Any], ...]:
-        booked = [{**row, **row["client"], "id": row["id"]} for row in past.bookings()]
-        lists = keep_others(past.clients()), keep_others(past.leads()), keep_others(booked)
-        return tuple([record for record in records if _digits_of(record)] for records in lists)
-
-    others_before = theirs()
-    past.erase(contact)
-
-    assert theirs() == others_before
-    rows = str(all_rows())
-    lost = [word for word, contact in past.events if contact in gone]
-    assert [word for word in (*gone, *lost) if word in rows] == []
-    assert [word for word, contact in past.events if contact not in gone and word not in rows] == []
-    api, transcripts = past.world.api, str(past.transcripts())
-    for erased_word in (*gone, *lost):
-        text = quote(erased_word)
-        assert api.get(f"/api/forms/collection-list?search={text}")["total"] == 0
-        assert api.get(f"/api/clients/list?search={text}")["total"] == 0
-        assert api.get(f"/api/bookings/list?q={text}")["pagination"]["total"] == 0
-        assert erased_word not in transcripts
-    for erased_word in gone:
-        field_name = "email" if "@" in erased_word else "phone"
-        spelling = erased_word if "@" in erased_word else f"8{erased_word}"
-        response = api.get(f"/api/forms/collection-find?{field_name}={quote(spelling)}")
-        assert (response["total"], response["client"]) == (0, None)
+    def test_an_unknown_contact_is_not_found(self, owner: Owner) -> None:
+        for whom in ({"email": "nobody@example.com"}, {"clientId": new_id()}):
+            with pytest.raises(NotFoundError):
+                self.erase(owner, **whom)

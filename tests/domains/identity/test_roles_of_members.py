@@ -18,11 +18,6 @@ ROLES = ("owner", "manager", "member")
 
 
 @pytest.fixture
-def workspace(owner: Owner) -> str:
-    return owner.workspace.id
-
-
-@pytest.fixture
 def role_accounts(owner: Owner) -> dict[str, Account]:
     """An account of each role, and one that is not a member."""
     owner_account = accounts.get(owner.workspace.owner_id)

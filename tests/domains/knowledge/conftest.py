@@ -1,4 +1,4 @@
-"""A bot with sources, and the scheduled jobs."""
+"""A bot with sources, the scheduled jobs, and the cache of its index files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from chalicelib.core.settings import settings
+from chalicelib.domains.knowledge.flows import index_cache as index_cache_module
 from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.knowledge.flows.index_cache import IndexCache
 from chalicelib.domains.knowledge.flows.index_file import Passage
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
+from tests.support.patience import PATIENCE
 
 
 class Bot:
@@ -77,3 +80,13 @@ def make_bot(api: Api, owner: Owner, time: Time) -> Callable[..., Bot]:
 def bot(make_bot: Callable[..., Bot]) -> Bot:
     """A bot without sources."""
     return make_bot()
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> IndexCache:
+    """The cache of a process that has just started, with room for three files."""
+    index_cache = IndexCache(tmp_path)
+    monkeypatch.setattr(search, "index_cache", lambda: index_cache)
+    monkeypatch.setattr(search, "LOADING_SECONDS", PATIENCE)
+    monkeypatch.setattr(index_cache_module, "MAX_FILES", 3)
+    return index_cache

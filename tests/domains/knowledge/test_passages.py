@@ -1,8 +1,10 @@
-"""Normal form and passages of a source, and the quota of a bot's sources."""
+"""Normal form and passages of a source."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from chalicelib.domains.knowledge.rules import passages, quotas
+from chalicelib.domains.knowledge.rules import passages
 from chalicelib.domains.knowledge.rules.passages import (
     MAX_LENGTH,
     MIN_LENGTH,
@@ -62,22 +64,6 @@ def test_no_passage_is_empty() -> None:
     assert [*split(" " * 3 * MAX_LENGTH)] == []
 
 
-class Source:
-    size = 10.0
-
-
-@pytest.mark.parametrize(
-    ("text", "fits"), [("x" * 20, True), ("x" * 21, False), ("ж" * 10, True), ("ж" * 11, False)]
-)
-def test_quota_counts_bytes_of_all_sources(text: str, *, fits: bool) -> None:
-    used = quotas.MAX_BOT_BYTES - 20
-    problem = quotas.problem(used, text)
-    assert (problem is None) == fits
-    if problem:
-        assert f"{len(text.encode())} bytes" in problem
-        assert quotas.used([Source(), Source()]) == 20
-
-
 def test_changed_document_changes_the_fingerprint() -> None:
     one = Document("s", "Title", "https://example.com", "k")
     known = passages.fingerprint([one])
@@ -86,3 +72,10 @@ def test_changed_document_changes_the_fingerprint() -> None:
     assert len({known, *(passages.fingerprint([document]) for document in changed_documents)}) == 5
     assert passages.is_page(passages.page_source("p"))
     assert not passages.is_page("p")
+
+
+@given(text=st.text(alphabet="ab .!\n", max_size=5000))
+def test_passages_are_short_and_lose_nothing(text: str) -> None:
+    parts = list(passages.split(text))
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert all(0 < len(passage) <= passages.MAX_LENGTH for passage in parts)

@@ -18,15 +18,9 @@ from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine import limits, metrics
 from chalicelib.engine.listing import counters
 from tests.conftest import Api, Owner, call_operator, run_concurrently
-from tests.factories.examples import FORM, submit
+from tests.factories.examples import submit
 
 pytestmark = pytest.mark.store
-
-
-@pytest.fixture
-def form(api: Api) -> str:
-    form_id: str = api.post("/api/forms/create", FORM)["form"]["id"]
-    return form_id
 
 
 def today(owner: Owner) -> metrics.DayCounts:

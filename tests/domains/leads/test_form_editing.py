@@ -5,16 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib.core.errors import ValidationError, VersionConflictError
-from chalicelib.domains.leads.rules import form_templates
-from chalicelib.domains.leads.rules.form_fields import name_for
 from tests.conftest import Api, Owner, call_console
-from tests.factories.examples import FORM, submit
-
-
-@pytest.fixture
-def form(api: Api) -> str:
-    form_id: str = api.post("/api/forms/create", FORM)["form"]["id"]
-    return form_id
+from tests.factories.examples import submit
 
 
 def read(owner: Owner, form: str) -> Any:
@@ -80,33 +72,3 @@ def test_a_preview_has_neither_script_nor_url(owner: Owner, form: str) -> None:
     assert "<script></script>" in html
     assert 'action=""' in html
     assert 'name="email"' in html
-
-
-@pytest.mark.parametrize("template", form_templates.TEMPLATES)
-@pytest.mark.parametrize("language", ["ru", "en"])
-def test_every_template_is_a_valid_form(template: str, language: str, owner: Owner) -> None:
-    fields = form_templates.fields(template, language)
-    title = form_templates.title(template, language)
-    created = call_console(owner.workspace.id, "create_form", title=title, fields=fields)["form"]
-    assert f'lang="{language}"' in created["embedHtml"]
-    assert created["fields"] == [{**field, "options": field["options"] or None} for field in fields]
-    required = [field.name for field in form_templates.TEMPLATES[template] if field.required]
-    assert required == [field["name"] for field in created["fields"] if field["required"]]
-    assert not {field["name"] for field in fields} & {field["label"] for field in created["fields"]}
-    assert created["fields"][-1]["type"] == "consent"
-
-
-@pytest.mark.parametrize(
-    ("label", "name"),
-    [
-        ("E-mail", "e_mail"),
-        ("5 звёзд", "field_5_zvezd"),
-        ("…", "field"),
-        ("Items", "items_2"),
-        ("Имя", "imya_2"),
-        ("x" * 300, "x" * 36),
-        ("x" * 35 + " y", "x" * 35),
-    ],
-)
-def test_the_name_of_a_new_field(label: str, name: str) -> None:
-    assert name_for(label, {"imya"}) == name

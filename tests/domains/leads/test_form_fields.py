@@ -14,6 +14,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     FieldSpec,
     contact,
     language,
+    name_for,
     rejection,
     validate,
 )
@@ -273,3 +274,19 @@ class TestContact:
     def test_name_that_is_not_a_string_is_ignored(self) -> None:
         fields = [FieldSpec("topic", "Topic", "text"), FieldSpec("name", "Name", "checkbox")]
         assert contact(fields, {"topic": "Bread", "name": True}) == ("Bread", None, None)
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("E-mail", "e_mail"),
+        ("5 звёзд", "field_5_zvezd"),
+        ("…", "field"),
+        ("Items", "items_2"),
+        ("Имя", "imya_2"),
+        ("x" * 300, "x" * 36),
+        ("x" * 35 + " y", "x" * 35),
+    ],
+)
+def test_the_name_of_a_new_field(label: str, name: str) -> None:
+    assert name_for(label, {"imya"}) == name

@@ -3,7 +3,7 @@
 from email.message import EmailMessage
 from typing import Any
 
-from tests.conftest import Api
+from tests.conftest import Api, Owner, call_console
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.salon import Salon
 
@@ -26,3 +26,11 @@ def mails_to(inbox: Inbox, email: str = ADA) -> list[EmailMessage]:
 def subjects_to(inbox: Inbox, email: str = ADA) -> list[str]:
     """Return the subjects of the emails to an address."""
     return sorted(str(message["Subject"]) for message in mails_to(inbox, email))
+
+
+def withheld_counts(owner: Owner) -> dict[str, int]:
+    """Return the number of emails withheld today, by reason."""
+    response = call_console(
+        owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
+    )
+    return {reason: count for reason, count in response["withheld"].items() if count}

@@ -1,4 +1,4 @@
-"""Limits of emails to clients, and effects of a repeated job."""
+"""Limits of emails to clients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,15 +6,10 @@ from typing import Any
 import pytest
 
 from chalicelib.core import plans
-from chalicelib.core.jobs import JOB_HANDLERS, VISITOR_EVENTS, Queue
-from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
-from chalicelib.domains.notifications.flows import client_mail_jobs, mail_gate
-from chalicelib.domains.notifications.store import mail_log, mail_rates
-from chalicelib.engine import jobs
-from chalicelib.gateways import mail
-from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
-from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator
-from tests.domains.notifications.clients import ADA, book, mails_to
+from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.notifications.store import mail_rates
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
+from tests.domains.notifications.clients import ADA, book, mails_to, withheld_counts
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
@@ -28,14 +23,6 @@ def salon(api: Api, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, reload_settin
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
     return Salon.opened(api)
-
-
-def withheld_counts(owner: Owner) -> dict[str, int]:
-    """Return the number of emails withheld today, by reason."""
-    response = call_console(
-        owner.workspace.id, "get_notifications", account_id=owner.workspace.owner_id
-    )
-    return {reason: count for reason, count in response["withheld"].items() if count}
 
 
 class TestAnAddress:
@@ -112,78 +99,3 @@ class TestAWorkspace:
         book(salon, HOURS[1])
         run_until_idle()
         assert len(mails_to(inbox)) == 1
-
-
-class TestARepeatedJob:
-    @pytest.fixture
-    def job(self, salon: Salon, owner: Owner) -> jobs.JobRow:
-        """The due job of the email about a new booking."""
-        book(salon, HOURS[0])
-        jobs.run({VISITOR_EVENTS: JOB_HANDLERS[VISITOR_EVENTS]}, queue=Queue.EVENTS)
-        waiting = jobs.read_workspace_jobs(owner.workspace.id)
-        (mail_job,) = [job for job in waiting if job.kind == MAIL_CLIENT]
-        return mail_job
-
-    def test_repeated_job_sends_and_counts_no_second_email(
-        self, job: jobs.JobRow, inbox: Inbox, salon: Salon
-    ) -> None:
-        for _ in range(5):
-            client_mail_jobs.mail_client(job)
-        inbox.clear()
-        client_mail_jobs.mail_client(job)
-        assert mails_to(inbox) == []
-        for hour in HOURS[1:3]:
-            book(salon, hour)
-        run_until_idle()
-        assert len(mails_to(inbox)) == 2
-
-    def test_repeated_job_sends_a_counted_but_unsent_email(
-        self, job: jobs.JobRow, inbox: Inbox, owner: Owner, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def fail(_: mail.Mail) -> None:
-            raise MailDelayedError("busy")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(mail, "send", fail)
-            for _ in range(5):
-                with pytest.raises(MailDelayedError):
-                    client_mail_jobs.mail_client(job)
-        client_mail_jobs.mail_client(job)
-        assert len(mails_to(inbox)) == 1
-        assert withheld_counts(owner) == {}
-
-    def test_kill_after_sending_repeats_the_same_message_id(
-        self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with monkeypatch.context() as patched:
-            patched.setattr(mail_log, "note_sent", _killed)
-            with pytest.raises(KeyboardInterrupt):
-                client_mail_jobs.mail_client(job)
-        (first,) = mails_to(inbox)
-        client_mail_jobs.mail_client(job)
-        (second,) = mails_to(inbox)
-        assert first["Message-ID"] == second["Message-ID"]
-
-    def test_repeated_job_sends_no_refused_email(
-        self, job: jobs.JobRow, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def refuse(_: mail.Mail) -> None:
-            raise MailRefusedError("no such address")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(mail, "send", refuse)
-            client_mail_jobs.mail_client(job)
-        client_mail_jobs.mail_client(job)
-        assert mails_to(inbox) == []
-
-    def test_repeated_job_counts_a_withheld_email_once(
-        self, job: jobs.JobRow, owner: Owner, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)
-        for _ in range(3):
-            client_mail_jobs.mail_client(job)
-        assert withheld_counts(owner)["byBounce"] == 1
-
-
-def _killed(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -14,6 +14,7 @@ from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
 from tests.factories.salon import Salon
 from tests.support import calendar_files
+from tests.transports.public.booking_page.helpers import GRACE, BookingPage
 
 NOON, THREE = "2027-03-03T12:00:00Z", "2027-03-03T15:00:00Z"
 CANCEL = "/api/public/bookings/cancel"
@@ -185,3 +186,16 @@ def test_no_jobs_are_created_without_a_mail_provider(api: Api, owner: Owner, tim
     assert "visitor-events" not in {
         job.kind for job in jobs.read_workspace_jobs(owner.workspace.id)
     }
+
+
+@pytest.mark.parametrize(
+    ("language", "subject"), [("en", "Booking confirmed"), ("ru", "Запись подтверждена")]
+)
+def test_a_client_gets_mails_in_the_language_of_the_booking_page(
+    language: str, subject: str, owner: Owner, salon: Salon, inbox: Inbox
+) -> None:
+    booking_page = BookingPage.opened(owner, salon)
+    booking_page.send(NOON, headers={"Accept-Language": language})
+    run_until_idle()
+    (mail,) = mails_to(inbox, GRACE["email"])
+    assert str(mail["Subject"]).startswith(subject)

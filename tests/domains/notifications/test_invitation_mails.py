@@ -1,12 +1,15 @@
 """Emails with the links of invitations."""
 
+import hashlib
 import re
 from typing import Any
 
 import pytest
 
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
+from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
@@ -14,7 +17,7 @@ from chalicelib.gateways.mail import MailDelayedError
 from tests.conftest import Owner, Time, call_console, call_operator
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
-from tests.factories.people import look_at
+from tests.factories.people import accept_as_new, look_at
 
 pytestmark = pytest.mark.usefixtures("database")
 IVY = "ivy@example.com"
@@ -136,3 +139,24 @@ def test_delayed_email_is_sent_later(
         assert mail_states(owner) == [(False, "waiting", "by_server")]
     time.pass_by(minutes=2)
     assert len(messages_to(inbox)) == 1
+
+
+def test_forged_token_of_an_emailed_link_is_unknown(inbox: Inbox, owner: Owner) -> None:
+    invitation = call_operator(
+        "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
+    )
+    shown_token = invitation["url"].rpartition("/")[2]
+    place = hashlib.sha256(shown_token.encode()).hexdigest()
+    for token in (f"{place}.", f"{place}.{'A' * 22}", f"{place}.{shown_token[:22]}", "."):
+        with pytest.raises(NotFoundError):
+            look_at(token)
+
+
+def test_emailed_link_proves_the_address(inbox: Inbox, owner: Owner) -> None:
+    call_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
+    run_until_idle()
+    (invitation,) = [message for message in inbox.mails if message["To"] == "ivy@example.com"]
+    joined = accept_as_new(text_of(invitation).partition("/invitations/")[2].split()[0])
+    assert accounts.get(joined["accountId"]).is_proved
+    run_until_idle()
+    assert len([message for message in inbox.mails if message["To"] == "ivy@example.com"]) == 1

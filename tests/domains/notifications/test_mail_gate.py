@@ -1,7 +1,6 @@
 """Every email of the service passes the gate, whichever module sends it."""
 
 import ast
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,19 +8,14 @@ from typing import Any
 import pytest
 
 import chalicelib
-from chalicelib.core.errors import NotFoundError, UnauthorizedError
-from chalicelib.core.principals import PLATFORM
-from chalicelib.domains.identity.store import accounts, console_sessions
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
 from chalicelib.gateways import mail
-from tests.conftest import PASSWORD, Api, Owner, call_console, call_operator
+from tests.conftest import Api, Owner, call_operator
 from tests.domains.notifications.clients import book
-from tests.domains.notifications.inbox import Inbox, text_of
-from tests.factories.console import begun
+from tests.domains.notifications.inbox import Inbox
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import FORM, submit
-from tests.factories.people import accept_as_new, look_at
 from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -121,113 +115,3 @@ def test_email_refused_by_the_gate_is_not_sent(
     run_until_idle()
     assert mail_class in seen
     assert len(sent_ids) == sum(seen_class != mail_class for seen_class in seen)
-
-
-class TestAnUnprovedAccount:
-    """Attack in which an owner invites any address, and takes the link from the console."""
-
-    VICTIM = "ceo@bank.example"
-
-    @pytest.fixture
-    def account(self, inbox: Inbox, owner: Owner) -> str:
-        invitation = call_operator(
-            "invite_member", workspaceId=owner.workspace.id, email=self.VICTIM
-        )
-        joined = accept_as_new(invitation["url"].rpartition("/")[2])
-        return str(joined["accountId"])
-
-    def mails(self, inbox: Inbox) -> list[Any]:
-        run_until_idle()
-        return [message for message in inbox.mails if message["To"] == self.VICTIM]
-
-    def test_unproved_account_gets_one_email_without_user_content(
-        self, account: str, inbox: Inbox, owner: Owner, api: Api
-    ) -> None:
-        call_console(
-            owner.workspace.id,
-            "set_notifications",
-            account_id=account,
-            membership="member",
-            choices=[{"kind": "lead", "mail": True, "telegram": False}],
-        )
-        (proof,) = self.mails(inbox)
-        assert "/account/proof/" in text_of(proof)
-        assert owner.workspace.name not in text_of(proof)
-        form = api.post("/api/forms/create", FORM)["form"]["id"]
-        for number in range(3):
-            submit(form, name="Your account is blocked", email=f"a{number}@example.com")
-        request = {"account_id": account, "membership": "account"}
-        call_console(owner.workspace.id, "request_proof", **request)
-        assert len(self.mails(inbox)) == 1
-
-    def test_account_gets_messages_after_its_address_is_proved(
-        self, account: str, inbox: Inbox, owner: Owner, api: Api
-    ) -> None:
-        (proof,) = self.mails(inbox)
-        token = text_of(proof).partition("/account/proof/")[2].split()[0]
-        caller = {"account_id": account, "membership": "member"}
-        shown_account = call_console(owner.workspace.id, "get_account", **caller)["account"]
-        assert shown_account["emailVerifiedAt"] is None
-        proved = call_console(owner.workspace.id, "prove_email", **caller, token=token)["account"]
-        assert proved["emailVerifiedAt"] is not None
-        choice = {"kind": "lead", "mail": True, "telegram": False}
-        call_console(owner.workspace.id, "set_notifications", **caller, choices=[choice])
-        form = api.post("/api/forms/create", FORM)["form"]["id"]
-        submit(form, name="Ada", email="a@example.com")
-        assert len(self.mails(inbox)) == 2
-
-    def test_address_is_not_proved_by_another_reader_of_the_link(
-        self, account: str, inbox: Inbox, owner: Owner
-    ) -> None:
-        (proof,) = self.mails(inbox)
-        token = text_of(proof).partition("/account/proof/")[2].split()[0]
-        with pytest.raises(NotFoundError):
-            call_console(
-                PLATFORM,
-                "prove_email",
-                account_id=owner.workspace.owner_id,
-                membership="account",
-                token=token,
-            )
-        assert not accounts.get(account).is_proved
-
-    def test_unproved_account_is_lost_to_the_owner_of_the_address(
-        self, account: str, inbox: Inbox, new_owner: Callable[..., Owner]
-    ) -> None:
-        other = new_owner()
-        session = begun(self.VICTIM, PASSWORD)
-        self.mails(inbox)
-        inbox.clear()
-        call_operator("invite_member", workspaceId=other.workspace.id, email=self.VICTIM)
-        (invitation,) = self.mails(inbox)
-        token = text_of(invitation).partition("/invitations/")[2].split()[0]
-        assert look_at(token)["hasAccount"] is False
-        joined = accept_as_new(token, "The real one", "a password of the real one")
-        assert joined["accountId"] == account
-        assert accounts.get(account).is_proved
-        row = console_sessions.find(session)
-        assert row is None or row.epoch != accounts.get(account).session_epoch
-        with pytest.raises(UnauthorizedError):
-            begun(self.VICTIM, PASSWORD)
-        assert begun(self.VICTIM, "a password of the real one")
-
-
-def test_forged_token_of_an_emailed_link_is_unknown(inbox: Inbox, owner: Owner) -> None:
-    invitation = call_operator(
-        "invite_member", workspaceId=owner.workspace.id, email="ivy@example.com"
-    )
-    shown_token = invitation["url"].rpartition("/")[2]
-    place = hashlib.sha256(shown_token.encode()).hexdigest()
-    for token in (f"{place}.", f"{place}.{'A' * 22}", f"{place}.{shown_token[:22]}", "."):
-        with pytest.raises(NotFoundError):
-            look_at(token)
-
-
-def test_emailed_link_proves_the_address(inbox: Inbox, owner: Owner) -> None:
-    call_operator("invite_member", workspaceId=owner.workspace.id, email="ivy@example.com")
-    run_until_idle()
-    (invitation,) = [message for message in inbox.mails if message["To"] == "ivy@example.com"]
-    joined = accept_as_new(text_of(invitation).partition("/invitations/")[2].split()[0])
-    assert accounts.get(joined["accountId"]).is_proved
-    run_until_idle()
-    assert len([message for message in inbox.mails if message["To"] == "ivy@example.com"]) == 1

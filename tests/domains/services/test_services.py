@@ -1,4 +1,4 @@
-"""Tests of creating, updating, listing, deleting and drafting services."""
+"""Tests of creating, updating and listing services."""
 
 import io
 from typing import Any
@@ -7,13 +7,14 @@ from urllib.parse import urlencode
 import pytest
 from PIL import Image
 
+from chalicelib.domains.services.store import services
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
 from tests.conftest import Api, Owner, Time, call_operator, run_concurrently
+from tests.domains.services.rows import WORKSPACE, store_resource, store_service
 from tests.factories.examples import AGENT
-from tests.factories.services import make_resource, make_service, store_booking
+from tests.factories.services import make_resource, make_service, new_category
 from tests.fakes.internet import Internet, http_response
-from tests.fakes.openverse import FakeOpenverse
 
 LIST, CREATE, UPDATE, DELETE = (
     f"/api/services/{call}" for call in ("list", "create", "update", "delete")
@@ -38,11 +39,6 @@ def update(api: Api, service: Any, **fields: Any) -> Any:
 
 def find(api: Api, **query: Any) -> list[str]:
     return [s["name"] for s in api.get(f"{LIST}?{urlencode(query)}")["services"]]
-
-
-def category(api: Api, name: str = "Hair", kind: str = "service") -> str:
-    id_: str = api.post("/api/categories/create", {"name": name, "kind": kind})["category"]["id"]
-    return id_
 
 
 def site(api: Api) -> str:
@@ -92,7 +88,7 @@ class TestCreate:
         fields = {
             "price": 250_000,
             "description": "Wash and cut.",
-            "categoryId": category(api),
+            "categoryId": new_category(api),
             "siteId": site(api),
             "agentId": bot(api),
             "resourceIds": [resource["id"]],
@@ -121,7 +117,7 @@ class TestCreate:
     ) -> None:
         theirs = new_owner().api()
         for strange in (
-            {"categoryId": category(api, kind="product")},
+            {"categoryId": new_category(api, kind="product")},
             {"resourceIds": [make_resource(api)["id"], make_resource(theirs)["id"]]},
         ):
             body = {"name": "x", "durationMin": 60, "images": [{"url": images[0]}], **strange}
@@ -149,7 +145,7 @@ class TestCreate:
     ) -> None:
         resources = [make_resource(api, str(number))["id"] for number in range(50)]
         image_inputs = [{"url": url} for url in images]
-        fields = {"categoryId": category(api), "siteId": site(api), "agentId": bot(api)}
+        fields = {"categoryId": new_category(api), "siteId": site(api), "agentId": bot(api)}
         service = make_service(api, resourceIds=resources, images=image_inputs, **fields)
         assert (len(service["resourceIds"]), len(service["images"])) == (50, 10)
 
@@ -251,45 +247,10 @@ class TestSuspendedSite:
         assert (answer.status, answer.data["code"]) == (409, "conflict")
 
 
-class TestDelete:
-    def test_a_deletion_reports_the_bookings_that_remain(
-        self, api: Api, owner: Owner, time: Time
-    ) -> None:
-        service = make_service(api)
-        for hours, status in ((1, "confirmed"), (2, "pending_payment"), (3, "cancelled")):
-            at = time.now.replace(hour=time.now.hour + hours)
-            store_booking(owner.workspace.id, "r", at, service_id=service["id"], status=status)
-        past = time.now.replace(hour=1)
-        store_booking(owner.workspace.id, "r", past, service_id=service["id"])
-        expected = {"id": service["id"], "deleted": False, "futureBookings": 2}
-        assert api.post(DELETE, {"id": service["id"], "dryRun": True}) == expected | {
-            "status": True
-        }
-        assert find(api) == ["Haircut"]
-        assert api.post(DELETE, {"id": service["id"]}) == expected | {
-            "deleted": True,
-            "status": True,
-        }
-        assert find(api) == []
-        assert api.call_refused("GET", f"/api/services/{service['id']}").status == 404
-        assert api.call_refused("POST", DELETE, {"id": service["id"]}).status == 404
-        assert SERVICES.workspace_of(service["id"]) is None
-
-    def test_category_and_resource_no_longer_count_a_deleted_service(self, api: Api) -> None:
-        resource = make_resource(api)
-        service = make_service(api, categoryId=category(api), resourceIds=[resource["id"]])
-        (listed_category,) = api.get("/api/categories/list?kind=service")["categories"]
-        assert listed_category["itemsCount"] == 1
-        api.post(DELETE, {"id": service["id"]})
-        (listed_category,) = api.get("/api/categories/list?kind=service")["categories"]
-        assert listed_category["itemsCount"] == 0
-        assert api.get(f"/api/resources/{resource['id']}")["resource"]["serviceIds"] == []
-
-
 class TestList:
     @pytest.fixture
     def three_services(self, api: Api, time: Time) -> dict[str, Any]:
-        hair, place = category(api), site(api)
+        hair, place = new_category(api), site(api)
         services_by_name = {}
         for name, fields in {
             "Cut": {"price": 300, "categoryId": hair},
@@ -373,31 +334,6 @@ class TestList:
         assert api.get(f"{LIST}?id={service['id']}") == full_response
 
 
-class TestAiFill:
-    def test_the_draft_has_a_length(self, openverse: FakeOpenverse, api: Api) -> None:
-        hair = category(api, "Стрижки")
-        category(api, "Стрижка товаров", kind="product")
-        body = {"name": "Стрижка женская", "prompt": "Моем и сушим. 90 мин."}
-        reply = api.post("/api/services/ai-fill", body)
-        assert reply["draft"]["name"] == "Стрижка женская"
-        assert "Моем и сушим" in reply["draft"]["description"]
-        assert reply["draft"]["durationMin"] == 90
-        assert (reply["draft"]["categoryId"], reply["draft"]["categoryName"]) == (hair, "Стрижки")
-        assert "sku" not in reply["draft"]
-        assert reply["images"]
-        assert find(api) == []
-
-    def test_a_draft_needs_a_name_or_a_prompt(self, api: Api) -> None:
-        answer = api.call_refused("POST", "/api/services/ai-fill", {"language": "en"})
-        assert answer.data["message"] == "Send at least one of name, prompt"
-
-    def test_the_draft_has_no_length_unless_one_is_given(
-        self, openverse: FakeOpenverse, api: Api
-    ) -> None:
-        reply = api.post("/api/services/ai-fill", {"name": "Стрижка"})
-        assert reply["draft"]["durationMin"] is None
-
-
 @pytest.mark.store
 class TestRaces:
     def test_no_service_is_bound_to_a_concurrently_deleted_resource(
@@ -418,3 +354,20 @@ class TestRaces:
             entries = SERVICES.entries(owner.workspace.id)
             rows = SERVICES.fetch(owner.workspace.id, [entry.id for entry in entries])
             assert not [row for row in rows if resource in row.resource_ids]
+
+
+@pytest.mark.store
+@pytest.mark.usefixtures("database")
+def test_a_service_is_found_by_its_id_and_by_its_resources() -> None:
+    anna, boris = store_resource(), store_resource("Boris")
+    both = store_service(resource_ids=[anna.id, boris.id], slot_step_min=15)
+    one = store_service(resource_ids=[boris.id], category_id="c")
+    assert SERVICES.workspace_of(one.id) == WORKSPACE
+    assert SERVICES.workspace_of("nobody") is None
+    expected = {anna.id: [both.id], boris.id: [both.id, one.id]}
+    bindings = services.Bindings(WORKSPACE)
+    assert {id_: bindings.get_service_ids(id_) for id_ in (anna.id, boris.id)} == expected
+    assert services.bound_to(WORKSPACE, anna.id) == [both.id]
+    assert bindings.get_service_ids("nobody") == services.bound_to(WORKSPACE, "nobody") == []
+    assert both.rules == (60, 15, 0, 5, 0, 60)
+    assert one.rules.step_min == 60

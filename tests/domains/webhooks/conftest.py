@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib.gateways import post
-from tests.conftest import Owner, call_operator
+from tests.conftest import Owner, Time, call_operator
+from tests.factories.examples import Things
 from tests.fakes.receiver import Receiver
 
 URL = "https://receiver.example/events"
@@ -33,6 +34,23 @@ def add_webhook(owner: Owner, receiver: Receiver) -> AddWebhook:
         return webhook
 
     return add
+
+
+@pytest.fixture
+def webhook(add_webhook: AddWebhook, things: Things, time: Time) -> dict[str, Any]:
+    """A webhook that receives all events."""
+    return add_webhook()
+
+
+def send_test(webhook: dict[str, Any]) -> str:
+    """Send a test event, and return its id."""
+    event_id: str = call_operator("send_test_event", webhookId=webhook["webhookId"])["eventId"]
+    return event_id
+
+
+def change(webhook: dict[str, Any], **values: Any) -> None:
+    """Change the webhook."""
+    call_operator("update_webhook", webhookId=webhook["webhookId"], **values)
 
 
 def deliveries(webhook: dict[str, Any]) -> list[dict[str, Any]]:

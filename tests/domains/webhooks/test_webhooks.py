@@ -1,17 +1,27 @@
 """Creation, changes, deletion and secrets of webhooks."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from standardwebhooks.webhooks import Webhook
 
-from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
+from chalicelib.core.errors import (
+    AppError,
+    ConflictError,
+    NotFoundError,
+    UnavailableError,
+    ValidationError,
+)
 from chalicelib.core.settings import settings
 from chalicelib.domains.webhooks.operations import webhooks as operations
 from chalicelib.gateways import post
 from tests.conftest import Api, Owner, Time, call_console, call_operator, run_concurrently
-from tests.domains.webhooks.conftest import URL, AddWebhook
+from tests.domains.webhooks.conftest import URL, AddWebhook, change, send_test
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
+from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
 from tests.fakes.receiver import Receiver
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -207,3 +217,33 @@ class TestOff:
         event = {"eventId": "evt_1"} if call == "resend_webhook_delivery" else {}
         with pytest.raises(ConflictError, match="Switch the webhook on"):
             call_operator(call, webhookId=webhook["webhookId"], **event)
+
+
+def test_failed_switch_on_keeps_the_waiting_events(
+    webhook: dict[str, Any], receiver: Receiver
+) -> None:
+    send_test(webhook)
+    change(webhook, status="off")
+    with faulty(TRANSACTION, closed, "before"), pytest.raises(UnavailableError):
+        change(webhook, status="active", sendWaiting=False)
+    change(webhook, status="active")
+    run_until_idle()
+    assert len(receiver.requests) == 1
+
+
+def test_three_secrets_are_valid_after_two_replacements(
+    webhook: dict[str, Any], receiver: Receiver
+) -> None:
+    secrets = [webhook["secret"]]
+    secrets += [
+        call_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])["secret"]
+        for _ in range(3)
+    ]
+    send_test(webhook)
+    run_until_idle()
+    (request,) = receiver.requests
+    now = datetime.fromtimestamp(int(request.headers["webhook-timestamp"]), UTC)
+    sign = [
+        Webhook(secret).sign(request.event_id, now, request.body.decode()) for secret in secrets
+    ]
+    assert request.headers["webhook-signature"].split() == sign[:0:-1]

@@ -1,0 +1,140 @@
+"""Signatures, verified by the library that receivers use, and pauses between attempts."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from chalicelib.domains.webhooks.rules import (
+    PAUSES,
+    is_to_be_switched_off,
+    next_attempt,
+    signed_headers,
+    webhook_secret,
+)
+
+MASTER_KEY = bytes(range(32))
+OLD, NEW = (webhook_secret(MASTER_KEY, "ws1", "ep1", version) for version in (1, 2))
+BODY = '{"type":"lead.created","data":{"name":"Ёлка"}}'.encode()
+
+
+def now() -> datetime:
+    """Return the real time, which the library compares with the timestamp."""
+    return datetime.now(UTC)
+
+
+NOW = datetime(2027, 1, 15, 12, tzinfo=UTC)
+
+
+def test_a_receiver_verifies_a_signed_webhook() -> None:
+    headers = signed_headers([OLD], "msg_1", now(), BODY)
+    assert headers["webhook-id"] == "msg_1"
+    received = Webhook(OLD).verify(BODY, headers)
+    assert received == {"type": "lead.created", "data": {"name": "Ёлка"}}
+
+
+def test_the_signature_equals_the_example_of_the_specification() -> None:
+    headers = signed_headers(
+        ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        datetime.fromtimestamp(1614265330, UTC),
+        b'{"test": 2432232314}',
+    )
+    assert headers == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+
+
+@pytest.mark.parametrize("secret", [OLD, NEW])
+def test_both_secrets_verify_during_a_rotation(
+    secret: str,
+) -> None:
+    headers = signed_headers([NEW, OLD], "msg_1", now(), BODY)
+    assert len(headers["webhook-signature"].split(" ")) == 2
+    Webhook(secret).verify(BODY, headers)
+
+
+@pytest.mark.parametrize(
+    ("changed_headers", "body"),
+    [
+        ({}, BODY + b" "),
+        ({"webhook-id": "msg_2"}, BODY),
+    ],
+    ids=["body", "id"],
+)
+def test_a_receiver_refuses_a_changed_webhook(changed_headers: dict[str, str], body: bytes) -> None:
+    headers = signed_headers([OLD], "msg_1", now(), BODY) | changed_headers
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        Webhook(OLD).verify(body, headers)
+
+
+def test_a_receiver_refuses_a_webhook_with_another_time() -> None:
+    headers = signed_headers([OLD], "msg_1", now(), BODY)
+    headers["webhook-timestamp"] = str(int(headers["webhook-timestamp"]) - 60)
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        Webhook(OLD).verify(BODY, headers)
+
+
+def test_a_receiver_refuses_a_webhook_that_is_sent_again_later() -> None:
+    headers = signed_headers([OLD], "msg_1", now() - timedelta(minutes=6), BODY)
+    with pytest.raises(WebhookVerificationError, match="too old"):
+        Webhook(OLD).verify(BODY, headers)
+
+
+def test_a_receiver_with_another_secret_refuses_a_webhook() -> None:
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        Webhook(NEW).verify(BODY, signed_headers([OLD], "msg_1", now(), BODY))
+
+
+def test_a_secret_is_32_bytes_in_the_form_of_the_specification() -> None:
+    prefix, _, encoded = OLD.partition("_")
+    assert prefix == "whsec"
+    assert len(base64.b64decode(encoded, validate=True)) == 32
+
+
+def test_secret_depends_on_key_workspace_endpoint_and_version() -> None:
+    inputs = [
+        (MASTER_KEY, "ws1", "ep1", 1),
+        (MASTER_KEY, "ws1", "ep1", 2),
+        (MASTER_KEY, "ws1", "ep2", 1),
+        (MASTER_KEY, "ws2", "ep1", 1),
+        (bytes(32), "ws1", "ep1", 1),
+    ]
+    assert len({webhook_secret(*arguments) for arguments in inputs}) == len(inputs)
+    assert webhook_secret(*inputs[0]) == OLD
+
+
+@pytest.mark.parametrize("attempts", range(1, len(PAUSES) + 1))
+def test_each_pause_is_up_to_a_fifth_longer_than_stated(attempts: int) -> None:
+    stated, pauses = PAUSES[attempts - 1], set()
+    for _ in range(50):
+        at = next_attempt(attempts, NOW, None)
+        assert at is not None
+        assert NOW + stated <= at <= NOW + 1.2 * stated
+        pauses.add(at)
+    assert len(pauses) > 1
+
+
+def test_nothing_follows_the_last_attempt() -> None:
+    assert next_attempt(len(PAUSES) + 1, NOW, timedelta(hours=1)) is None
+
+
+def test_receiver_may_only_lengthen_the_pause() -> None:
+    assert next_attempt(1, NOW, timedelta(hours=1)) == NOW + timedelta(hours=1)
+    at = next_attempt(2, NOW, timedelta(seconds=1))
+    assert at is not None
+    assert at >= NOW + PAUSES[1]
+
+
+@pytest.mark.parametrize(
+    ("failures", "hours", "switched_off"),
+    [(10, 72, True), (9, 72, False), (10, 71.99, False), (11, 80, True), (10, None, False)],
+)
+def test_webhook_is_switched_off_after_ten_failures_over_three_days(
+    failures: int, hours: float | None, *, switched_off: bool
+) -> None:
+    since = None if hours is None else NOW - timedelta(hours=hours)
+    assert is_to_be_switched_off(failures, since, NOW) == switched_off

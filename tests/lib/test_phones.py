@@ -1,0 +1,85 @@
+"""Tests of spellings of phone numbers."""
+
+import pytest
+
+from chalicelib.lib.phones import find_phone, is_number
+
+MOSCOW = "+74951234567"
+MOBILE = "+79161234567"
+IN_RUSSIA = {
+    "+74951234567": MOSCOW,
+    "+7 495 123 45 67": MOSCOW,
+    "+7 (495) 123-45-67": MOSCOW,
+    "8 (495) 123-45-67": MOSCOW,
+    "84951234567": MOSCOW,
+    "8-495-123-45-67": MOSCOW,
+    "8.495.123.45.67": MOSCOW,
+    "8 495 1234567": MOSCOW,
+    "74951234567": MOSCOW,
+    "7 495 123-45-67": MOSCOW,
+    "4951234567": MOSCOW,
+    "(495) 123-45-67": MOSCOW,
+    "495 123 45 67": MOSCOW,
+    "  +7\u00a0495\u00a0123\u201145\u201167  ": MOSCOW,
+    "007 495 123 45 67": MOSCOW,
+    "8 10 7 495 123 45 67": MOSCOW,
+    "+8 916 123-45-67": MOBILE,
+    "тел. +7 495 123-45-67": MOSCOW,
+    "tel:+7-495-123-45-67": MOSCOW,
+    "８４９５１２３４５６７": MOSCOW,
+    "+7 495 123-45-67, +7 916 123-45-67": MOSCOW,
+    "8 495 123-45-67 или 8 916 123-45-67": MOSCOW,
+    "+7 916 123-45-67": MOBILE,
+    "8(916)1234567": MOBILE,
+    "9161234567": MOBILE,
+    "+7 495 123-45-67 доб. 12": MOSCOW + ";ext=12",
+    "+7 495 123-45-67 доб 12": MOSCOW + ";ext=12",
+    "+7 495 123-45-67 (доб. 12)": MOSCOW + ";ext=12",
+    "8 495 123-45-67 вн. 12": MOSCOW + ";ext=12",
+    "8 495 123-45-67, внутр. 12": MOSCOW + ";ext=12",
+    "+7 495 123 45 67 ext. 12": MOSCOW + ";ext=12",
+    "+7 495 123 45 67 x12": MOSCOW + ";ext=12",
+    "+7 495 123-45-67 #12": MOSCOW + ";ext=12",
+    "+7 495 123-45-67;ext=12": MOSCOW + ";ext=12",
+    "8 800 555-35-35": "+78005553535",
+    "+375 29 123-45-67": "+375291234567",
+    "+49 30 901820": "+4930901820",
+    "0049 30 901820": "+4930901820",
+    "380501234567": "+380501234567",
+    "+1 (212) 555-0123": "+12125550123",
+    "+44 20 7946 0958": "+442079460958",
+    "+996 555 123456": "+996555123456",
+    "+39 06 698 12345": "+390669812345",
+}
+ELSEWHERE = {
+    ("US", "(212) 555-0123"): "+12125550123",
+    ("US", "1-212-555-0123"): "+12125550123",
+    ("US", "+7 495 123 45 67"): MOSCOW,
+    ("DE", "030 901820"): "+4930901820",
+    ("GB", "020 7946 0958"): "+442079460958",
+    ("BY", "8 029 123-45-67"): "+375291234567",
+    ("KZ", "8 701 234 56 78"): "+77012345678",
+}
+NO_NUMBERS = ["", " ", "-", "позвоните мне", "12345", "2027-01-15", "ada@example.com", "7" * 40]
+
+
+@pytest.mark.parametrize("text", IN_RUSSIA)
+def test_all_spellings_of_a_number_have_one_form(text: str) -> None:
+    assert find_phone(text, "RU") == IN_RUSSIA[text]
+
+
+@pytest.mark.parametrize(("country", "text"), ELSEWHERE)
+def test_national_numbers_are_read_by_the_country(country: str, text: str) -> None:
+    assert find_phone(text, country) == ELSEWHERE[country, text]
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_an_invalid_number_is_rejected(text: str) -> None:
+    assert find_phone(text, "RU") is None
+
+
+@pytest.mark.parametrize("number", sorted({*IN_RUSSIA.values(), *ELSEWHERE.values()}))
+def test_the_normal_form_of_a_number_reads_as_itself(number: str) -> None:
+    assert find_phone(number, "US") == number
+    assert is_number(number)
+    assert not is_number(f"{number}, please")
