@@ -21,7 +21,7 @@ EVENT_TIME_LIMIT_SECONDS = 200
 """Seconds for which the function starts webhook runs.
 
 A webhook run that starts just before this limit may need another 50 seconds, which its lease covers
-(``domains.webhooks.flows.turns``). The function's timeout is 340 seconds.
+(``domains.webhooks.flows.due_deliveries``). The function's timeout is 340 seconds.
 """
 EVENT_RUNNERS, EVENT_THREADS = 4, 4
 """Runners of the jobs of events, and threads of each.

@@ -1,4 +1,4 @@
-"""Links of the documents, and the decision records that code and documents cite, lead somewhere."""
+"""Links and paths in the documents, and the decision records that are cited, lead somewhere."""
 
 import re
 import subprocess
@@ -14,9 +14,16 @@ TRACKED = [
     ).stdout.splitlines()
 ]
 DOCUMENTS = [path for path in TRACKED if path.suffix == ".md" and path.is_file()]
+TESTS = {path.name for path in TRACKED if path.name.startswith("test_")}
 RECORDS = {int(path.name[:4]): path for path in DOCUMENTS if re.match(r"\d{4}-", path.name)}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CITED = re.compile(r"\bADRs? (\d+)((?:(?:, | and )\d+)*)")
+PATH = re.compile(
+    r"`((?:chalicelib|core|docs|domains|engine|gateways|infra|lib|tests|transports)/[\w./-]+)"
+    r"[^`\n]*`"
+)
+GENERATED = {"chalicelib/manifest.py"}
+TEST_FILE = re.compile(r"`(test_\w+\.py)`")
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
@@ -40,6 +47,17 @@ def test_links_of_a_document_lead_somewhere(document: Path) -> None:
         assert target.exists(), link
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), link
+
+
+@sweep("document", DOCUMENTS)
+def test_paths_in_a_document_exist(document: Path) -> None:
+    text = document.read_text()
+    for path in {*PATH.findall(text)} - GENERATED:
+        places = [ROOT / path, ROOT / "chalicelib" / path]
+        places += [place.with_name(f"{place.name}.py") for place in places]
+        assert any(place.exists() for place in places), path
+    for name in TEST_FILE.findall(text):
+        assert name in TESTS, name
 
 
 def test_every_decision_record_that_is_cited_exists() -> None:

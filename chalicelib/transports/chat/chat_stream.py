@@ -49,7 +49,7 @@ def handle(request: HttpRequest) -> HttpResponse:
     """Answer a message from a visitor, or from a workspace member who tries the bot in the console.
 
     Raises:
-        AppError: the message is refused (``domains.chat.flows.accepting.accept_message``).
+        AppError: the message is refused (``domains.chat.flows.accept_message``).
     """
     check_sender(request)
     check_body(request, TEXT_TYPE, limit=MAX_CHAT_BODY_BYTES)

@@ -1,7 +1,7 @@
 """Accept a visitor's message, once it is checked and its cost reserved.
 
 Keep the order of the checks: it prevents a caller without access from learning about a bot, its
-sessions or its balance. ``domains.chat.flows.answer`` produces the answer.
+sessions or its balance. ``domains.chat.flows.stream_answer`` produces the answer.
 """
 
 from collections.abc import Callable

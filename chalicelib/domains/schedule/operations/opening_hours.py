@@ -51,7 +51,7 @@ def _weekday(value: object) -> int | str:
 Weekday = Annotated[
     int | str, PlainValidator(_weekday), WithJsonSchema({"type": ["string", "integer"]})
 ]
-"""A name or number. ``domains.services.rules.opening_hours`` validates it."""
+"""A name or number. ``domains.services.rules.open_windows`` validates it."""
 TimeOfDay = Annotated[str, StringConstraints(max_length=8)]
 
 
