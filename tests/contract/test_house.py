@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 from tests.support.sweep import sweep
@@ -43,3 +44,13 @@ def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
     for name in named_domains:
         assert re.search(rf"\b{name}\b", diagram), name
         assert f"domains/{name})" in table, name
+
+
+def test_a_module_name_stands_once_in_a_domain_but_for_an_operations_noun_and_its_rows() -> None:
+    layers = defaultdict(list)
+    for path in MODULES:
+        match path.relative_to(ROOT).parts:
+            case ("chalicelib", "domains", domain, layer, name) if name != "__init__.py":
+                layers[f"{domain}/{name}"].append(layer)
+    shared = {name: found for name, found in layers.items() if len(found) > 1}
+    assert {name for name, found in shared.items() if {*found} != {"operations", "store"}} == set()

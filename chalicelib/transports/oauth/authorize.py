@@ -26,7 +26,7 @@ from chalicelib.core.scopes import PATTERNS, Scope, expand
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.flows import clients
 from chalicelib.domains.oauth.rules import redirect_uris, resources
-from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules.client_metadata import Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports import edge
 from chalicelib.transports.console import access

@@ -15,7 +15,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.flows import clients
 from chalicelib.domains.oauth.rules import registration, resources
-from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules.client_metadata import Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import tokens
 from chalicelib.transports import auth

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domains.oauth.rules import redirect_uris
-from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules.client_metadata import Client
 
 CLAUDE = "https://claude.ai/api/mcp/auth_callback"
 REFUSED = [

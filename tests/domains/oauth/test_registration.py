@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.oauth.rules import clients, registration
+from chalicelib.domains.oauth.rules import client_metadata, registration
 from chalicelib.domains.oauth.rules.errors import OAuthError
 
 CLAUDE = "https://claude.ai/api/mcp/auth_callback"
@@ -76,7 +76,7 @@ def test_a_registered_client_is_found_by_its_id(request_: dict[str, Any]) -> Non
 
 def test_redirect_uris_must_be_a_list() -> None:
     with pytest.raises(ValueError, match="expected a list of at least one URI"):
-        clients.checked_uris(CLAUDE)
+        client_metadata.checked_uris(CLAUDE)
 
 
 def test_a_client_may_have_twenty_redirect_uris() -> None:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from chalicelib.core import clock
-from chalicelib.domains.oauth.rules import clients, registration
-from chalicelib.domains.oauth.rules.clients import Client
+from chalicelib.domains.oauth.rules import client_metadata, registration
+from chalicelib.domains.oauth.rules.client_metadata import Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.domains.oauth.rules.resources import SIGNATURES
 from chalicelib.domains.oauth.store import assertions
@@ -45,11 +45,13 @@ def find(client_id: str) -> Client:
     """
     if client_id.startswith(registration.PREFIX):
         return registration.read(client_id)
-    if len(client_id) > clients.MAX_ID or not client_id.startswith("https://"):
+    if len(client_id) > client_metadata.MAX_ID or not client_id.startswith("https://"):
         msg = "client_id: expected the id of a registered client, or the URL of its metadata."
         raise OAuthError("invalid_client", msg)
-    clients.check_document_url(client_id)
-    return clients.from_document(client_id, _document("client", client_id, MAX_DOCUMENT_BYTES))
+    client_metadata.check_document_url(client_id)
+    return client_metadata.from_document(
+        client_id, _document("client", client_id, MAX_DOCUMENT_BYTES)
+    )
 
 
 def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence[str]) -> None:

@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.domains.oauth.rules import clients, redirect_uris
-from chalicelib.domains.oauth.rules.clients import MAX_ID, Client
+from chalicelib.domains.oauth.rules import client_metadata, redirect_uris
+from chalicelib.domains.oauth.rules.client_metadata import MAX_ID, Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
 
 PREFIX = "dcr_"
@@ -46,11 +46,11 @@ def register(metadata: object) -> dict[str, Any]:
     if name is not None and not isinstance(name, str):
         raise _invalid("client_name: expected a string")
     try:
-        uris = clients.checked_uris(metadata.get("redirect_uris"))
+        uris = client_metadata.checked_uris(metadata.get("redirect_uris"))
     except ValueError as error:
         msg = f"redirect_uris: {error}."
         raise OAuthError("invalid_redirect_uri", msg) from None
-    client_name = clients.shown_name(name) or redirect_uris.parse(uris[0]).display_name
+    client_name = client_metadata.shown_name(name) or redirect_uris.parse(uris[0]).display_name
     client_id = _encode(client_name, uris)
     if len(client_id) > MAX_ID:
         too_long = (
@@ -82,10 +82,14 @@ def read(client_id: str) -> Client:
     try:
         data = base64.urlsafe_b64decode(encoded + "==")  # it ignores padding that is too long
         name, *uris = json.loads(data)
-        valid_uris = clients.checked_uris(uris)
+        valid_uris = client_metadata.checked_uris(uris)
     except (binascii.Error, ValueError, TypeError, RecursionError):
         raise error from None
-    if clients.shown_name(name) != name or not name or _encode(name, valid_uris) != client_id:
+    if (
+        client_metadata.shown_name(name) != name
+        or not name
+        or _encode(name, valid_uris) != client_id
+    ):
         raise error
     return Client(id=client_id, name=name, redirect_uris=valid_uris)
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from chalicelib import SERVICE
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
-from chalicelib.domains.oauth.rules.clients import AUTH_METHODS
+from chalicelib.domains.oauth.rules.client_metadata import AUTH_METHODS
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.domains.oauth.rules.registration import GRANT_TYPES, RESPONSE_TYPES
 from chalicelib.lib.origins import spellings
