@@ -1,1 +1,1 @@
-"""The booking page, and the links by which clients move and pay a booking."""
+"""The public booking page, and the links by which visitors confirm, move, cancel and pay."""

@@ -1,1 +1,1 @@
-"""Services, resources, opening hours, time off, free slots and bookings."""
+"""Free slots, and bookings that are created, moved, cancelled and paid."""

@@ -1,1 +1,1 @@
-"""What a workspace has of a client, and how that is erased."""
+"""A client's leads, bookings and orders, and the erasure of a client."""

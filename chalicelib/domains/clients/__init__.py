@@ -1,1 +1,1 @@
-"""Client records, their orders and their erasure."""
+"""Clients: how they are found by their contacts, created, listed and changed."""

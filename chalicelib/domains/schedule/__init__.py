@@ -1,1 +1,1 @@
-"""When the staff works, and which bookings a change of that touches."""
+"""Opening hours, time off, the staff's calendar and deletions, with bookings that they touch."""

@@ -1,1 +1,1 @@
-"""Services that can be booked, their staff and rooms, opening hours and time off."""
+"""Services that can be booked, their staff and rooms, and rows of opening hours and time off."""

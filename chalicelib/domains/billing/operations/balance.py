@@ -1,4 +1,4 @@
-"""Balances of accounts, and the spending of a workspace's bots.
+"""Balances of accounts, and statements of what changed them.
 
 The operator credits and adjusts balances. A session reads the balance of its own account. These
 operations have neither a tool nor an API route.

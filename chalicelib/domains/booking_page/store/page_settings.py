@@ -1,4 +1,4 @@
-"""Store the settings of a workspace's public booking page."""
+"""Store the settings of a workspace's public booking page, and of its tools for assistants."""
 
 from typing import Self
 

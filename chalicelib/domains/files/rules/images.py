@@ -14,8 +14,7 @@ attack a decoder. The original bytes are never served.
   take longer than a request may.
 - One image is processed at a time. A Lambda function of 1024 MB has less than one processor, so
   parallel work would save no time and need more memory.
-
-The scans of a JPEG (ITU-T T.81): the passes over its pixels, one after another in the file.
+- A JPEG may lack its end marker, but none of its scans (ITU-T T.81), the passes over its pixels.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Files and folders of a workspace, pending uploads, and the storage in use.
-
-Images that records show, as their rows store them.
-"""
+"""Files and folders of a workspace, pending uploads, the storage in use, and images of records."""
 
 from collections.abc import Collection
 from typing import Any

@@ -1,7 +1,4 @@
-"""Changes of connections that follow from changes of accounts, members and plans.
-
-Accounts that may hold API keys and connections of a workspace.
-"""
+"""Check which accounts may hold API keys and connections of a workspace, and end connections."""
 
 from collections.abc import Iterable
 

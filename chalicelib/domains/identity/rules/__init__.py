@@ -1,1 +1,1 @@
-"""Rules for passwords, without I/O."""
+"""Rules for passwords, codes of a second factor and tokens, without I/O."""

@@ -1,7 +1,4 @@
-"""Normalize the texts of sources, and split them into passages for the search.
-
-Documents: what an index is made of.
-"""
+"""Documents that an index is made of, and their texts, normalized and split into passages."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """Change the status, contacts, data, notes and tags of leads.
 
-JSON merge patch (RFC 7396).
+The data is changed by a JSON merge patch (RFC 7396).
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
-"""Sends the link by which an account proves its address.
+"""Send e-mails about an account: links that prove its address or set a password, and a notice.
 
-It is the one e-mail that an account gets before. It contains nothing that a user wrote, because
-whoever made the account may have typed the address of another.
+Until an account has proved its address, the link for this is the one e-mail that it gets. It
+contains nothing that a user wrote, because whoever made the account may have typed the address of
+another.
 """
 
 from datetime import datetime

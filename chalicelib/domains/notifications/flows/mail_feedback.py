@@ -2,8 +2,7 @@
 
 Bounces and complaints suppress addresses. Reports about visitors' e-mails also count for the
 workspace, and pause its e-mails to visitors at high rates. A report that arrives again changes
-nothing more. AWS describes the format in "Contents of event data that Amazon SES publishes to
-Amazon SNS".
+nothing more.
 """
 
 import logging

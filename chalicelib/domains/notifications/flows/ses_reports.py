@@ -1,4 +1,7 @@
-"""Reports of Amazon SES on e-mails that were sent, bounced or complained of."""
+"""Reports of Amazon SES on e-mails that were sent, bounced or complained of.
+
+AWS describes the format in "Contents of event data that Amazon SES publishes to Amazon SNS".
+"""
 
 import json
 import re

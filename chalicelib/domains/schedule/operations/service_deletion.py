@@ -1,4 +1,4 @@
-"""Deletion of services."""
+"""Delete services, and report the bookings that remain."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Rows of resources (staff, rooms and equipment) and their opening hours (ADR 20).
+"""Rows of resources: staff, rooms and equipment (ADR 20).
 
 A booking's transaction requires the ``ResourceRow.version`` that it read. So every change that
 affects bookings increases the version: hours, zone, capacity, status, and the resource's own time

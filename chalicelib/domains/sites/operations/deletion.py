@@ -1,4 +1,4 @@
-"""Deletion of a site with its pages and forms, and their return within 30 days."""
+"""Deletion of a site with its pages and forms."""
 
 from datetime import datetime
 from functools import partial

@@ -1,7 +1,4 @@
-"""Validate custom domains and the TXT record that proves their owner.
-
-URLs of sites and their pages.
-"""
+"""Validate custom domains and the TXT record that proves their owner."""
 
 from functools import cache
 from typing import Any
