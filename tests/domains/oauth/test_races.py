@@ -100,7 +100,7 @@ class TestAtTheSameMoment:
                     tried.append(error)
             stage(*arguments, **options)
 
-        for module in ("flows.connections", "flows.memberships", "operations.accounts"):
+        for module in ("flows.connection_changes", "flows.memberships", "operations.accounts"):
             monkeypatch.setattr(f"chalicelib.domains.identity.{module}.stage_endings", late)
         if ends == "sign_out_everywhere":
             call_console(owner.workspace.id, ends, account_id=person)
