@@ -51,6 +51,7 @@ EVENT_TYPES = {
 
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
+    "booking.refund_failed": "a payment provider does not carry out the refund of a booking",
     "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
     "connection.created": "an app is connected with OAuth",
     "key.created": "an API key is created",
@@ -62,7 +63,7 @@ INTERNAL_TYPES = {
 }
 """Types that only members receive, never webhooks, each with its purpose.
 
-The id of an event is the id of the account, the connection, the key or the webhook.
+The id of an event is the id of the account, the booking, the connection, the key or the webhook.
 """
 
 
@@ -95,6 +96,9 @@ MESSAGE_KINDS = {
         for_staff=True,
         for_others=True,
     ),
+    "refund_failed": MessageKind(
+        "booking.refund_failed", status="refund_failed", for_managers=True
+    ),
     "handover": MessageKind("dialog.handover_requested"),
     "limit": MessageKind("bot.limit_reached"),
     "limit_half": MessageKind("bot.limit_half", for_managers=True),
@@ -110,7 +114,7 @@ MESSAGE_KINDS = {
 """Kinds of messages to members by name. ``domains.notifications`` has the wording."""
 
 REFUNDED_EVENT = "booking.refunded"
-"""The event in the job of an e-mail about a payment that arrived too late or twice.
+"""The event in the job of an e-mail about a refund.
 
 No unit of work emits it, so webhooks and members never receive it.
 """

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -13,6 +13,8 @@ from chalicelib.domains.bots.rules import CAPABILITIES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
+from chalicelib.gateways.payments import ProviderError
+from chalicelib.gateways.payments.local_merchant import LocalMerchant
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
@@ -109,6 +111,18 @@ def _pay(world: World) -> None:
     pay_booking(world.workspace_id, booking["id"])
 
 
+def _fail_to_refund(world: World) -> None:
+    _pay(world)
+    (payment,) = call_console(world.workspace_id, "list_payments")["payments"]
+    call_console(world.workspace_id, "refund_payment", id=payment["id"])
+
+    def refuse(*_: Any) -> NoReturn:
+        raise ProviderError("Not enough money on the account.")
+
+    world.monkeypatch.setattr(LocalMerchant, "refund", refuse)
+    assert run_jobs()["booking-refund"] == 1
+
+
 def _update_lead(world: World) -> None:
     world.api.post("/api/forms/collection-update", {"id": world.things.lead, "notes": "Call back."})
 
@@ -181,6 +195,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "booking.hold_expired": _let_hold_expire,
     "booking.moved": _move_booking,
     "booking.paid": _pay,
+    "booking.refund_failed": _fail_to_refund,
     "booking.status_changed": _cancel_booking,
     "bot.limit_half": _spend_half,
     "bot.limit_reached": _reach_limit,

@@ -69,7 +69,7 @@ def record_payments(workspace_id: str, account_id: str, booking_id: str) -> Paym
         )
         payment.status, payment.paid_at, payment.refund_total = SUCCEEDED, clock.now(), 50_000
         payments.stage_new(unit, payment)
-        return payment, payments.stage_refund(unit, payment, 50_000, "job")
+        return payment, payments.stage_refund(unit, payment, 50_000, by="job", reason="late")
 
     payment, refund = run_unit(workspace_id, None, stage)
     run_unit(

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from chalicelib.core import clock
 from chalicelib.gateways import payments as gateway
 from chalicelib.gateways.payments import (
     Created,
@@ -33,6 +35,7 @@ class FakePayment:
     amount: int = 0
     account: str | None = None
     elsewhere: int = 0
+    paid_at: datetime | None = None
 
 
 @dataclass
@@ -60,7 +63,9 @@ class FakeShop:
 
     def pay(self, provider_id: str | None = None, status: PaymentStatus = "succeeded") -> None:
         """Set the status of a payment, of the latest one by default."""
-        self.payments[provider_id or self.last_id].status = status
+        payment = self.payments[provider_id or self.last_id]
+        payment.status = status
+        payment.paid_at = clock.now() if status == "succeeded" else None
 
     def refunded(self, provider_id: str) -> int:
         """Return the kopecks of a payment that were refunded."""
@@ -116,6 +121,7 @@ class FakeProvider:
             account,
             self.shop.refunded(provider_id),
             f"intent-{provider_id}",
+            payment.paid_at,
         )
 
     def expire(self, provider_id: str) -> PaymentState:

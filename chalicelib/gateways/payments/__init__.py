@@ -75,7 +75,8 @@ class PaymentState(NamedTuple):
 
     Compare ``amount``, ``currency`` and ``account`` with the stored payment. Only some providers
     name the account. ``refunded`` is the sum of the refunds that the provider
-    carried out. ``payment_ref`` is Stripe's payment intent, to which refunds refer.
+    carried out. ``payment_ref`` is Stripe's payment intent, to which refunds refer. ``paid_at`` is
+    when the client has paid, by the provider's clock.
     """
 
     status: PaymentStatus
@@ -84,6 +85,7 @@ class PaymentState(NamedTuple):
     account: str | None
     refunded: int
     payment_ref: str | None
+    paid_at: datetime | None = None
 
 
 class RefundRequest(NamedTuple):

@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
     Created,
@@ -66,6 +68,7 @@ class LocalMerchant:
             payment["shop_id"],
             sum(payment["refunds"].values()),
             None,
+            datetime.fromisoformat(payment["paid_at"]) if "paid_at" in payment else None,
         )
 
     def expire(self, provider_id: str) -> PaymentState:
@@ -161,6 +164,8 @@ def settle_payment(payment_id: str, status: PaymentStatus) -> None:
     with _change_payment(payment_id) as payment:
         if payment["status"] != "succeeded":
             payment["status"] = status
+            if status == "succeeded":
+                payment["paid_at"] = clock.iso(clock.now())
 
 
 @contextmanager

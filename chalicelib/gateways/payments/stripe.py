@@ -97,6 +97,7 @@ class Stripe:
                     account=None,
                     refunded=int(charge.get("amount_refunded") or 0),
                     payment_ref=intent.get("id"),
+                    paid_at=_moment(charge.get("created")),
                 )
         raise self._client.unusable()
 
@@ -183,6 +184,10 @@ def _status(status: str, payment_status: str) -> PaymentStatus:
         case "expired", _:
             return "expired"
     return "pending"
+
+
+def _moment(seconds: object) -> datetime | None:
+    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) else None
 
 
 def _seconds(at: datetime) -> int:

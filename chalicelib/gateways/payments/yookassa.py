@@ -92,6 +92,7 @@ class YooKassa:
                     account=str(account),
                     refunded=self._refunded(payment),
                     payment_ref=None,
+                    paid_at=_moment(payment.get("captured_at")),
                 )
         raise self._client.unusable()
 
@@ -195,6 +196,10 @@ def _status(status: str, details: object) -> PaymentStatus:
             reason = details.get("reason") if isinstance(details, dict) else None
             return "expired" if reason == "expired_on_confirmation" else "failed"
     return "pending"
+
+
+def _moment(text: object) -> datetime | None:
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
 def _money(amount: int, currency: str) -> dict[str, str]:

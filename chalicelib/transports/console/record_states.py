@@ -115,6 +115,9 @@ def compute_payment_state(payment: Record) -> RecordState:
     """Return what a member wants to know of a payment."""
     if payment["refundDue"]:
         return RecordState("payment_refund_due", "warn")
+    if unfinished := {refund["status"] for refund in payment["refunds"]} - {"done"}:
+        text = "payment_refund_failed" if "failed" in unfinished else "payment_returning"
+        return RecordState(text, "warn")
     if payment["refunded"]:
         is_whole = payment["refunded"] >= payment["amount"]
         return RecordState("payment_refunded" if is_whole else "payment_refunded_partly", "")

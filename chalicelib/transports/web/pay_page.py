@@ -22,7 +22,9 @@ ICONS = {
     "payable": "wallet",
     "pending": "clock",
     "paid": "circle-check",
-    "refunded": "triangle-alert",
+    "returning": "clock",
+    "returned": "circle-check",
+    "failed": "triangle-alert",
     "ended": "ban",
 }
 
@@ -52,12 +54,20 @@ def _show(request: HttpRequest) -> HttpResponse:
     facts = [(name, text) for _, name, text in booking_facts(language, payable["booking"])]
     if state in {"payable", "pending"}:
         facts.append((texts.translate(language, "pay_due"), price_text(language, payable["due"])))
+    about = f"pay_{state}_about"
+    if payable["refund"] is not None:
+        price = price_text(language, payable["refund"])
+        facts.append((texts.translate(language, "pay_refund"), price))
+        about = f"pay_refund_{state}"
+    if payable["refundReason"] is not None:
+        reason = texts.translate(language, f"pay_reason_{payable['refundReason']}")
+        facts.append((texts.translate(language, "pay_reason"), reason))
     response = render.notice(
         request,
         200,
         icon=ICONS[state],
         title=f"pay_{state}",
-        about=f"pay_{state}_about",
+        about=about,
         button="pay_submit" if state in {"payable", "pending"} else None,
         facts=facts,
         workspace=payable["workspaceName"],

@@ -168,7 +168,9 @@ class Histories(RuleBasedStateMachine):
         )
         answer = self.salon.set_status(key, status)
         if self.agrees(answer, may) and not same:
-            booked.status, booked.until = status, None
+            booked.status = status
+            is_held = status == "pending_payment"
+            booked.until = self.now + timedelta(minutes=30) if is_held else None
 
     @precondition(lambda self: self.model.bookings)
     @rule(choice=st.randoms(use_true_random=False), step=STEPS, which=st.integers(0, 1))

@@ -63,6 +63,7 @@ class TestHolds:
         booking_id = salon.book("2027-01-18T10:00")["id"]
         job = next(row for key, row in all_rows().items() if "lapse-of-hold" in key)
         salon.set_status(booking_id, "confirmed")
+        time.pass_by(minutes=1)
         salon.set_status(booking_id, "pending_payment")
         time.pass_by(hours=1)
         job_row = jobs.JobRow.from_raw_data(job)

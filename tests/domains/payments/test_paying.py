@@ -118,7 +118,7 @@ def test_client_is_told_of_money_that_is_refunded_after_the_start(checkout: Chec
     checkout.hook()
     checkout.run_after(minutes=1)
     assert checkout.shop.refunded("pay-1") == PRICE
-    assert checkout.subjects()[-1] == "Payment refunded"
+    assert checkout.subjects()[-1] == "Payment returned"
 
 
 def test_link_of_a_paid_booking_that_was_cancelled_shows_nothing_to_pay(
@@ -201,8 +201,8 @@ def test_payment_after_the_hold_is_refunded_if_the_time_is_taken(checkout: Check
     checkout.run_after(minutes=1)
     assert [(row.amount, row.status) for row in checkout.refunds] == [(PRICE, "done")]
     assert checkout.shop.refunded("pay-1") == PRICE
-    assert "Payment refunded" in checkout.view(path)
-    assert checkout.subjects()[-1] == "Payment refunded"
+    assert "Payment returned" in checkout.view(path)
+    assert checkout.subjects()[-1] == "Payment returned"
 
 
 def test_payment_of_an_expired_hold_whose_time_is_taken_is_refunded(checkout: Checkout) -> None:

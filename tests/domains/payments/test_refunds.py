@@ -7,8 +7,11 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError
+from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.gateways.payments import RefundState
-from tests.domains.payments.checkout import PRICE, Checkout
+from tests.domains.notifications.inbox import text_of
+from tests.domains.payments.checkout import EMAIL, PRICE, Checkout
+from tests.factories.event_runs import run_until_idle
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -364,3 +367,121 @@ def test_closing_receipt_follows_money_that_arrives_after_the_visit(checkout: Ch
     checkout.run_after(minutes=1)
     (receipt,) = checkout.shop.receipts.values()
     assert (receipt.payment_mode, receipt.amount) == ("full_payment", PRICE)
+
+
+def mails_of_refunds(checkout: Checkout) -> list[str]:
+    subjects = checkout.subjects()
+    return [subject for subject in subjects if "ayment" in subject and "awaiting" not in subject]
+
+
+STARTED, RETURNED = "Your payment is being returned", "Payment returned"
+NOT_RETURNED = "Your payment could not be returned yet"
+
+
+def pay_page(checkout: Checkout) -> str:
+    link = booking_links.pay_url(checkout.workspace, checkout.booking) or ""
+    return checkout.view(link.partition("8000")[2])
+
+
+def test_client_is_told_that_a_refund_is_on_its_way_and_when_it_is_done(paid: Checkout) -> None:
+    paid.shop.refund_status = "pending"
+    refund(paid)
+    assert mails_of_refunds(paid) == [STARTED]
+    paid.cancel()
+    paid.run_after(minutes=1)
+    assert mails_of_refunds(paid) == [STARTED]
+    for page in (pay_page(paid), paid.page_of_booking()):
+        assert "is returning this money" in page
+        assert "1,500" in page
+    ((refund_id, (payment_id, state)),) = paid.shop.refunds.items()
+    paid.shop.refunds[refund_id] = (payment_id, state._replace(status="done"))
+    paid.hook()
+    assert mails_of_refunds(paid) == [STARTED, RETURNED]
+    for page in (pay_page(paid), paid.page_of_booking()):
+        assert "This money was returned" in page
+
+
+def test_refund_that_is_done_at_once_has_one_mail(paid: Checkout) -> None:
+    refund(paid)
+    paid.run_after(minutes=1)
+    assert mails_of_refunds(paid) == [RETURNED]
+
+
+def test_failed_refund_reaches_the_client_and_the_members(paid: Checkout) -> None:
+    paid.shop.faults["refund"] = ["Not enough money on the account."]
+    paid.cancel_by_link()
+    paid.run_after(minutes=1)
+    assert mails_of_refunds(paid)[-1:] == [NOT_RETURNED]
+    for page in (pay_page(paid), paid.page_of_booking()):
+        assert "has not returned this money" in page
+    told = [mail for mail in paid.inbox.mails if mail["To"] != EMAIL]
+    assert str(told[-1]["Subject"]).startswith("Возврат не прошёл: Haircut")
+    assert "1 500" in text_of(told[-1]).replace("\u00a0", " ")
+    (row,) = paid.refunds
+    paid.console("retry_refund", id=row.payment_id, refundId=row.id)
+    paid.run_after(minutes=1)
+    assert mails_of_refunds(paid)[-1] == RETURNED
+
+
+def test_members_hear_of_a_refund_that_fails_after_it_was_done(paid: Checkout) -> None:
+    refund(paid)
+    paid.run_after(minutes=1)
+    ((refund_id, (payment_id, state)),) = paid.shop.refunds.items()
+    count = len(paid.inbox.mails)
+    paid.shop.refunds[refund_id] = (payment_id, state._replace(status="failed"))
+    paid.hook()
+    run_until_idle()
+    assert len({mail["To"] for mail in paid.inbox.mails[count:]}) == 2  # the client, the owner
+    assert mails_of_refunds(paid)[-1] == NOT_RETURNED
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "business"])
+def test_refund_has_its_true_reason(paid: Checkout, reason: str) -> None:
+    if reason == "cancelled":
+        paid.cancel_by_link()
+    else:
+        refund(paid, amount=50_000)
+    paid.run_after(minutes=1)
+    (payment,) = paid.console("list_payments")["payments"]
+    assert [row["reason"] for row in payment["refunds"]] == [reason]
+    mail = [mail for mail in paid.inbox.mails if mail["To"] == EMAIL][-1]
+    expected = {"cancelled": "The booking was cancelled.", "business": "The business returns"}
+    assert expected[reason] in text_of(mail)
+    assert ("1,500" if reason == "cancelled" else "500") in text_of(mail)
+
+
+def test_payment_that_is_refunded_in_part_stays_paid(paid: Checkout) -> None:
+    refund(paid, amount=50_000)
+    paid.run_after(minutes=1)
+    assert "Booking paid" in pay_page(paid)
+
+
+def test_move_by_the_business_does_not_shorten_the_time_for_refunds(paid: Checkout) -> None:
+    paid.console("reschedule_booking", id=paid.booking.id, startAt="2027-01-16T12:00:00+03:00")
+    assert "You get back" in cancel_page(paid)
+    paid.cancel_by_link()
+    paid.run_after(minutes=1)
+    assert states(paid) == [(PRICE, "done")]
+
+
+def test_move_by_the_business_to_a_later_day_makes_the_time_for_refunds_longer(
+    paid: Checkout,
+) -> None:
+    paid.console("reschedule_booking", id=paid.booking.id, startAt="2027-01-25T12:00:00+03:00")
+    paid.time.pass_by(days=8)
+    assert "You get back" in cancel_page(paid)
+
+
+def test_new_terms_of_a_service_do_not_change_the_terms_of_a_booking(paid: Checkout) -> None:
+    terms = {"serviceId": paid.salon.service, "depositPercent": 30, "refundUntilMin": 10_080}
+    paid.console("set_payment_terms", **terms)
+    assert "You get back" in cancel_page(paid)
+
+
+def test_booking_of_an_earlier_release_is_refunded_until_its_limit(paid: Checkout) -> None:
+    row = paid.booking
+    row.refundable_until = None
+    row.save()
+    assert "You get back" in cancel_page(paid)
+    paid.time.pass_by(hours=48)
+    assert "too late for a refund" in cancel_page(paid)

@@ -8,7 +8,7 @@ import pytest
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.notifications.rules.client_mail_texts import Kind
 from chalicelib.transports.console.bookings import payments as payment_pages
-from tests.conftest import Owner, call_console
+from tests.conftest import Owner, Time, call_console
 from tests.factories.console import person
 from tests.factories.payments import record_payments
 from tests.factories.salon import Salon
@@ -33,8 +33,37 @@ def test_a_file_has_all_payments_with_the_states_that_the_page_shows(
     html = user.get(path).body.decode()
     rows = csv.DictReader(user.get(f"{path}?format=csv").body.decode("utf-8-sig").splitlines())
     states = [row["State"] for row in rows]
-    assert sorted(states) == ["Paid", "Paid", "Refund due"]
+    assert sorted(states) == ["Refund due", "Refund failed", "Refund failed"]
     assert all(html.count(f">{state}</span>") == states.count(state) for state in set(states))
+
+
+def test_a_file_has_local_times_with_their_offset(
+    owner: Owner, time: Time, booking_ids: list[str]
+) -> None:
+    """The day of the page begins at midnight in the zone of the workspace, too."""
+    path, user = f"/console/w/{owner.workspace.slug}/payments", person(owner)
+    file = user.get(f"{path}?format=csv&day=2027-01-15").body.decode("utf-8-sig")
+    rows = list(csv.DictReader(file.splitlines()))
+    assert {row["Created"] for row in rows} == {"2027-01-15T15:00:00+03:00"}
+    assert {row["Paid at"] for row in rows} == {"2027-01-15T15:00:00+03:00"}
+
+
+@pytest.mark.parametrize("path", ["", "/payments/{payment}"])
+def test_a_payment_of_another_booking_is_not_refunded(
+    owner: Owner, booking_ids: list[str], path: str
+) -> None:
+    ours, other = (bookings.BOOKINGS.require(owner.workspace.id, it) for it in booking_ids[:2])
+    stored = list_payments(owner)
+    for booking in (ours, other):
+        ids = [it["id"] for it in stored if it["bookingId"] == booking.id]
+        booking.payment_ids = ids
+        booking.save()
+    payment = other.payment_ids[0]
+    page = f"/console/w/{owner.workspace.slug}/bookings/{ours.id}{path.format(payment=payment)}"
+    form = {"action": "cancelled", "refund": payment, "amount": "100"}
+    assert person(owner).post(page, form).status == 404
+    assert bookings.BOOKINGS.require(owner.workspace.id, ours.id).status == "confirmed"
+    assert list_payments(owner) == stored
 
 
 @pytest.mark.parametrize("language", ["ru", "en"])

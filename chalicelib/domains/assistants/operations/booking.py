@@ -95,7 +95,7 @@ class ServiceOffer(Wire):
             minutes=int(service.duration_min),
             price=int(service.price),
             by_phone=is_by_phone,
-            prepaid=bool(service.require_payment) and not is_by_phone,
+            prepaid=service.is_prepaid and not is_by_phone,
             url=f"{page_url}/{service.id}",
         )
 

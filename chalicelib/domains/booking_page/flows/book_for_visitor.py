@@ -162,7 +162,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         PROVED if is_proved else visitor,
         [contact.email] if is_proved else contact.identity.values(),
     )
-    if service.require_payment:
+    if service.is_prepaid:
         visitor_keys.append(visitor_bookings.holds_key(ctx.workspace_id, visitor))
     unproved = [] if is_proved else limits_of_unproved(ctx, service)
     with deadline.side_by_side() as start:

@@ -43,7 +43,7 @@ class OpenPage(NamedTuple):
 
     def is_by_phone(self, service: ServiceRow) -> bool:
         """Return whether visitors must call to book a service, because it cannot be paid online."""
-        return service.require_payment and not (self.takes_payments and service.price > 0)
+        return service.is_prepaid and not self.takes_payments
 
     def require_service(self, service_id: str) -> ServiceRow:
         """Return a service that the page offers.
@@ -101,7 +101,7 @@ def open_page(
     with_hours = with_hours and service_id is None
     services = _bookable(workspace_id, ids, rows, with_hours=with_hours)
     hours = _weekly_hours(workspace_id, services, rows) if with_hours else []
-    takes_payments = any(service.require_payment for service in services) and (
+    takes_payments = any(service.is_prepaid for service in services) and (
         merchants.find_current(workspace_id, rows) is not None
     )
     workspace = workspaces.get(workspace_id, rows)
@@ -123,7 +123,7 @@ def _bookable(
     keys = [key for site_id in site_ids for key in binding.site_keys(workspace_id, site_id)]
     # Opening hours are read in the request that reads the sites.
     ids = _staff_ids(active_services) if with_hours else []
-    paid_services = [row for row in active_services if row.require_payment]
+    paid_services = [row for row in active_services if row.is_prepaid]
     merchant_keys = [merchants.key(workspace_id)] if paid_services else []
     rows.read([*keys, *merchant_keys, *opening_hours.keys_with_schedules(workspace_id, ids)])
     sites = rows.fetch(keys)

@@ -22,6 +22,7 @@ from chalicelib.domains.bookings.flows import (
     slot_search,
 )
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
+from chalicelib.domains.bookings.flows.booking_payments import RefundState
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
@@ -115,8 +116,13 @@ class ManagedBooking(Wire):
     moves_left: int = Field(description="How often the client may still move it.")
     hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
     payment_url: str | None = Field(description="URL of the page that pays it, or null.")
-    paid: int | None = Field(description="Kopecks paid in advance, or null.")
+    paid: int | None = Field(description="Kopecks paid in advance and not returned, or null.")
     refund: int = Field(description="Kopecks refunded if the client cancels now.")
+    refund_state: RefundState | None = Field(
+        description="failed, returning, returned or null: state of the money that is returned."
+    )
+    refund_amount: int | None = Field(description="Kopecks that are returned, or null.")
+    refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow) -> Self:
@@ -125,6 +131,7 @@ class ManagedBooking(Wire):
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
         pay_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
+        refund = booking_payments.shown_refund(workspace_id, row)
         return cls(
             booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
@@ -137,7 +144,10 @@ class ManagedBooking(Wire):
             moves_left=_moves_left(row),
             hold_expires_at=row.hold_expires_at,
             payment_url=pay_url,
-            paid=None if row.paid is None else int(row.paid),
+            paid=(payment and payment.refundable) or None,
+            refund_state=refund and refund.state,
+            refund_amount=refund and refund.amount,
+            refund_reason=refund and refund.reason,
             refund=booking_payments.refund_for_client(row, payment) if is_open else 0,
         )
 
@@ -203,10 +213,12 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
     row = booking_links.booking_of(args.token, Purpose.MANAGE)
     if not _is_at(row, args.start_at, args.resource_id):
         _require_movable(ctx.workspace_id, row)
-        booking_payments.end_refunds_for_client(ctx.workspace_id, row)
         row.visitor_moves = int(row.visitor_moves) + 1
         change = BookingChange(
-            ctx.principal.audit_actor, start=args.start_at, resource_id=args.resource_id
+            ctx.principal.audit_actor,
+            start=args.start_at,
+            resource_id=args.resource_id,
+            is_by_client=True,
         )
         booking_changes.change(ctx.unit, row, change)
     return PublicBookingResult(booking=PublicBookingOut.from_record(row))

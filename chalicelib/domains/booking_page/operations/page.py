@@ -104,7 +104,7 @@ class PageService(Wire):
             description=cut or None,
             by_phone=is_by_phone,
             due=deposit(int(service.price), service.terms.deposit_percent)
-            if service.require_payment and not is_by_phone
+            if service.is_prepaid and not is_by_phone
             else None,
             photo_url=_photo_url(service.images),
         )

@@ -55,7 +55,7 @@ class BookingPageService(Wire):
         """Return the wire form of a service for the owner of the page."""
         return cls.from_row(
             service.values,
-            by_phone=service.require_payment and not (takes_payments and service.price > 0),
+            by_phone=service.is_prepaid and not takes_payments,
             is_offered=service.id in settings.service_ids,
         )
 
@@ -121,7 +121,7 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
         charge=ctx.charge,
     )
     page = SERVICES.page(ctx.workspace_id, query)
-    takes_payments = any(service.require_payment for service in page.records) and (
+    takes_payments = any(service.is_prepaid for service in page.records) and (
         merchants.find_current(ctx.workspace_id) is not None
     )
     return BookingPageDetails(

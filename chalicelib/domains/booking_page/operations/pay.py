@@ -26,7 +26,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 PAYMENTS = Limit("booking-payments", "payments and checks per minute", 20, timedelta(minutes=1))
 
-State = Literal["payable", "pending", "paid", "refunded", "ended"]
+State = Literal["payable", "pending", "paid", "returning", "returned", "failed", "ended"]
 
 
 class PayLinkRef(Wire):
@@ -46,17 +46,26 @@ class PayableBooking(Wire):
 
     booking: PublicBookingOut = Field(description="The booking.")
     workspace_name: str = Field(description="Name of the workspace.")
-    state: State = Field(description="payable, pending, paid, refunded or ended.")
+    state: State = Field(
+        description="payable, pending, paid, returning, returned, failed (a refund) or ended."
+    )
+    refund: int | None = Field(description="Kopecks that are returned, or null.")
+    refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
     due: int = Field(description="Kopecks to pay in advance.")
     hold_expires_at: Timestamp | None = Field(description="When the unpaid hold expires, or null.")
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow, *, is_back: bool) -> Self:
         """Return the wire form of a booking for the page that pays it."""
+        state, refund = _state(workspace_id, row, is_back=is_back), None
+        if state in booking_payments.REFUND_STATES:
+            refund = booking_payments.shown_refund(workspace_id, row)
         return cls(
             booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
-            state=_state(workspace_id, row, is_back=is_back),
+            state=state,
+            refund=refund and refund.amount,
+            refund_reason=refund and refund.reason,
             due=int(row.due or 0),
             hold_expires_at=row.hold_expires_at,
         )
@@ -77,7 +86,7 @@ def get_payable_booking(ctx: Context, args: PayLinkVisit) -> PayableBooking:
     """Return the booking of a link, and ask the provider first if the client returns."""
     row = booking_links.booking_of(args.token, Purpose.PAY)
     if args.is_back and row.paid_by is None:
-        booking_payments.settle_if_possible(ctx.workspace_id, row.latest_payment_id)
+        booking_payments.settle_latest(ctx.workspace_id, row)
         row = booking_links.booking_of(args.token, Purpose.PAY)
     return PayableBooking.from_record(ctx.workspace_id, row, is_back=args.is_back)
 
@@ -95,7 +104,7 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
     """Open the booking's payment at the provider, or return the open one."""
     row = booking_links.booking_of(args.token, Purpose.PAY)
     # The last payment may have been declined or made, which the service has not heard of yet.
-    booking_payments.settle_if_possible(ctx.workspace_id, row.latest_payment_id)
+    booking_payments.settle_latest(ctx.workspace_id, row)
 
     def stage(unit: UnitOfWork) -> bytes:
         booking = booking_links.booking_of(args.token, Purpose.PAY)
@@ -110,12 +119,12 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
 
 
 def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:
-    if row.paid_by is not None:
-        return "ended" if row.status == "cancelled" else "paid"
-    latest_id = row.latest_payment_id
-    latest = payments.find(workspace_id, latest_id) if latest_id else None
-    if latest is not None and latest.status == payments.SUCCEEDED:
-        return "refunded"
     if row.is_payable:
+        latest_id = row.latest_payment_id
+        latest = payments.find(workspace_id, latest_id) if latest_id else None
         return "pending" if is_back and latest is not None and latest.is_open else "payable"
-    return "ended"
+    payment = booking_payments.payment_of(workspace_id, row)
+    if payment is not None and payment.refundable > 0 and row.status != "cancelled":
+        return "paid"
+    refund = booking_payments.shown_refund(workspace_id, row)
+    return refund.state if refund is not None else "ended"

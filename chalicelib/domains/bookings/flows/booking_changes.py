@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import ValidationError
-from chalicelib.domains.bookings.flows.holds import end_hold
+from chalicelib.domains.bookings.flows.holds import begin_hold, end_hold, shorten_hold
 from chalicelib.domains.bookings.flows.new_booking import copy_resource_fields
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
 from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT
-from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BLOCKING, BookingRow, BookingStatus, EventRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays
+from chalicelib.domains.payments.store import payments
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork
 
@@ -27,7 +27,9 @@ Therefore the time is not checked again.
 class BookingChange(NamedTuple):
     """Requested status, start and resource of a booking, with the reason for the change.
 
-    ``is_lapse`` says that the hold of an unpaid booking has expired.
+    ``is_lapse`` says that the hold of an unpaid booking has expired. ``is_by_client`` says that the
+    client makes the change, to whom the time for refunds applies. With ``is_booked_again``, a new
+    booking must be allowed at the time of the booking, as in ``book``.
     """
 
     actor: str
@@ -37,6 +39,8 @@ class BookingChange(NamedTuple):
     ignores_schedule: bool = False
     reason: str | None = None
     is_lapse: bool = False
+    is_by_client: bool = False
+    is_booked_again: bool = False
 
 
 def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
@@ -54,6 +58,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     """
     status: str = requested.status or booking.status
     former_entry, blocked, former_status = booking.busy, booking.blocks, booking.status
+    former_resource_id = booking.resource_id
     is_move = _may_move(booking, requested)
     placement = (
         Placement.create_for_move(
@@ -88,12 +93,19 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         to_check = {status, booking.status} - _SAME_TIME_STATUSES
         booking.status = status
         booking.has_lapsed = requested.is_lapse or None
+        _forget_refunded(unit, booking, former_status)
     else:
         to_check = set()
     if is_move and placement is not None:
-        _move(placement, booking, former_entry if blocked else None)
+        _choose_place(placement, booking, is_by_client=requested.is_by_client)
+    _set_hold(unit, booking, former_status)
+    if is_move and placement is not None:
+        replaced = (former_resource_id, former_entry) if blocked else None
+        placement.stage(booking, replacing=replaced)
     elif booking.blocks and to_check:
-        Placement.create_for_reactivation(unit, booking).reactivate(booking)
+        is_new = requested.is_booked_again
+        create = Placement.create_for_rebooking if is_new else Placement.create_for_reactivation
+        create(unit, booking).reactivate(booking)
     elif blocked and not booking.blocks:
         # All bookings of a day write the same calendar row, so conflicts are expected.
         unit.retry_policy = retry.high_contention()
@@ -125,19 +137,46 @@ def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
     return requested.resource_id not in {None, booking.resource_id} or not (start is None or same)
 
 
-def _move(placement: Placement, booking: BookingRow, former_entry: BusyEntry | None) -> None:
-    """Stage another start or resource of a booking. Its length and buffers do not change.
-
-    ``former_entry`` is its entry in the calendar, or None if it did not occupy its time.
-    """
-    former_resource_id = booking.resource_id
-    candidate = placement.choose()
+def _choose_place(placement: Placement, booking: BookingRow, *, is_by_client: bool) -> None:
+    """Set another start or resource of a booking. Its length and buffers do not change."""
+    candidate, former_limit = placement.choose(), booking.refund_limit
     booking.starts_at = clock.moment_at(placement.start)
     booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
-    if candidate.resource.id != former_resource_id:
+    if candidate.resource.id != booking.resource_id:
         for name, value in copy_resource_fields(candidate.resource).items():
             setattr(booking, name, value)
-    placement.stage(booking, replacing=former_entry and (former_resource_id, former_entry))
+    if booking.refund_until_min is not None:
+        booking.refundable_until = _refund_limit(booking, former_limit, is_by_client=is_by_client)
+
+
+def _refund_limit(booking: BookingRow, former: datetime, *, is_by_client: bool) -> datetime:
+    """Return until when a booking that was moved is refunded. ``former`` is the former limit.
+
+    The client chooses the new start with its limit. But once the time for refunds has passed, it
+    has passed for good, or the client would move the booking and then cancel it in time. A move by
+    the business never makes the time shorter.
+    """
+    if not is_by_client:
+        return max(former, booking.refund_limit_by_start)
+    return booking.refund_limit_by_start if clock.now() <= former else former
+
+
+def _set_hold(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None:
+    """Stage the hold of a booking that awaits a payment again, or has another start."""
+    if booking.status == former_status:
+        shorten_hold(unit, booking)
+    elif booking.status == "pending_payment" and booking.paid_by is None:
+        # Otherwise it would occupy its time for ever.
+        begin_hold(unit, booking)
+
+
+def _forget_refunded(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None:
+    """Set a booking to unpaid that was refunded in whole and takes place again."""
+    if booking.paid_by is None or former_status in BLOCKING or not booking.blocks:
+        return
+    payment = payments.find(unit.workspace_id, booking.paid_by)
+    if payment is not None and payment.status == payments.SUCCEEDED and not payment.refundable:
+        booking.paid_by = booking.paid = None
 
 
 def _time_and_resource(booking: BookingRow) -> dict[str, Any]:

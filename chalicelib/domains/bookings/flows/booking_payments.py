@@ -1,14 +1,16 @@
 """Take the payments of bookings, and decide what follows.
 
 A payment in time confirms its booking. A payment that arrives after the hold has expired confirms
-the booking if its time is still free. Otherwise it is refunded, as is a second payment (ADR 84).
+the booking if a new one could have its time. Otherwise it is refunded, as is a second payment
+(``rules.payment_effects``, ADR 84). The client is told of each refund when it begins and ends.
 """
 
 import logging
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, cast
+from typing import Final, Literal, NamedTuple, cast
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
@@ -21,14 +23,24 @@ from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.holds import LAPSE
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
+from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBooking, effect_of
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.payments.flows import accounts, refunds, settling
 from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS, REFUND_JOBS
+from chalicelib.domains.payments.rules.payment_states import RefundReason
 from chalicelib.domains.payments.store import merchants, payments
-from chalicelib.domains.payments.store.payments import PaymentRow
+from chalicelib.domains.payments.store.payments import (
+    DONE,
+    FAILED,
+    REQUESTED,
+    SENT,
+    PaymentRow,
+    RefundRow,
+)
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine import jobs
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
@@ -45,8 +57,13 @@ LAPSE_PATIENCE = timedelta(minutes=10)
 """Time for which an expired hold waits for a provider that does not respond."""
 OPEN_FOR = timedelta(minutes=31)
 """Time until the provider ends a payment if it can. Stripe requires 30 minutes or more."""
-NEVER = 100 * 365 * 24 * 60
-"""Minutes before the start after which the cancellation of any booking is not refunded."""
+RefundState = Literal["failed", "returning", "returned"]
+REFUND_STATES: Mapping[RefundState, Collection[str]] = {
+    "failed": {FAILED},
+    "returning": {REQUESTED, SENT},
+    "returned": {DONE},
+}
+"""Statuses of refunds by the state that a client sees."""
 CREATION = timedelta(minutes=1)
 """Time in which the creation of a payment is repeated with its key."""
 
@@ -69,20 +86,21 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
         raise NotPayableError("This booking cannot be paid now. Open its page again.")
     latest_id = booking.latest_payment_id
     latest = latest_id and payments.find(unit.workspace_id, latest_id)
-    if latest and latest.is_open and not _is_stuck(latest):
+    description = describe(booking)
+    is_current = latest and latest.description == description
+    if latest and latest.is_open and is_current and not _is_stuck(latest):
         return latest
     merchant = merchants.find_current(unit.workspace_id)
     url = booking_links.pay_url(unit.workspace_id, booking)
     if merchant is None or url is None or len(booking.payment_ids or ()) >= MAX_PAYMENTS:
         raise NotPayableError("This booking cannot be paid online. Contact the business.")
-    local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
     payment = payments.new(
         unit.workspace_id,
         BOOKING,
         subject_id=booking.id,
         merchant_id=merchant.merchant_id,
         amount=int(booking.due or 0),
-        description=f"{booking.service_name}, {local:%d.%m.%Y %H:%M}",
+        description=description,
         mode=_mode(booking),
         return_url=f"{url}?back=1",
         expires_at=clock.now() + OPEN_FOR,
@@ -92,6 +110,12 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
     booking.payment_ids = [*(booking.payment_ids or ()), payment.id]
     unit.save(booking)
     return payment
+
+
+def describe(booking: BookingRow) -> str:
+    """Return what the provider's page and receipts name, with the current start of a booking."""
+    local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
+    return f"{booking.service_name}, {local:%d.%m.%Y %H:%M}"
 
 
 def _is_stuck(payment: PaymentRow) -> bool:
@@ -108,15 +132,21 @@ def due(workspace_id: str, service: ServiceRow) -> int | None:
 
     The account at the provider is read only if the service requires payment.
     """
-    if not service.require_payment or service.price <= 0:
+    if not service.is_prepaid:
         return None
     if merchants.find_current(workspace_id) is None:
         return None
     return payment_states.deposit(int(service.price), service.terms.deposit_percent)
 
 
-def receipt_of(payment: PaymentRow, amount: int, *, workspace_id: str) -> Receipt | None:
-    """Return the receipt of a payment or a refund, which names the contacts of the booking."""
+def receipt_of(
+    payment: PaymentRow, amount: int, *, workspace_id: str, description: str | None = None
+) -> Receipt | None:
+    """Return the receipt of a payment or a refund, which names the contacts of the booking.
+
+    The description must be the same for a repeated request, so it is stored. By default, it is the
+    payment's.
+    """
     booking = BOOKINGS.find(workspace_id, payment.subject_id)
     if booking is None or not payment.has_receipt:
         return None
@@ -124,7 +154,7 @@ def receipt_of(payment: PaymentRow, amount: int, *, workspace_id: str) -> Receip
         accounts.merchant_of(workspace_id, payment),
         booking.client_email,
         booking.client_phone,
-        payment.description,
+        description or payment.description,
         amount,
         # After the closing receipt, a refund is one of the service.
         "full_payment" if payment.receipt_closed_at else cast("PaymentMode", payment.mode),
@@ -133,20 +163,32 @@ def receipt_of(payment: PaymentRow, amount: int, *, workspace_id: str) -> Receip
 
 def refund_for_client(booking: BookingRow, payment: PaymentRow | None) -> int:
     """Return the kopecks that the client gets back for a cancellation now."""
-    limit = timedelta(minutes=int(booking.refund_until_min or 0))
-    if payment is None or booking.starts_at - clock.now() < limit:
+    if payment is None or clock.now() > booking.refund_limit:
         return 0
     return payment.refundable
 
 
-def end_refunds_for_client(workspace_id: str, booking: BookingRow) -> None:
-    """End refunds of a booking that its client moves, if the time for refunds has passed.
+class ShownRefund(NamedTuple):
+    """What a client sees of the refunds of a booking: their state, kopecks and reason."""
 
-    Otherwise the client would move the booking, and cancel it in time.
+    state: RefundState
+    amount: int
+    reason: str | None
+
+
+def shown_refund(workspace_id: str, booking: BookingRow) -> ShownRefund | None:
+    """Return the refunds of a booking in the state that matters most, or None.
+
+    A refund that has failed matters more than one that is on its way.
     """
+    rows = payments.refunds_of(workspace_id, list(booking.payment_ids or ()))
+    for state, statuses in REFUND_STATES.items():
+        if some := [row for row in rows if row.status in statuses]:
+            return ShownRefund(state, sum(int(row.amount) for row in some), some[-1].reason)
     payment = payment_of(workspace_id, booking)
-    if payment is not None and refund_for_client(booking, payment) == 0:
-        booking.refund_until_min = NEVER
+    if payment is not None and payment.refunded_at_provider > 0:
+        return ShownRefund("returned", int(payment.refunded_at_provider), "business")
+    return None
 
 
 def payment_of(workspace_id: str, booking: BookingRow) -> PaymentRow | None:
@@ -159,7 +201,39 @@ def stage_refund_for_client(unit: UnitOfWork, booking: BookingRow, by: str) -> N
     payment = payment_of(unit.workspace_id, booking)
     amount = refund_for_client(booking, payment)
     if payment is not None and amount > 0:
-        refunds.stage(unit, payment, amount, by)
+        stage_refund(unit, payment, amount, by=by, reason="cancelled")
+
+
+def stage_refund(
+    unit: UnitOfWork, payment: PaymentRow, amount: int, *, by: str, reason: RefundReason
+) -> RefundRow:
+    """Stage a refund, and the e-mail that tells the client of it.
+
+    Raises:
+        RefundTooLargeError: less is left of the payment.
+    """
+    booking = BOOKINGS.find(unit.workspace_id, payment.subject_id)
+    refund = refunds.stage(
+        unit,
+        payment,
+        amount,
+        by=by,
+        reason=reason,
+        description=None if booking is None else describe(booking),
+    )
+    _stage_mail(unit, payment, refund)
+    return refund
+
+
+def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
+    """Stage another attempt of a failed refund, and the e-mail that tells the client of it.
+
+    Raises:
+        ConflictError: the refund has not failed.
+    """
+    refunds.stage_retry(unit, payment, refund)
+    refund.status = REQUESTED
+    _stage_mail(unit, payment, refund)
 
 
 def settle(workspace_id: str, payment_id: str, *, ends: bool = False) -> PaymentRow:
@@ -170,15 +244,20 @@ def settle(workspace_id: str, payment_id: str, *, ends: bool = False) -> Payment
     try:
         return settling.settle(workspace_id, payment_id, _stage_success, ends=ends)
     except SlotUnavailableError:
-        stage = partial(_stage_success, is_taken=True)
+        stage = partial(_stage_success, is_free=False)
         return settling.settle(workspace_id, payment_id, stage, ends=ends)
 
 
-def settle_if_possible(workspace_id: str, payment_id: str | None) -> None:
-    """Settle a payment, unless the provider fails."""
+def settle_latest(workspace_id: str, booking: BookingRow) -> None:
+    """Settle the latest payment of a booking, unless the provider fails.
+
+    A page of the provider that names the former start of a booking is ended if possible.
+    """
+    payment_id = booking.latest_payment_id
     if payment_id is not None:
         with suppress(NotFoundError, ProviderError, UnknownOutcomeError):
-            settle(workspace_id, payment_id)
+            payment = payments.require(workspace_id, payment_id)
+            settle(workspace_id, payment_id, ends=payment.description != describe(booking))
 
 
 @job_handler(PAYMENT_JOBS[BOOKING])
@@ -189,8 +268,17 @@ def follow_payment(job: Job) -> None:
 
 @job_handler(REFUND_JOBS[BOOKING])
 def send_refund(job: Job) -> None:
-    """Send the refund of a booking's payment."""
-    refunds.send(job, partial(receipt_of, workspace_id=job.workspace_id))
+    """Send the refund of a booking's payment, and tell the client and the members of its end."""
+
+    def receipt(payment: PaymentRow, refund: RefundRow) -> Receipt | None:
+        return receipt_of(
+            payment,
+            int(refund.amount),
+            workspace_id=job.workspace_id,
+            description=refund.description,
+        )
+
+    refunds.send(job, receipt, _stage_refund_end)
 
 
 @job_handler(LAPSE)
@@ -236,11 +324,14 @@ def close_receipt(job: Job) -> None:
     payment = payment_of(workspace_id, booking) if booking else None
     if booking is None or payment is None or payment.receipt_closed_at is not None:
         return
-    receipt = receipt_of(payment, payment.refundable, workspace_id=workspace_id)
+    description = payment.receipt_description or describe(booking)
+    receipt = receipt_of(
+        payment, payment.refundable, workspace_id=workspace_id, description=description
+    )
     if booking.status != "completed" or receipt is None or payment.refundable <= 0:
         return
     if payment.receipt_sent_at is None:
-        _change_receipt(job, payment, receipt_sent_at=clock.now())
+        _change_receipt(job, payment, receipt_sent_at=clock.now(), receipt_description=description)
     elif not payments.is_repeatable(payment.receipt_sent_at, IDEMPOTENCY_HOURS):
         log.error("a closing receipt was not sent in time", extra={"payment": payment.id})
         return
@@ -256,10 +347,10 @@ def close_receipt(job: Job) -> None:
     _change_receipt(job, payment, receipt_closed_at=clock.now())
 
 
-def _change_receipt(job: Job, payment: PaymentRow, **times: datetime) -> None:
+def _change_receipt(job: Job, payment: PaymentRow, **values: datetime | str) -> None:
     def stage(unit: UnitOfWork) -> None:
         row = payments.require(job.workspace_id, payment.id)
-        payments.stage_change(unit, row, **times)
+        payments.stage_change(unit, row, **values)
 
     run_job_unit(job, stage)
 
@@ -274,43 +365,61 @@ def _end_payment(workspace_id: str, booking: BookingRow, payment_id: str) -> Non
             raise Postponed(clock.now() + timedelta(minutes=1)) from None
 
 
-def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_taken: bool = False) -> int:
-    """Stage what follows from a payment, and return the kopecks to refund immediately.
+def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_free: bool = True) -> int:
+    """Stage what follows from a payment, and return the kopecks that are refunded.
 
-    ``is_taken`` says that the time of the booking is no longer free.
+    ``is_free`` is False if the time of the booking is known to be unavailable.
 
     Raises:
-        SlotUnavailableError: the time of the booking is no longer free.
+        SlotUnavailableError: the time of the booking is no longer available.
     """
     booking, amount = BOOKINGS.find(unit.workspace_id, payment.subject_id), int(payment.amount)
-    if booking is None:
+    paid = (
+        None
+        if booking is None
+        else PaidBooking(
+            status=booking.status,
+            starts_at=booking.starts_at,
+            hold_ends_at=booking.hold_expires_at,
+            has_lapsed=bool(booking.has_lapsed),
+            is_paid=booking.paid_by is not None,
+            is_erased=booking.token_secret is None,
+            is_free=is_free,
+        )
+    )
+    effect = effect_of(paid, paid_at=payment.paid_at, now=clock.now())
+    if booking is None or effect not in {Effect.CONFIRM, Effect.BOOK_AGAIN, Effect.RECORD}:
+        refund = payments.stage_refund(
+            unit, payment, amount, by="job", reason=cast("RefundReason", effect.value)
+        )
+        _stage_mail(unit, payment, refund)
         return amount
-    is_first = booking.paid_by is None
-    if is_first and booking.status in {"confirmed", "completed", "no_show"}:
-        # A member or a key has confirmed the hold by hand, so the money is only recorded.
-        booking.paid_by, booking.paid = payment.id, amount
+    booking.paid_by, booking.paid = payment.id, amount
+    if effect is Effect.RECORD:
         unit.save(booking)
         booking_changes.stage_closing_receipt(unit, booking)
         return 0
-    has_time = booking.status == "pending_payment" or (
-        bool(booking.has_lapsed) and booking.starts_at > clock.now()
-    )
-    if is_first and has_time and not is_taken:
-        booking.paid_by, booking.paid = payment.id, amount
-        booking_changes.change(unit, booking, BookingChange("job", "confirmed"))
-        return 0
-    _stage_mail(unit, booking)
-    return amount
+    is_booked_again = effect is Effect.BOOK_AGAIN
+    requested = BookingChange("job", "confirmed", is_booked_again=is_booked_again)
+    booking_changes.change(unit, booking, requested)
+    return 0
 
 
-def _stage_mail(unit: UnitOfWork, booking: BookingRow) -> None:
-    """Stage the e-mail which tells the client that the payment is refunded."""
+def _stage_refund_end(payment: PaymentRow, unit: UnitOfWork, refund: RefundRow) -> None:
+    _stage_mail(unit, payment, refund)
+    if refund.status == FAILED:
+        unit.outbox.emit(Event("booking.refund_failed", payment.subject_id))
+
+
+def _stage_mail(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
+    """Stage the e-mail which tells the client of the state of a refund."""
     payload = {
-        "bookingId": booking.id,
+        "bookingId": payment.subject_id,
         "events": [REFUNDED_EVENT],
         "previousStatus": None,
         "at": iso(clock.now()),
         "actor": "job",
+        "refund": {"paymentId": payment.id, "refundId": refund.id, "status": refund.status},
     }
     unit.create(jobs.row(MAIL_CLIENT, unit.workspace_id, payload))
 

@@ -1,16 +1,32 @@
-"""The hold of an unpaid booking, and the job that ends it."""
+"""The hold of an unpaid booking, and the job that ends it.
 
+A hold ends at the start of the booking at the latest, so that nobody pays for a time that has
+begun.
+"""
+
+from datetime import datetime, timedelta
 from typing import Any
 
+from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.jobs import JobKind
 from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.payments.rules.payment_states import deposit
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 
+HOLD = timedelta(minutes=30)
+"""Maximum time for which an unpaid booking is held."""
 LAPSE = JobKind("lapse-of-hold")
 """The scheduled job that cancels a booking that was not paid in time."""
+
+
+def hold_end(starts_at: datetime) -> datetime:
+    """Return when a hold that begins now ends. A booking in the past is held for ``HOLD``."""
+    now = clock.now()
+    return min(now + HOLD, starts_at) if starts_at > now else now + HOLD
 
 
 def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
@@ -27,9 +43,39 @@ def expiry(booking: BookingRow) -> dict[str, Any]:
     return {"booking": booking.id, "expires": expires and epoch_ms(expires)}
 
 
+def begin_hold(unit: UnitOfWork, booking: BookingRow) -> None:
+    """Stage the hold of a booking that has to be paid again, with what has to be paid."""
+    if booking.due is None:
+        service = SERVICES.find(unit.workspace_id, booking.service_id)
+        if service is not None and service.is_prepaid:
+            set_terms(booking, service)
+    _set_end(unit, booking, hold_end(booking.starts_at))
+
+
+def shorten_hold(unit: UnitOfWork, booking: BookingRow) -> None:
+    """Stage an earlier end of the hold of a booking that was moved to an earlier start."""
+    expires, starts_at = booking.hold_expires_at, booking.starts_at
+    if expires is not None and clock.now() < starts_at < expires:
+        end_hold(unit, booking)
+        _set_end(unit, booking, starts_at)
+
+
 def end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
     """Stage the end of a booking's hold, if it has one."""
     if booking.hold_expires_at is not None:
         # The job would find the hold ended, but deleting it saves the run.
         unit.delete(jobs.ref(LAPSE, booking.hold_expires_at, booking.id))
         booking.hold_expires_at = None
+
+
+def set_terms(booking: BookingRow, service: ServiceRow) -> None:
+    """Set what the client pays in advance, and until when a cancellation is refunded."""
+    booking.due = deposit(int(booking.price), service.terms.deposit_percent)
+    booking.refund_until_min = service.terms.refund_until_min
+    booking.refundable_until = booking.refund_limit_by_start
+
+
+def _set_end(unit: UnitOfWork, booking: BookingRow, end: datetime) -> None:
+    booking.hold_expires_at = end
+    if job := lapse_job(unit.workspace_id, booking):
+        unit.create(job)

@@ -12,9 +12,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import StringConstraints
 
 from chalicelib.core import clock
-from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows import holds, slot_search
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
-from chalicelib.domains.bookings.flows.holds import lapse_job
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, BookingStatus, EventRow
@@ -24,7 +23,6 @@ from chalicelib.domains.clients.flows.matching import Match
 from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.clients.store.clients import ClientRow
 from chalicelib.domains.leads.store import crm_metrics
-from chalicelib.domains.payments.rules.payment_states import deposit
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine.reading import Rows
@@ -32,17 +30,15 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
 from chalicelib.lib.localized import Language
 
-HOLD = timedelta(minutes=30)
-"""Time for which an unpaid booking is held."""
 Notes = Annotated[str, StringConstraints(max_length=2000)]
 
 
 class BookingRequest(NamedTuple):
     """A request for a new booking.
 
-    Without ``status``, the booking is confirmed, or held for ``HOLD`` if the service requires
-    payment. Without ``client``, the client is found or created by ``contact``. If ``fills_client``,
-    the contact may also complete the record of an existing client. Contacts from visitors may not,
+    Without ``status``, the booking is confirmed, or held if the service is paid in advance.
+    Without ``client``, the client is found or created by ``contact``. If ``fills_client``, the
+    contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
     visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
     ``own_client_id`` is the client that the visitor's dialog has created.
@@ -91,9 +87,9 @@ def book(
     placement = Placement.create(unit, reads, service, slot)
     candidate = placement.choose()
     status, expires = request.status, None
-    if status is None and service.require_payment:
-        status, expires = "pending_payment", clock.now() + HOLD
-    terms = service.terms if status == "pending_payment" else None
+    starts_at = clock.moment_at(placement.start)
+    if status is None and service.is_prepaid:
+        status, expires = "pending_payment", holds.hold_end(starts_at)
     if match is not None:
         match.count(unit, clock.now(), bookings=1)
     booking = BOOKINGS.new(
@@ -101,8 +97,8 @@ def book(
         status=status or "confirmed",
         service_id=service.id,
         service_name=service.name,
-        starts_at=clock.moment_at(placement.start),
-        ends_at=clock.moment_at(placement.start) + timedelta(minutes=int(service.duration_min)),
+        starts_at=starts_at,
+        ends_at=starts_at + timedelta(minutes=int(service.duration_min)),
         duration_min=int(service.duration_min),
         buffer_before_min=int(service.buffer_before_min),
         buffer_after_min=int(service.buffer_after_min),
@@ -123,18 +119,18 @@ def book(
         ),
         source=request.source,
         hold_expires_at=expires,
-        due=terms and deposit(int(service.price), terms.deposit_percent),
-        refund_until_min=terms and terms.refund_until_min,
         token_secret=request.token_secret,
         is_proved=request.is_proved,
         language=request.language,
         **copy_resource_fields(candidate.resource),
     )
+    if status == "pending_payment":
+        holds.set_terms(booking, service)
     placement.stage(booking)
     unit.create(booking)
     # The price and the length are copied from the service, so it must not have changed.
     unit.require(service, type(service).version == service.version)
-    if job := lapse_job(unit.workspace_id, booking):
+    if job := holds.lapse_job(unit.workspace_id, booking):
         unit.create(job)
     crm_metrics.count_booking(
         unit,

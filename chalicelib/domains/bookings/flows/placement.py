@@ -20,11 +20,13 @@ from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, NoSlotReason, Query, Slot
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
+from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
+from chalicelib.domains.sites.store.sites import SUSPENDED
 from chalicelib.engine.locks import LockRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
@@ -150,6 +152,27 @@ class Placement:
         service = slot_search.service_of(workspace_id, booking, reads.rows)
         search = Search.create(workspace_id, service, requested.resource_id, booking, reads.rows)
         return cls._create(unit, reads, search, requested, booking)
+
+    @classmethod
+    def create_for_rebooking(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
+        """Read all records that decide whether a new booking may have the time of a booking.
+
+        Raises:
+            SlotUnavailableError: the service cannot be booked at all, or not with this resource.
+        """
+        workspace_id, reads = unit.workspace_id, BookingReads(unit)
+        service = reads.read_service(booking.service_id)
+        site = service and binding.site_of_service(workspace_id, service.site_id)
+        if service is None or (site is not None and site.status == SUSPENDED):
+            refuse(NoSlotReason.SERVICE_INACTIVE, [], [], booking.timezone)
+        if RESOURCES.find(workspace_id, booking.resource_id) is None:
+            refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
+        # The service must not be switched off in the meantime.
+        unit.require(service, ServiceRow.version == service.version)
+        search = Search.create(workspace_id, service, booking.resource_id, rows=reads.rows)
+        search = search._replace(rules=slot_search.rules_of(service, booking))
+        place = SlotRequest(booking.starts_at, booking.resource_id)
+        return cls._create(unit, reads, search, place, booking)
 
     @classmethod
     def create_for_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:

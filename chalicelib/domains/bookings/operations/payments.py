@@ -22,7 +22,6 @@ from chalicelib.domains.bookings.flows import booking_links, booking_payments
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.payments.flows import refunds
 from chalicelib.domains.payments.flows.refunds import RefundTooLargeError
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import FAILED, PaymentRow, RefundRow
@@ -43,6 +42,7 @@ class RefundOut(Wire):
     amount: int = Field(description="Amount in kopecks.")
     by: str = Field(description="Actor: an account id, a visitor or a job.")
     failure: str | None = Field(description="The provider's reason for a failure, or null.")
+    reason: str | None = Field(description="cancelled, late, twice, business or null.")
     created_at: Timestamp = Field(description="When it was requested.")
     ended_at: Timestamp | None = Field(description="When it was done or failed, or null.")
 
@@ -218,7 +218,15 @@ def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
     require_code(ctx, args.second_factor)
     payment = _require(ctx.workspace_id, args.id)
     amount = payment.refundable if args.amount is None else args.amount
-    new_refund = refunds.stage(ctx.unit, payment, amount, ctx.principal.audit_actor)
+    booking = BOOKINGS.find(ctx.workspace_id, payment.subject_id)
+    is_cancelled = booking is not None and booking.status == "cancelled"
+    new_refund = booking_payments.stage_refund(
+        ctx.unit,
+        payment,
+        amount,
+        by=ctx.principal.audit_actor,
+        reason="cancelled" if is_cancelled else "business",
+    )
     ctx.unit.mention(f"booking:{payment.subject_id}")
     return _to_result(ctx.workspace_id, payment, new_refund)
 
@@ -233,7 +241,7 @@ def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
     refund = payments.find_refund(ctx.workspace_id, args.id, args.refund_id)
     if refund is None:
         raise NotFoundError("The payment has no refund with this id. List the payments.")
-    refunds.stage_retry(ctx.unit, payment, refund)
+    booking_payments.stage_retry(ctx.unit, payment, refund)
     ctx.unit.mention(f"booking:{payment.subject_id}")
     return _to_result(ctx.workspace_id, payment)
 

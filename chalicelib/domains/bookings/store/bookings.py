@@ -1,7 +1,7 @@
 """Store bookings with their events."""
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from pynamodb.attributes import (
@@ -53,9 +53,11 @@ class BookingRow(Record):
     all contacts are removed.
 
     ``due`` is what has to be paid in advance, in kopecks. The client's cancellation is refunded
-    until ``refund_until_min`` minutes before the start. ``payment_ids`` are its payments, the
-    latest last. ``paid_by`` is the payment that has paid the booking, and ``paid`` its amount.
-    ``has_lapsed`` is set while the booking is cancelled because its hold has expired.
+    until ``refundable_until``, which is ``refund_until_min`` minutes before the start that the
+    client has chosen. Rows of earlier releases have no ``refundable_until``. ``payment_ids`` are
+    its payments, the latest last. ``paid_by`` is the payment that has paid the booking, and
+    ``paid`` its amount. ``has_lapsed`` is set while the booking is cancelled because its hold has
+    expired.
     """
 
     status = UnicodeAttribute()
@@ -87,6 +89,7 @@ class BookingRow(Record):
     language = UnicodeAttribute(null=True)
     due = NumberAttribute(null=True)
     refund_until_min = NumberAttribute(null=True)
+    refundable_until = UTCDateTimeAttribute(null=True)
     payment_ids: ListAttribute[str] = ListAttribute(null=True)
     paid_by = UnicodeAttribute(null=True)
     paid = NumberAttribute(null=True)
@@ -101,8 +104,20 @@ class BookingRow(Record):
     def is_payable(self) -> bool:
         """Whether the client can pay the booking now, if the workspace takes payments."""
         expires = self.hold_expires_at
-        is_held = self.status == "pending_payment" and (expires is None or expires > clock.now())
-        return is_held and bool(self.due) and self.paid_by is None
+        now = clock.now()
+        is_held = self.status == "pending_payment" and (expires is None or expires > now)
+        return is_held and self.starts_at > now and bool(self.due) and self.paid_by is None
+
+    @property
+    def refund_limit(self) -> datetime:
+        """Until when the client's cancellation is refunded."""
+        return self.refundable_until or self.refund_limit_by_start
+
+    @property
+    def refund_limit_by_start(self) -> datetime:
+        """Until when a cancellation would be refunded if the client chose the start now."""
+        starts_at: datetime = self.starts_at
+        return starts_at - timedelta(minutes=int(self.refund_until_min or 0))
 
     @property
     def is_unproved(self) -> bool:
@@ -140,6 +155,13 @@ def _hold_expired(old_row: BookingRow | None, new_row: BookingRow) -> bool:
     )
 
 
+def _is_paid(old_row: BookingRow | None, new_row: BookingRow) -> bool:
+    """Whether a payment pays an existing booking. A reactivated one may become unpaid again."""
+    return (
+        old_row is not None and new_row.paid_by is not None and old_row.paid_by != new_row.paid_by
+    )
+
+
 BOOKINGS = register_listing(
     Listing(
         row=BookingRow,
@@ -172,7 +194,7 @@ BOOKINGS = register_listing(
         ),
         events={
             "booking.created": is_new,
-            "booking.paid": changes("paid_by"),
+            "booking.paid": _is_paid,
             "booking.moved": changes("starts_at", "resource_id"),
             "booking.status_changed": changes("status"),
             "booking.hold_expired": _hold_expired,
@@ -235,7 +257,11 @@ def mail_entry(
 
 
 def wipe(booking: BookingRow) -> None:
-    """Remove personal data from a booking, and the values by which it can be found."""
+    """Remove personal data from a booking, and the values by which it can be found.
+
+    A late payment brings it back no more.
+    """
+    booking.has_lapsed = None
     booking.client_name = booking.client_phone = booking.client_email = None
     booking.phone_entered = None
     booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None

@@ -105,7 +105,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
     if service is None or service.status != "active":
         raise ToolError("This service cannot be booked any more.")
     due = booking_payments.due(workspace_id, service)
-    if service.require_payment and due is None:
+    if service.is_prepaid and due is None:
         raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
     search = Search.create(workspace_id, service, offered_slot.resource_id)
     free = search.slots(Query(offered_slot.start, offered_slot.start, now)).slots

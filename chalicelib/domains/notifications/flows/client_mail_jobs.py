@@ -26,6 +26,7 @@ from chalicelib.domains.notifications.flows.client_mails import (
 from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
+from chalicelib.domains.payments.store import payments
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
@@ -79,6 +80,9 @@ def mail_client(job: Job) -> None:
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
+    if "refund" in job.payload:
+        _mail_refund(job, booking, at)
+        return
     kind = client_mail_texts.kind_of(
         events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
     )
@@ -122,6 +126,16 @@ def remind_client(job: Job) -> None:
         due_at = booking.starts_at - timedelta(minutes=job.payload["minutes"])
         mail_class: MailClass = "stranger_reminder" if booking.is_unproved else "reminder"
         send_to_client(job, booking, "reminder", mail_class, due_at)
+
+
+def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
+    """Tell the client of a refund, unless its state has changed since. That has its own e-mail."""
+    named = job.payload["refund"]
+    refund = payments.find_refund(job.workspace_id, named["paymentId"], named["refundId"])
+    kind = client_mail_texts.REFUND_KINDS[named["status"]]
+    if refund is not None and client_mail_texts.REFUND_KINDS[refund.status] == kind:
+        shown_refund = client_mail_texts.Refund(int(refund.amount), refund.reason)
+        send_to_client(job, booking, kind, "business", at, refund=shown_refund)
 
 
 def _class_of(actor: str | None) -> MailClass:

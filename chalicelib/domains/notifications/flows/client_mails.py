@@ -17,7 +17,12 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
 from chalicelib.domains.notifications.rules import client_mail_texts
-from chalicelib.domains.notifications.rules.client_mail_texts import BookingFacts, Business, Kind
+from chalicelib.domains.notifications.rules.client_mail_texts import (
+    BookingFacts,
+    Business,
+    Kind,
+    Refund,
+)
 from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.store.services import REMINDERS, SERVICES
@@ -46,8 +51,14 @@ def mail_options(workspace_id: str, service_id: str) -> MailOptions:
     return MailOptions(service.visitor_mails, tuple(map(int, service.reminders)))
 
 
-def send_to_client(
-    job: Job, booking: BookingRow, kind: Kind, mail_class: MailClass, since: datetime
+def send_to_client(  # noqa: PLR0913  the parts of an e-mail
+    job: Job,
+    booking: BookingRow,
+    kind: Kind,
+    mail_class: MailClass,
+    since: datetime,
+    *,
+    refund: Refund | None = None,
 ) -> None:
     """Send an e-mail to the client of a booking, once and if the gate admits it.
 
@@ -73,9 +84,11 @@ def send_to_client(
         )
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
-    message = _mail(workspaces.get(job.workspace_id), booking, kind, job.job_id)
+    workspace = workspaces.get(job.workspace_id)
+    facts = booking_facts(workspace, booking)._replace(refund=refund)
+    message = _mail(workspace, booking, kind, job.job_id, facts)
     until = since + mail_gate.LONGEST_WAIT
-    if kind != "refunded":  # Another e-mail about a booking that has begun is of no use.
+    if refund is None:  # Another e-mail about a booking that has begun is of no use.
         until = min(until, booking.starts_at)
     mail_gate.deliver(message, mail_class, until, note=note)
 
@@ -112,10 +125,10 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     mail_gate.deliver(message, "stranger", requested.link_ends_at)
 
 
-def _mail(workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str) -> Mail:
-    message = client_mail_texts.mail(
-        _language(workspace, booking.language), kind, booking_facts(workspace, booking)
-    )
+def _mail(
+    workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str, facts: BookingFacts
+) -> Mail:
+    message = client_mail_texts.mail(_language(workspace, booking.language), kind, facts)
     # The file has the address of the page on which the client moves or cancels the booking.
     event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
     return Mail(

@@ -11,6 +11,7 @@ from chalicelib.core.events import INTERNAL_TYPES
 from chalicelib.domains.billing.rules.spending_windows import LOW_BALANCES
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
+from chalicelib.domains.payments.store import payments
 from chalicelib.engine.listing.registry import listing_of
 
 Record = dict[str, Any]
@@ -38,6 +39,17 @@ def _balance(_: str, account_id: str) -> Record:
 
 def _bot(workspace_id: str, agent_id: str) -> Record:
     return {"id": agent_id, "name": listing_of("AGENT").require(workspace_id, agent_id).name}
+
+
+def _booking(workspace_id: str, booking_id: str) -> Record | None:
+    """Return a booking as the API shows it, with the kopecks of its refunds that have failed."""
+    record = records.read(workspace_id, "booking.created", booking_id)
+    if record is None:
+        return None
+    payment_ids = listing_of("BOOKING").require(workspace_id, booking_id).payment_ids or []
+    refunds = payments.refunds_of(workspace_id, payment_ids)
+    failed = sum(int(refund.amount) for refund in refunds if refund.status == payments.FAILED)
+    return {**record, "status": "refund_failed" if failed else "refunded", "refund": failed}
 
 
 def _key(workspace_id: str, key_id: str) -> Record:
@@ -73,6 +85,7 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
 
 _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "balance": _balance,
+    "booking": _booking,
     "bot": _bot,
     "connection": _connection,
     "key": _key,

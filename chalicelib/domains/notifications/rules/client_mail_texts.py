@@ -4,7 +4,7 @@ They contain what the owner wrote and the booking's time, but nothing that the v
 Otherwise a stranger could send anything from the service's address to any address.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Literal, NamedTuple
@@ -16,8 +16,25 @@ from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
 
-Kind = Literal["confirmed", "pending", "moved", "cancelled", "refunded", "reminder", "link"]
+Kind = Literal[
+    "confirmed",
+    "pending",
+    "moved",
+    "cancelled",
+    "refund_started",
+    "refunded",
+    "refund_failed",
+    "reminder",
+    "link",
+]
 """Kinds of e-mails. ``link`` has the link that books what a visitor has requested."""
+REFUND_KINDS: Mapping[str, Kind] = {
+    "requested": "refund_started",
+    "sent": "refund_started",
+    "done": "refunded",
+    "failed": "refund_failed",
+}
+"""Kinds of e-mails about a refund, by its status."""
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
 
 
@@ -28,6 +45,13 @@ class Business(NamedTuple):
     phone: str | None = None
     logo_url: str | None = None
     accent: str | None = None
+
+
+class Refund(NamedTuple):
+    """What an e-mail shows of a refund: kopecks, and the reason, if it is known."""
+
+    amount: int
+    reason: str | None
 
 
 class BookingFacts(NamedTuple):
@@ -46,6 +70,7 @@ class BookingFacts(NamedTuple):
     page_url: str | None
     pay_url: str | None = None
     business: Business = Business()
+    refund: Refund | None = None
 
 
 def kind_of(
@@ -58,7 +83,7 @@ def kind_of(
     set if the booking was made as an unpaid one, so that its confirmation has another e-mail.
     """
     if REFUNDED_EVENT in events:
-        return "refunded"
+        return "refund_started"  # The job of an earlier release names no refund.
     was_told = "booking.created" not in events
     if status == "cancelled":
         is_cancellation = was_told and previous_status not in {None, "cancelled"}
@@ -88,7 +113,7 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
         language,
         subject_line=f"{title}: {service}, {facts.starts_at:%d.%m %H:%M}",
         title=title,
-        about=str(texts[f"client_{kind}_about"]).format(workspace=workspace),
+        about=_about(language, kind, facts.refund).format(workspace=workspace),
         facts=fact_pairs(language, facts),
         workspace=workspace,
         page_url=url,
@@ -101,6 +126,12 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
     )
 
 
+def _about(language: Language, kind: Kind, refund: Refund | None) -> str:
+    texts = _catalogue(language).texts
+    keys = [f"refund_reason_{refund.reason}"] if refund and refund.reason else []
+    return " ".join(str(texts[key]) for key in (*keys, f"client_{kind}_about"))
+
+
 def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]:
     """Return the service, time, staff member and price of a booking as names and values."""
     texts = _catalogue(language).texts
@@ -109,6 +140,7 @@ def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]
         ("time", _time(language, facts)),
         ("resource", mailed_name(facts.resource)),
         ("price", localized.money(language, facts.price) if facts.price else ""),
+        ("refund", localized.money(language, facts.refund.amount) if facts.refund else ""),
     ]
     return [(str(texts[f"fact_{key}"]), value) for key, value in pairs if value]
 

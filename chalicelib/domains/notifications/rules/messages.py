@@ -20,13 +20,16 @@ LOCALE = Path(__file__).parent / "locale"
 TEMPLATES = Path(__file__).parent / "mails"
 SHAREABLE = frozenset(
     {
-        *("form", "host", "items", "key", "left", "reason", "resource", "role", "scopes"),
-        *("service", "time", "total", "url"),
+        *("form", "host", "items", "key", "left", "reason", "refund", "resource", "role"),
+        *("scopes", "service", "time", "total", "url"),
     }
 )
 """Facts for Telegram, an external service: no contacts, and nothing that a visitor has written."""
 SHAREABLE_SUBJECTS = frozenset(
-    {"balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"}
+    {
+        *("balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"),
+        "refund_failed",
+    }
 )
 """Kinds whose subject is not the name of a client, a visitor or an app."""
 
@@ -184,6 +187,11 @@ def _booking(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     ]
 
 
+def _refund(language: Language, booking: Record) -> tuple[str | None, Pairs]:
+    subject, facts = _booking(language, booking)
+    return subject, [("refund", localized.money(language, booking["refund"])), *facts]
+
+
 def _handover(_: Language, dialog: Record) -> tuple[str | None, Pairs]:
     return None, [("message", dialog["handoverReason"]), ("page", dialog["pageUrl"])]
 
@@ -231,6 +239,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "order": _order,
     "booking": _booking,
     "booking_cancelled": _booking,
+    "refund_failed": _refund,
     "handover": _handover,
     "limit": _limit,
     "limit_half": _limit,
@@ -249,6 +258,7 @@ _PAGES = {
     "order": "leads/{id}",
     "booking": "bookings/{id}",
     "booking_cancelled": "bookings/{id}",
+    "refund_failed": "bookings/{id}",
     "handover": "dialogs/{id}",
     "limit": "bots/{id}/limits",
     "limit_half": "bots/{id}/limits",
@@ -264,7 +274,7 @@ _PAGES = {
 """Pages of the console by kind."""
 _ACTIONS = {"leads": "open_lead", "bookings": "open_booking", "dialogs": "open_dialog"}
 """Catalogue keys of the button in an e-mail, by the first part of the page's path."""
-_CLIENT_SUBJECTS = frozenset({"booking", "booking_cancelled"})
+_CLIENT_SUBJECTS = frozenset({"booking", "booking_cancelled", "refund_failed"})
 """Kinds whose e-mail names the client in its subject, after the facts that may be shared."""
 
 

@@ -9,6 +9,7 @@ carried out.
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from chalicelib.core import clock
@@ -16,6 +17,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, Postponed
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.rules import payment_states
+from chalicelib.domains.payments.rules.payment_states import RefundReason
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import (
     DONE,
@@ -36,8 +38,10 @@ from chalicelib.gateways.payments import (
     UnknownOutcomeError,
 )
 
-ReceiptOf = Callable[[PaymentRow, int], Receipt | None]
-"""Returns the receipt of a refund of an amount, or None."""
+ReceiptOf = Callable[[PaymentRow, RefundRow], Receipt | None]
+"""Returns the receipt of a refund, or None."""
+StageEnd = Callable[[PaymentRow, UnitOfWork, RefundRow], None]
+"""Stages what follows from a refund that was done or has failed."""
 CLOCK_DIFFERENCE = timedelta(minutes=5)
 """Maximum time by which the provider's clock is late."""
 
@@ -50,7 +54,15 @@ class RefundTooLargeError(ConflictError):
     code = "refund_too_large"
 
 
-def stage(unit: UnitOfWork, payment: PaymentRow, amount: int, by: str) -> RefundRow:
+def stage(  # noqa: PLR0913  the parts of a refund
+    unit: UnitOfWork,
+    payment: PaymentRow,
+    amount: int,
+    *,
+    by: str,
+    reason: RefundReason,
+    description: str | None = None,
+) -> RefundRow:
     """Stage a refund of a payment, and return the refund.
 
     Raises:
@@ -62,7 +74,9 @@ def stage(unit: UnitOfWork, payment: PaymentRow, amount: int, by: str) -> Refund
             "what is left of the payment."
         )
         raise RefundTooLargeError(msg, details={"refundable": payment.refundable})
-    refund = payments.stage_refund(unit, payment, amount, by)
+    refund = payments.stage_refund(
+        unit, payment, amount, by=by, reason=reason, description=description
+    )
     total = int(payment.refund_total) + amount
     payments.stage_change(unit, payment, refund_total=total)
     payment.refund_total = total
@@ -81,10 +95,10 @@ def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> Non
     payments.stage_refund_retry(unit, payment, refund)
 
 
-def send(job: Job, receipt_of: ReceiptOf) -> None:
+def send(job: Job, receipt_of: ReceiptOf, stage_end: StageEnd) -> None:
     """Send a refund, or read its state at the provider.
 
-    A refund that was done may still fail.
+    A refund that was done may still fail. ``stage_end`` then is called again.
 
     Raises:
         Postponed: the result is unknown, or the provider has not carried out the refund yet.
@@ -95,7 +109,7 @@ def send(job: Job, receipt_of: ReceiptOf) -> None:
     refund = payments.find_refund(workspace_id, payload["paymentId"], payload["refundId"])
     if payment is None or refund is None or refund.status == FAILED:
         return
-    refund = _mark_sent(job, refund)
+    refund, end = _mark_sent(job, refund), partial(stage_end, payment)
     try:
         provider, state = accounts.provider_of_payment(workspace_id, payment), None
         is_repeatable = _is_repeatable(refund)
@@ -111,16 +125,16 @@ def send(job: Job, receipt_of: ReceiptOf) -> None:
         if refund.provider_id is not None:  # The provider has the refund, and does not show it.
             log.warning("a refund's state is refused", extra={"reason": error.reason})
             raise _later(refund) from None
-        _record(job, refund, status=FAILED, failure=error.reason)
+        _record(job, refund, end, status=FAILED, failure=error.reason)
         return
     if refund.status == DONE and state.status != "failed":
         return
     if state.status == "pending":
-        _record(job, refund, provider_id=state.provider_id)
+        _record(job, refund, None, provider_id=state.provider_id)
         raise _later(refund)
     status = DONE if state.status == "done" else FAILED
     failure = {} if status == DONE else {"failure": "The provider did not carry out the refund."}
-    _record(job, refund, status=status, provider_id=state.provider_id, **failure)
+    _record(job, refund, end, status=status, provider_id=state.provider_id, **failure)
 
 
 def _later(refund: RefundRow) -> Postponed:
@@ -149,7 +163,7 @@ def _request(
             amount,
             payment.currency,
             refund.idempotency_key,
-            None if is_whole else receipt_of(payment, amount),
+            None if is_whole else receipt_of(payment, refund),
         )
     )
 
@@ -191,6 +205,7 @@ def _mark_sent(job: Job, refund: RefundRow, *, is_new_attempt: bool = False) -> 
 def _record(
     job: Job,
     refund: RefundRow,
+    stage_end: Callable[[UnitOfWork, RefundRow], None] | None,
     **values: Any,  # noqa: ANN401  the row's attributes
 ) -> None:
     def stage(unit: UnitOfWork) -> None:
@@ -200,6 +215,9 @@ def _record(
         if "status" in values:
             values["ended_at"] = clock.now()
         payments.stage_refund_change(unit, row, **values)
+        if stage_end is not None:
+            row.status = values["status"]
+            stage_end(unit, row)
 
     run_job_unit(job, stage)
 

@@ -27,7 +27,10 @@ from chalicelib.gateways.payments import (
 )
 
 StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
-"""Stages what follows from a payment, and returns the kopecks to refund immediately."""
+"""Stages what follows from a payment, and returns the kopecks of the refund that it has staged.
+
+The payment has its ``paid_at`` already.
+"""
 Settle = Callable[[str, str], PaymentRow]
 """Asks for the state of a workspace's payment and applies the state, as ``settle`` does."""
 
@@ -113,11 +116,16 @@ def _stage_status(
         values["payment_ref"] = state.payment_ref
         payments.stage_provider_id(unit, row, state.payment_ref)
     if state.status == SUCCEEDED:
-        values |= {"paid_at": clock.now(), "refunded_at_provider": state.refunded, "problem": None}
-        excess = stage_success(unit, row)
-        if excess > 0:
-            payments.stage_refund(unit, row, excess, "job")
-            values["refund_total"] = int(row.refund_total) + excess
+        now = clock.now()
+        # The provider's clock may be ahead.
+        row.paid_at = min(state.paid_at or now, now)
+        values |= {
+            "paid_at": row.paid_at,
+            "refunded_at_provider": state.refunded,
+            "problem": None,
+        }
+        if refunded := stage_success(unit, row):
+            values["refund_total"] = int(row.refund_total) + refunded
     payments.stage_change(unit, row, **values)
 
 

@@ -5,6 +5,9 @@ from typing import Literal
 
 PaymentStatus = Literal["created", "pending", "succeeded", "expired", "failed"]
 RefundStatus = Literal["requested", "sent", "done", "failed"]
+RefundReason = Literal["cancelled", "late", "twice", "business"]
+"""Why money is returned: the booking was cancelled, the payment came too late or twice, or the
+business returns it."""
 FIRST_CHECKS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60))
 HOURLY_FOR = timedelta(hours=25)
 CHECKED_FOR = timedelta(days=8)

@@ -21,6 +21,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS, REFUND_JOBS
+from chalicelib.domains.payments.rules.payment_states import RefundReason
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import fetch_of
@@ -46,8 +47,8 @@ class PaymentRow(ContentRow):
     payment.
     ``refund_total`` is the sum of its refunds that were requested, ``refunded_at_provider`` what
     the provider reports. ``problem`` is why a response of the provider was refused.
-    ``receipt_sent_at`` is when the provider was first asked for the closing receipt, and
-    ``receipt_closed_at`` when it took it.
+    ``receipt_sent_at`` is when the provider was first asked for the closing receipt, which names
+    ``receipt_description``, and ``receipt_closed_at`` when it took it.
     """
 
     status = UnicodeAttribute()
@@ -71,6 +72,7 @@ class PaymentRow(ContentRow):
     refund_total = NumberAttribute(default=0)
     refunded_at_provider = NumberAttribute(default=0)
     receipt_sent_at = UTCDateTimeAttribute(null=True)
+    receipt_description = UnicodeAttribute(null=True)
     receipt_closed_at = UTCDateTimeAttribute(null=True)
 
     @property
@@ -96,6 +98,8 @@ class RefundRow(ContentRow):
 
     ``attempt`` is a part of the idempotency key, and ``first_sent_at`` when the provider was first
     asked with this key. ``by`` is the actor in the audit log. ``failure`` is the provider's reason.
+    ``reason`` is why the money is returned, and ``description`` what its receipt names. Rows of
+    earlier releases have neither.
     """
 
     status = UnicodeAttribute()
@@ -106,6 +110,8 @@ class RefundRow(ContentRow):
     first_sent_at = UTCDateTimeAttribute(null=True)
     provider_id = UnicodeAttribute(null=True)
     failure = UnicodeAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
+    description = UnicodeAttribute(null=True)
     ended_at = UTCDateTimeAttribute(null=True)
 
     @property
@@ -198,10 +204,19 @@ def stage_created(unit: UnitOfWork, payment: PaymentRow, provider_id: str, url: 
     stage_provider_id(unit, payment, provider_id)
 
 
-def stage_refund(unit: UnitOfWork, payment: PaymentRow, amount: int, by: str) -> RefundRow:
+def stage_refund(  # noqa: PLR0913  the parts of a refund
+    unit: UnitOfWork,
+    payment: PaymentRow,
+    amount: int,
+    *,
+    by: str,
+    reason: RefundReason,
+    description: str | None = None,
+) -> RefundRow:
     """Stage a refund with its job, and return the refund.
 
-    The caller adds the amount to ``refund_total`` with ``stage_change``.
+    Without a ``description``, its receipt names the payment's. The caller adds the amount to
+    ``refund_total`` with ``stage_change``.
     """
     refund = RefundRow(
         _refunds(unit.workspace_id),
@@ -209,6 +224,8 @@ def stage_refund(unit: UnitOfWork, payment: PaymentRow, amount: int, by: str) ->
         status=REQUESTED,
         amount=amount,
         by=by,
+        reason=reason,
+        description=description,
         created_at=clock.now(),
     )
     unit.create(refund)

@@ -63,7 +63,7 @@ def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableS
     )
     pairs = opening_hours.find_with_schedules(ctx.workspace_id, bound) if bound else []
     by_id = {resource.id: (resource, hours) for resource, hours in pairs}
-    takes_payments = any(service.require_payment for service in services) and (
+    takes_payments = any(service.is_prepaid for service in services) and (
         merchants.find_current(ctx.workspace_id) is not None
     )
     unbookable = [
@@ -111,5 +111,5 @@ def _lack(
         return lack("no_hours", active[0][0])
     if not any(open_windows.fits(hours, int(service.duration_min)) for _, hours in with_hours):
         return lack("does_not_fit", with_hours[0][0])
-    is_by_phone = service.require_payment and not (takes_payments and service.price > 0)
+    is_by_phone = service.is_prepaid and not takes_payments
     return lack("by_phone") if is_by_phone else None

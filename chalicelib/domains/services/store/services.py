@@ -25,6 +25,11 @@ IN_ORDER = SortIndex("sortOrder")
 DEPOSIT_PERCENT, REFUND_UNTIL_MIN = 100, 1440
 """Default part of the price that is paid in advance, and default minutes before the start until
 which a client's cancellation is refunded."""
+PREPAID_NOTICE_MIN = 15
+"""Minimum minutes before the start at which a service that is paid in advance is offered.
+
+The client needs time to pay, because a booking that is not paid at its start is cancelled.
+"""
 REMINDERS = (1440, 120)
 """Minutes before the start at which clients are reminded by default."""
 
@@ -73,6 +78,11 @@ class ServiceRow(Record):
     refund_until_min = NumberAttribute(null=True)
 
     @property
+    def is_prepaid(self) -> bool:
+        """Whether a booking is held until it is paid. A service without a price is not."""
+        return bool(self.require_payment) and self.price > 0
+
+    @property
     def terms(self) -> PaymentTerms:
         """What a client pays in advance, and until when it is refunded."""
         percent, minutes = self.deposit_percent, self.refund_until_min
@@ -84,12 +94,13 @@ class ServiceRow(Record):
     @property
     def rules(self) -> ServiceRules:
         """Requirements of the service for a slot."""
+        least_notice = PREPAID_NOTICE_MIN if self.is_prepaid else 0
         return ServiceRules(
             duration_min=int(self.duration_min),
             step_min=int(self.slot_step_min or self.duration_min),
             buffer_before_min=int(self.buffer_before_min),
             buffer_after_min=int(self.buffer_after_min),
-            min_notice_min=int(self.min_notice_min),
+            min_notice_min=max(int(self.min_notice_min), least_notice),
             horizon_days=int(self.horizon_days),
         )
 

@@ -9,7 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.calendar import STATUSES
-from chalicelib.transports.console.bookings.payments import payments_of
+from chalicelib.transports.console.bookings.payments import find_payment, payments_of
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
@@ -33,6 +33,9 @@ def change(request: ConsoleRequest) -> HttpResponse:
     If another user changed the booking first, the page shows the stored and the requested values.
     """
     booking, action = _find(request), request.form_value("action")
+    payment_id = request.form_value("refund") if action == "cancelled" else ""
+    if payment_id:  # A payment of another booking is refused before anything changes.
+        find_payment(request, payment_id)
     if action == "times":
         return _page(request, booking, part=MOVE)
     new_values: dict[str, Any] = {}
@@ -46,7 +49,7 @@ def change(request: ConsoleRequest) -> HttpResponse:
         return _page(
             request, booking, error.status, booking_times.problem(request, error), part=part
         )
-    if action == "cancelled" and (payment_id := request.form_value("refund")):
+    if payment_id:
         return _refund_cancelled(request, payment_id)
     notice = "moved" if action == MOVE else action
     return redirect(f"{_path(request)}?done=booking_{notice}")

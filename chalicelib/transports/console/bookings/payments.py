@@ -1,6 +1,6 @@
 """Pages of payments of bookings, and of their refunds."""
 
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from chalicelib.core import clock
@@ -10,6 +10,7 @@ from chalicelib.core.errors import (
     PayloadTooLargeError,
     ValidationError,
 )
+from chalicelib.lib import zoned_times
 from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -51,10 +52,16 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 
 def _export(request: ConsoleRequest, day: str) -> HttpResponse:
+    zone = request.current_membership.workspace.timezone
+
+    def local(moment: str | None) -> str | None:
+        # The page's days are local, too.
+        return moment and zoned_times.local_time(datetime.fromisoformat(moment), zone).text
+
     rows: list[list[csv_text.Cell]] = [
         [
-            payment["createdAt"],
-            payment["paidAt"],
+            local(payment["createdAt"]),
+            local(payment["paidAt"]),
             payment["serviceName"],
             payment["clientName"],
             request.translate(compute_payment_state(payment).text),
@@ -76,7 +83,7 @@ def confirm_refund(request: ConsoleRequest) -> HttpResponse:
 
 def refund(request: ConsoleRequest) -> HttpResponse:
     """Refund a payment, or send a failed refund again."""
-    payment_id, code = request.http.path["payment"], request.form_value("secondFactor")
+    payment_id, code = find_payment(request)["id"], request.form_value("secondFactor")
     factor = {"secondFactor": code} if code else {}
     try:
         if refund_id := request.form_value("retry"):
@@ -128,14 +135,23 @@ def payments_of(request: ConsoleRequest, booking_ids: list[str]) -> dict[str, li
     return payments
 
 
+def find_payment(request: ConsoleRequest, payment_id: str | None = None) -> Payment:
+    """Return a payment of the page's booking, by default the one of the path.
+
+    Raises:
+        NotFoundError: the booking has no such payment.
+    """
+    booking_id, wanted_id = request.http.path["booking"], payment_id or request.http.path["payment"]
+    for payment in payments_of(request, [booking_id]).get(booking_id, []):
+        if payment["id"] == wanted_id:
+            return payment
+    raise NotFoundError("The booking has no payment with this id.")
+
+
 def _refund_page(
     request: ConsoleRequest, status: int = 200, problem: Problem | None = None
 ) -> HttpResponse:
-    booking_id = request.http.path["booking"]
-    payments = payments_of(request, [booking_id]).get(booking_id, [])
-    payment = next((it for it in payments if it["id"] == request.http.path["payment"]), None)
-    if payment is None:
-        raise NotFoundError("The booking has no payment with this id.")
+    payment = find_payment(request)
     retry_id = request.query_value("retry") or request.form_value("retry")
     typed_amount = request.form_value("amount")
     return request.page(

@@ -1,0 +1,65 @@
+"""Decide what the success of a payment does to its booking.
+
+The table in ``docs/payments.md`` has a row for each result.
+"""
+
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple
+
+BY_HAND = frozenset({"confirmed", "completed", "no_show"})
+"""Statuses of an unpaid booking that a member or a key has set by hand."""
+
+
+class Effect(Enum):
+    """What follows from a payment. The value of a refund is its reason."""
+
+    CONFIRM = "confirm"
+    """Confirm the booking, which holds its time."""
+    BOOK_AGAIN = "book_again"
+    """Confirm the booking if a new booking could have its time."""
+    RECORD = "record"
+    """Record the money only."""
+    REFUND_CANCELLED = "cancelled"
+    REFUND_LATE = "late"
+    REFUND_TWICE = "twice"
+
+
+class PaidBooking(NamedTuple):
+    """A booking for which money has arrived.
+
+    ``is_paid`` says that another payment has paid it, ``is_free`` that nothing is known which
+    prevents it at its time. ``hold_ends_at`` is None without a hold.
+    """
+
+    status: str
+    starts_at: datetime
+    hold_ends_at: datetime | None
+    has_lapsed: bool
+    is_paid: bool
+    is_erased: bool
+    is_free: bool
+
+
+def effect_of(booking: PaidBooking | None, *, paid_at: datetime, now: datetime) -> Effect:  # noqa: PLR0911  a table
+    """Return what a payment does. ``booking`` is None if it does not exist any more.
+
+    ``paid_at`` is when the client has paid. The service may hear of it later.
+    """
+    if booking is None:
+        return Effect.REFUND_CANCELLED
+    if booking.is_paid:
+        return Effect.REFUND_TWICE
+    if booking.status in BY_HAND:
+        return Effect.RECORD
+    # Nothing may bring back a booking of an erased client.
+    is_cancelled = booking.status == "cancelled" and not booking.has_lapsed
+    if booking.is_erased or is_cancelled:
+        return Effect.REFUND_CANCELLED
+    if not booking.is_free:
+        return Effect.REFUND_LATE
+    # A hold of an earlier release may end after the start.
+    limit = min(booking.hold_ends_at or booking.starts_at, booking.starts_at)
+    if booking.status == "pending_payment" and paid_at < limit:
+        return Effect.CONFIRM
+    return Effect.REFUND_LATE if booking.starts_at <= now else Effect.BOOK_AGAIN
