@@ -3,12 +3,14 @@
 import json
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import PEOPLE_EVENTS, WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, Operation, load_all
@@ -117,6 +119,7 @@ def unpaid_booking(w: WorkspaceIds) -> dict[str, Any]:
     take_payments(w.workspace_id)
     booking = BOOKINGS.require(w.workspace_id, w.things.booking)
     booking.status, booking.due = "pending_payment", 100
+    booking.starts_at = clock.now() + timedelta(days=1)
     booking.save()
     link = call_console(w.workspace_id, "get_payment_link", bookingId=booking.id)["paymentUrl"]
     return {"token": link.rpartition("/")[2]}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NoReturn
 
 import pytest
@@ -12,6 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import WEBHOOK_EVENTS
+from chalicelib.domains.bookings.flows import booking_payments
+from chalicelib.domains.bookings.rules import payment_effects
+from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBooking
 from chalicelib.domains.payments.store.payments import RefundRow
 from chalicelib.engine import connection
 from tests.simulation.database import RATES, TRANSACTION, Reply, Sent, SimulatedDatabase
@@ -127,6 +131,14 @@ def _new_key_for_each_request(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RefundRow, "idempotency_key", key)
 
 
+def _forget_erasures(patch: pytest.MonkeyPatch) -> None:
+    def effect_of(booking: PaidBooking | None, **times: datetime) -> Effect:
+        known = booking and booking._replace(is_erased=False)
+        return payment_effects.effect_of(known, **times)
+
+    patch.setattr(booking_payments, "effect_of", effect_of)
+
+
 def _nothing(_: pytest.MonkeyPatch) -> None:
     pass
 
@@ -149,8 +161,9 @@ BUGS = {
     "an event outside the transaction": Bug("events", 9, EventOutside),
     "a cause that is its own": Bug("jobs", 24, plant=_own_cause),
     "a job done twice": Bug("jobs", 1, JobDoneTwice),
-    "a payment outside the transaction": Bug("paying", 17, PaymentOutside),
-    "a new key for each request of a refund": Bug("paying", 218, plant=_new_key_for_each_request),
+    "a payment outside the transaction": Bug("paying", 39, PaymentOutside),
+    "a payment that forgets an erasure": Bug("paying", 19, plant=_forget_erasures),
+    "a new key for each request of a refund": Bug("paying", 249, plant=_new_key_for_each_request),
 }
 
 

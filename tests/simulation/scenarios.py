@@ -55,6 +55,8 @@ from tests.simulation.simulation import Simulation
 CLIENTS = 4
 CANCELS = 0.3
 """Share of payments whose booking is cancelled before the money arrives."""
+ERASES = 0.15
+"""Share of payments whose client is erased before the money arrives."""
 FAILS = 0.2
 """Share of the model's answers that fail."""
 
@@ -488,7 +490,10 @@ class Events(Scenario):
 class Paying(Scenario):
     """Clients pay bookings and a top-up. Notifications come twice, late or never."""
 
-    PROMISE = "A payment confirms its booking, credits a balance or is refunded, once."
+    PROMISE = (
+        "A payment confirms its booking, credits a balance or is refunded, once. No money brings "
+        "back the booking of an erased client."
+    )
     TIMES = ("2027-01-18T10:00", "2027-01-18T12:00")
     TOP_UP = 20_000
     ENDS: tuple[PaymentStatus, ...] = ("succeeded", "failed", "pending", "pending")
@@ -535,6 +540,9 @@ class Paying(Scenario):
             if random.random() < CANCELS:
                 self._cancel(booking_id)
             self._make_payments(booking_id)
+            if random.random() < ERASES:
+                simulation.schedule.pause(random.choice([0, 2_400]))
+                simulation.serve(partial(self._erase, booking_id))
             for _ in range(random.randint(0, 3)):
                 # The provider repeats a notification before the first one is answered.
                 simulation.client(partial(simulation.serve, partial(self._notify, booking_id)))
@@ -548,6 +556,12 @@ class Paying(Scenario):
         self.cancelled.add(booking_id)
         body = {"id": booking_id, "status": "cancelled"}
         self.simulation.persist(self.api, STATUS, body, f"cancel {booking_id}")
+
+    def _erase(self, booking_id: str) -> None:
+        """Erase the client. An erasure that the database interrupts is not repeated."""
+        with suppress(AppError):
+            client_id = BOOKINGS.require(self.workspace, booking_id).client_id
+            call_console(self.workspace, "erase_client", clientId=client_id)
 
     def _pay(self, booking_id: str) -> None:
         with suppress(AppError):
@@ -620,7 +634,9 @@ class Paying(Scenario):
                 )
         for booking in bookings.values():
             assert booking.status in {"confirmed", "cancelled"}
-            if booking.id not in self.cancelled:
+            if booking.token_secret is None:
+                assert booking.status == "cancelled", "a booking of an erased client came back"
+            elif booking.id not in self.cancelled:
                 assert (booking.status == "confirmed") is (booking.paid_by is not None)
         refunds = payments.refunds_of(self.workspace, [row.id for row in rows])
         assert {refund.status for refund in refunds} <= {"done"}

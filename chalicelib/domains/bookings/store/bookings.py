@@ -257,11 +257,7 @@ def mail_entry(
 
 
 def wipe(booking: BookingRow) -> None:
-    """Remove personal data from a booking, and the values by which it can be found.
-
-    A late payment brings it back no more.
-    """
-    booking.has_lapsed = None
+    """Remove personal data from a booking, and the values by which it can be found."""
     booking.client_name = booking.client_phone = booking.client_email = None
     booking.phone_entered = None
     booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None
