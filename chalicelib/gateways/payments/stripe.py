@@ -187,7 +187,10 @@ def _status(status: str, payment_status: str) -> PaymentStatus:
 
 
 def _moment(seconds: object) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) else None
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int) else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _seconds(at: datetime) -> int:

@@ -199,7 +199,11 @@ def _status(status: str, details: object) -> PaymentStatus:
 
 
 def _moment(text: object) -> datetime | None:
-    return datetime.fromisoformat(text) if isinstance(text, str) else None
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def _money(amount: int, currency: str) -> dict[str, str]:

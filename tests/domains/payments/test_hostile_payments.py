@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -87,6 +88,28 @@ def test_report_of_another_amount_or_account_is_not_believed(
     assert checkout.booking.status == "pending_payment"
     (payment,) = checkout.console("list_payments")["payments"]
     assert payment["problem"].startswith("another")
+
+
+def test_report_of_another_currency_is_not_believed(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    payment = checkout.shop.payments["pay-1"]
+    payment.request = payment.request._replace(currency="KRW")
+    checkout.hook()
+    assert checkout.booking.status == "pending_payment"
+
+
+def test_client_who_returns_while_the_notification_arrives_pays_once(checkout: Checkout) -> None:
+    path = checkout.hold()
+    checkout.click(path)
+    checkout.shop.pay()
+    with ThreadPoolExecutor(2) as pool:
+        page = pool.submit(checkout.view, path, is_back=True)
+        hook = pool.submit(checkout.hook)
+        assert hook.result().status == 200
+    assert "Booking paid" in page.result()
+    assert (checkout.booking.paid, checkout.refunds) == (PRICE, [])
+    assert checkout.subjects() == ["Booking confirmed"]
 
 
 def test_repeated_notifications_apply_a_payment_once(checkout: Checkout) -> None:

@@ -60,7 +60,12 @@ class FakeStripe(JsonServer):
     def pay(self, session_id: str) -> None:
         """Let the client pay."""
         session = self.sessions[session_id]
-        charge = {"object": "charge", "amount_refunded": 0, "disputed": False}
+        charge = {
+            "object": "charge",
+            "amount_refunded": 0,
+            "created": 1_795_770_000,
+            "disputed": False,
+        }
         intent = f"pi_{session_id.removeprefix('cs_test_')}"
         session |= {
             "status": "complete",

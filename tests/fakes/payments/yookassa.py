@@ -116,6 +116,8 @@ class FakeYooKassa(JsonServer):
         """Let the client pay, or the payment end for a reason."""
         payment = self.payments[payment_id]
         payment |= {"status": status, "paid": status == "succeeded"}
+        if status == "succeeded":
+            payment["captured_at"] = "2026-11-27T09:40:00.000Z"
         payment.pop("confirmation", None)
         if reason:
             payment["cancellation_details"] = {"party": "yoo_money", "reason": reason}

@@ -93,7 +93,10 @@ class TestAnyProvider:
         state = account.provider.state(created.provider_id)
         assert (state.status, state.amount, state.currency) == ("pending", 250050, "RUB")
         account.pay(created.provider_id)
-        assert account.provider.state(created.provider_id).status == "succeeded"
+        paid = account.provider.state(created.provider_id)
+        assert (state.paid_at, paid.status) == (None, "succeeded")
+        assert paid.paid_at is not None
+        assert paid.paid_at.tzinfo is not None
 
     def test_the_same_key_returns_the_same_payment(self, account: Account) -> None:
         request = payment_request()
@@ -262,7 +265,19 @@ class TestYooKassa:
         payment_id = provider_for(SHOP).create(payment_request()).provider_id
         yookassa.settle(payment_id, status, reason)
         state = provider_for(SHOP).expire(payment_id)
-        assert state == PaymentState(expected, 250050, "RUB", SHOP_ID, 0, None)  # type: ignore[arg-type]
+        assert (state.paid_at is not None) is (expected == "succeeded")
+        expected_state = PaymentState(expected, 250050, "RUB", SHOP_ID, 0, None)  # type: ignore[arg-type]
+        assert state._replace(paid_at=None) == expected_state
+
+    @pytest.mark.parametrize("moment", ["yesterday", "2026-11-27", "2026-11-27T09:40:00", 5, None])
+    def test_a_payment_without_a_valid_time_is_a_payment(
+        self, yookassa: FakeYooKassa, moment: object
+    ) -> None:
+        payment_id = provider_for(SHOP).create(payment_request()).provider_id
+        yookassa.settle(payment_id, "succeeded", None)
+        yookassa.payments[payment_id]["captured_at"] = moment
+        state = provider_for(SHOP).state(payment_id)
+        assert (state.status, state.paid_at) == ("succeeded", None)
 
     @pytest.mark.parametrize("value", ["2500.505", "NaN", "1e999999", "", "2 500,50"])
     def test_an_amount_of_another_form_is_not_trusted(
