@@ -22,7 +22,7 @@ from tests.factories.salon import Salon
 __all__ = ["booking_url", "salon"]
 
 PAYABLE, PENDING = "Payment", "Payment not finished"
-PAID, REFUNDED = "Booking paid", "Payment refunded"
+PAID, REFUNDED = "Booking paid", "Your payment is being returned"
 ENGLISH = {**STILL, "locale": "en-US"}
 
 
