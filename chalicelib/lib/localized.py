@@ -51,6 +51,19 @@ def money(language: Language, kopecks: int) -> str:
     ).replace(CURRENCY, "₽")
 
 
+_UNITS: dict[Language, tuple[str, str]] = {"en": ("h", "min"), "ru": ("ч", "мин")}
+
+
+def length(language: Language, minutes: int) -> str:
+    """Format a length of time, such as ``1 h 30 min``, or "" for none.
+
+    >>> length("en", 90)
+    '1 h 30 min'
+    """
+    parts = zip(divmod(minutes, 60), _UNITS[language], strict=True)
+    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount)
+
+
 def weekday_and_time(language: Language, local: datetime) -> str:
     """Format a local time, such as ``Friday, 27 November 2026, 10:00``."""
     from babel.dates import format_datetime

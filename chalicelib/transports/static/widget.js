@@ -1044,7 +1044,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           else tell(card.kind === "order" && data.message ? data.message : say.unable, true);
         } else if (data.code === "slot_unavailable") {
           end(say.sold, { times: (data.alternatives || []).slice(0, MAX_TIMES).map((each) => each.startLocal) });
-        } else if (code === 404 || /^(changed|action_ended)$/.test(data.code)) {
+        } else if (data.phone) end(`${say.unable} ${data.phone}`);
+        else if (code === 404 || /^(changed|action_ended)$/.test(data.code)) {
           end(data.code === "changed" ? say.changed : say.ended);
         } else tell(code ? say.unable + later(wait) : say.failed, true, retry(() => { node.focus(); decide(decision); }));
       };

@@ -23,6 +23,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.rules.prepared_links import MAX_TOKEN, PARAMETER
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
@@ -30,17 +31,17 @@ from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.gateways import mail
-from chalicelib.lib import zoned_times
+from chalicelib.lib import localized, zoned_times
 from chalicelib.transports import form_data
 from chalicelib.transports.http import MAX_PUBLIC_BODY_BYTES, HttpRequest, HttpResponse, check_body
 from chalicelib.transports.web import discovery, month_view, render, texts
 from chalicelib.transports.web.booking_view import (
     booking_facts,
     call,
-    length_text,
     moment_of,
     price_text,
     query_value,
+    terms_texts,
 )
 from chalicelib.transports.web.texts import Language
 
@@ -53,7 +54,11 @@ CONTACTS = {
     "notes": "book_wrong_notes",
 }
 """Fields of the form that the visitor fills in, each with the catalogue key of its error."""
+TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
+"""What the form shows of the service, and sends back with the booking."""
 MAX_KEY = 100
+MAX_DIGITS = 12
+"""Maximum digits of a number in the form."""
 REFUSALS = {
     "too_fast": "book_too_fast",
     "rate_limited": "book_full",
@@ -191,7 +196,8 @@ class _Visit:
             page=self.page,
             indexed=indexed,
             price=partial(price_text, self.language),
-            length=partial(length_text, self.language),
+            length=partial(localized.length, self.language),
+            terms=partial(terms_texts, self.language),
             **values,
         )
         if indexed:
@@ -213,8 +219,26 @@ def _show(request: HttpRequest) -> HttpResponse:
     token = query_value(visit.request, PARAMETER)
     # The link of an assistant is for 30 minutes; then the visitor chooses a time.
     if start is not None and start >= clock.now() and (visit.page["isPrepared"] or not token):
-        return _form(visit, 200, {"staff": staff, PARAMETER: token}, start)
+        return _form(
+            visit,
+            200,
+            {"staff": staff, PARAMETER: token},
+            start,
+            summary=_changed_since(visit, {name: query_value(request, name) for name in TERMS}),
+        )
     return _times(visit, staff)
+
+
+def _changed_since(visit: _Visit, shown: Mapping[str, str]) -> str:
+    """Return a sentence if the service is not as a link says that the visitor was shown."""
+    if all(text in {"", _term(visit, name)} for name, text in shown.items()):
+        return ""
+    return texts.translate(visit.language, "book_changed")
+
+
+def _term(visit: _Visit, name: str) -> str:
+    value = visit.service[name]
+    return "" if value is None else str(value)
 
 
 def _prepared(request: HttpRequest) -> dict[str, str] | None:
@@ -276,6 +300,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         # The key makes a second click on the button a repetition of the same booking.
         once=form_values.get("once") or token_urlsafe(18),
         prepared=form_values.get(PARAMETER, ""),
+        shown={name: visit.service[name] for name in TERMS},
         message=summary,
         advises_call=summary == texts.translate(visit.language, "book_full"),
         errors=errors or {},
@@ -324,6 +349,8 @@ def _book(request: HttpRequest) -> HttpResponse:
         )
     except ValidationError as error:
         return _invalid(visit, form_values, error)
+    except (ByPhoneOnlyError, ChangedError) as error:
+        return _show_changed(_Visit.from_request(request), form_values, error)
     except AppError as error:
         if error.code not in REFUSALS:
             raise
@@ -346,8 +373,23 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
         "notes": form_values.get("notes", "").strip() or None,
         "language": visit.language,
         PARAMETER: form_values.get(PARAMETER, "")[:MAX_TOKEN] or None,
+        **{name: _number(form_values.get(name, "")) for name in TERMS},
     }
     return call(visit.request, "book_on_page", arguments, form_values.get("once", "")[:MAX_KEY])
+
+
+def _show_changed(
+    visit: _Visit, form_values: Mapping[str, str], error: ByPhoneOnlyError | ChangedError
+) -> HttpResponse:
+    """Show the service as it is now, after it has changed while the visitor typed."""
+    if visit.service["byPhone"]:
+        return visit.show("by_phone", error.status)
+    return _show_form_again(visit, form_values, error, "book_changed")
+
+
+def _number(text: str) -> int | None:
+    """Return a number of the form. A browser that has no such field, or another one, sends none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def _invalid(visit: _Visit, form_values: Mapping[str, str], error: ValidationError) -> HttpResponse:
@@ -389,7 +431,7 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         return booking_tokens.token(*ids, purpose, booking_tokens.new_secret())
 
     base, zone = settings().public_url, visit.zone(ANYONE)
-    is_held = visit.service["due"] is not None
+    is_held = visit.service["amountDue"] > 0
     payment_url = base + booking_links.PAY_PAGE.format(token=token(Purpose.PAY))
     booking = {
         "serviceName": visit.service["name"],
@@ -405,6 +447,10 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         "icsUrl": base + booking_links.CALENDAR_FILE.format(token=token(Purpose.CALENDAR)),
         "manageUrl": base + booking_links.PAGE.format(token=token(Purpose.MANAGE)),
         "paymentUrl": payment_url if is_held else None,
+        "amountDue": visit.service["amountDue"],
+        "holdExpiresAt": clock.iso(clock.now() + timedelta(minutes=visit.service["holdMinutes"]))
+        if is_held
+        else None,
     }
 
 

@@ -1,14 +1,16 @@
 """Calls and facts that the booking page shares with the page behind a booking's link."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic_core import from_json
 
 from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
+from chalicelib.lib import localized
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import HttpRequest
 from chalicelib.transports.web import month_view, texts
@@ -44,17 +46,6 @@ def price_text(language: Language, kopecks: int) -> str:
     return texts.money(language, kopecks) if kopecks else ""
 
 
-def length_text(language: Language, minutes: int) -> str:
-    """Return a length of time, such as ``1 h 30 min``."""
-    hours, rest_of_hour = divmod(minutes, 60)
-    parts = [
-        texts.translate(language, key, amount=amount)
-        for key, amount in (("book_hours", hours), ("book_minutes", rest_of_hour))
-        if amount
-    ]
-    return " ".join(parts)
-
-
 def moment_of(text: str) -> datetime | None:
     """Return the moment that a link or form names, or None if it is malformed."""
     try:
@@ -62,6 +53,46 @@ def moment_of(text: str) -> datetime | None:
         return moment.astimezone(UTC) if moment.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def terms_texts(
+    language: Language,
+    service: Mapping[str, Any],
+    start: datetime | None = None,
+    zone: str = "UTC",
+) -> list[tuple[str, str]]:
+    """Return what is paid in advance for a service, when it is refunded and how long it is held.
+
+    Each sentence has an icon. Without ``start``, the end of refunds is a length of time before it.
+    """
+    due, minutes = service["amountDue"], service["refundUntilMin"]
+    if not due:
+        return []
+
+    def say(key: str, **values: object) -> str:
+        return texts.translate(language, key, **values)
+
+    rest = service["price"] - due
+    amounts = {"due": price_text(language, due), "rest": price_text(language, rest)}
+    last = None if start is None else start - timedelta(minutes=minutes)
+    if last is not None and last <= clock.now():
+        refund = say("terms_no_refund")
+    elif last is not None:
+        refund = say("terms_refund_by", when=moment_text(language, last, zone))
+    elif minutes:
+        refund = say("terms_refund_until", time=localized.length(language, minutes))
+    else:
+        refund = say("terms_refund_always")
+    return [
+        ("credit-card", say("terms_deposit" if rest else "terms_due", **amounts)),
+        ("arrow-left", refund),
+        ("clock", say("terms_hold", time=localized.length(language, service["holdMinutes"]))),
+    ]
+
+
+def moment_text(language: Language, moment: datetime, zone: str) -> str:
+    """Return a moment in a zone, such as ``15 January, 10:00``."""
+    return texts.dated(language, moment.astimezone(ZoneInfo(zone)), "d MMMM, HH:mm")
 
 
 def booking_facts(language: Language, booking: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -25,6 +25,7 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.lib import localized
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
     MAX_PUBLIC_BODY_BYTES,
@@ -37,7 +38,6 @@ from chalicelib.transports.web import month_view, render, texts
 from chalicelib.transports.web.booking_view import (
     booking_facts,
     call,
-    length_text,
     moment_of,
     price_text,
     query_value,
@@ -163,7 +163,7 @@ class _Visit:
             managed=self.managed,
             booking=booking,
             facts=booking_facts(language, booking),
-            length=partial(length_text, language),
+            length=partial(localized.length, language),
             price=partial(price_text, language),
             mark=ICONS.get(booking["status"], "calendar-check"),
             **values,

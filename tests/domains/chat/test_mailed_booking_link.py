@@ -8,11 +8,12 @@ import pytest
 
 from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.client_profiles.operations.erasure import ErasureUnfinishedError
-from tests.conftest import Api, Owner, Time, all_rows, call_operator, run_concurrently
+from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator, run_concurrently
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.domains.notifications.inbox import Inbox
 from tests.factories.booking_links import DAYS, EVE, clients_of, follow, link, request_booking
 from tests.factories.chat import Bot, new_bot, propose_booking
+from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
 from tests.transports.public.booking_page.helpers import text
 
@@ -69,12 +70,26 @@ class TestLink:
         "change", [{"price": 1}, {"durationMin": 30}, {"requirePayment": True}]
     )
     def test_a_changed_service_is_409(
-        self, change: dict[str, Any], salon: Salon, path: str
+        self, change: dict[str, Any], salon: Salon, path: str, owner: Owner
     ) -> None:
+        set_merchant(owner.workspace.id)
         salon.api.post("/api/services/update", {"id": salon.service, **change})
         answer = follow(path)
         assert answer.status == 409
         assert "has changed since" in text(answer)
+        assert EVE not in clients_of(salon)
+
+    @pytest.mark.parametrize("change", [{"depositPercent": 50}, {"refundUntilMin": 60}])
+    def test_changed_terms_of_payment_are_409(
+        self, change: dict[str, Any], salon: Salon, owner: Owner, inbox: Inbox
+    ) -> None:
+        set_merchant(owner.workspace.id)
+        salon.api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        assert request_booking(salon).status == 202
+        terms = {"serviceId": salon.service, "depositPercent": 100, "refundUntilMin": 1440}
+        call_console(owner.workspace.id, "set_payment_terms", **terms | change)
+        answer = follow(link(inbox))
+        assert answer.status == 409
         assert EVE not in clients_of(salon)
 
     def test_taken_time_is_409_with_other_times(self, salon: Salon, path: str) -> None:

@@ -18,6 +18,7 @@ from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, withheld_counts
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
+from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -144,6 +145,7 @@ def test_held_booking_gets_reminders_once_paid(
     inbox: Inbox, salon: Salon, owner: Owner, api: Api
 ) -> None:
     api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+    set_merchant(owner.workspace.id)
     booking = book(salon, NOON)["booking"]["id"]
     run_until_idle()
     assert due_times(owner) == []

@@ -12,6 +12,7 @@ from tests.conftest import Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
+from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
 from tests.support import calendar_files
 from tests.transports.public.booking_page.helpers import GRACE, BookingPage
@@ -112,9 +113,10 @@ def test_move_and_cancellation_update_the_calendar_event(inbox: Inbox, salon: Sa
 
 
 def test_unpaid_hold_is_reported_as_unpaid_then_cancelled(
-    inbox: Inbox, salon: Salon, api: Api, time: Time
+    inbox: Inbox, salon: Salon, api: Api, owner: Owner, time: Time
 ) -> None:
     api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+    set_merchant(owner.workspace.id)
     book(salon, NOON)
     run_until_idle()
     assert subjects_to(inbox) == ["Booking awaiting payment: Haircut, 03.03 13:00"]

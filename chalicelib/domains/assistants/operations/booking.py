@@ -15,8 +15,10 @@ from chalicelib.core.wire.times import Day, When
 from chalicelib.domains.assistants.flows import visits
 from chalicelib.domains.assistants.flows.visits import FindVisit, PageRef, visitor_tool
 from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.flows.public_booking import ShownTerms
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.services.store.services import ServiceRow
@@ -73,7 +75,7 @@ def get_business(ctx: Context, args: PageRef, find_visit: FindVisit) -> Business
     )
 
 
-class ServiceOffer(Wire):
+class ServiceOffer(AdvanceOut):
     """A service that visitors can book."""
 
     id: Id = Field(description="Service id.")
@@ -81,12 +83,11 @@ class ServiceOffer(Wire):
     description: str = Field(description="Its beginning, as plain text.")
     minutes: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in minor units of the currency.")
-    by_phone: bool = Field(description="Whether it is booked by phone only.")
     prepaid: bool = Field(description="Whether the visitor pays when the visitor books.")
     url: str = Field(description="Page on which visitors book it.")
 
     @classmethod
-    def from_record(cls, service: ServiceRow, page_url: str, *, is_by_phone: bool) -> Self:
+    def from_record(cls, service: ServiceRow, page_url: str, advance: Advance) -> Self:
         """Return the wire form of a service."""
         return cls(
             id=service.id,
@@ -94,9 +95,9 @@ class ServiceOffer(Wire):
             description=visits.describe(service.description),
             minutes=int(service.duration_min),
             price=int(service.price),
-            by_phone=is_by_phone,
-            prepaid=service.is_prepaid and not is_by_phone,
+            prepaid=advance.amount_due > 0,
             url=f"{page_url}/{service.id}",
+            **advance._asdict(),
         )
 
 
@@ -113,7 +114,7 @@ def list_services(ctx: Context, args: PageRef, find_visit: FindVisit) -> Service
     url = visits.url_of(page.workspace)
     return ServiceOffers(
         services=[
-            ServiceOffer.from_record(service, url, is_by_phone=page.is_by_phone(service))
+            ServiceOffer.from_record(service, url, page.advance_of(service))
             for service in page.services
         ]
     )
@@ -200,7 +201,7 @@ class BookingToPrepare(PageRef):
     staff_id: Id | None = optional("Id of a person or room that is free then; default: any.")
 
 
-class PreparedBooking(Wire):
+class PreparedBooking(AdvanceOut):
     """A booking that only the visitor can make."""
 
     url: str = Field(description="Page with the booking filled in, for the visitor to open.")
@@ -225,7 +226,8 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
     rows = find_visit().rows
     page = open_page.open_page(ctx.workspace_id, args.service_id, rows)
     service = page.require_service(args.service_id)
-    if page.is_by_phone(service):
+    advance = page.advance_of(service)
+    if advance.by_phone:
         raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")
     search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     start, now = epoch_ms(args.start_at), epoch_ms(clock.now())
@@ -236,7 +238,8 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
     moment = clock.moment_at(start)
     subject = prepared_links.booking(service.id, staff.id, moment)
     token, ends_at = visits.sign(page.assistants, subject)
-    query = {"staff": staff.id, "at": clock.iso(moment), prepared_links.PARAMETER: token}
+    terms = ShownTerms.now(service, advance).model_dump(by_alias=True, exclude_none=True)
+    query = {"staff": staff.id, "at": clock.iso(moment), **terms, prepared_links.PARAMETER: token}
     return PreparedBooking(
         url=f"{visits.url_of(page.workspace)}/{service.id}?{urlencode(query)}",
         expires_at=ends_at,
@@ -246,4 +249,5 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
         minutes=int(service.duration_min),
         price=int(service.price),
         what_next=visits.NOTHING_DONE,
+        **advance._asdict(),
     )

@@ -19,6 +19,7 @@ from chalicelib.domains.booking_page.flows.public_booking import (
     PublicBookingCreate,
     PublicBookingMade,
     PublicBookingOut,
+    ShownTerms,
 )
 from chalicelib.domains.booking_page.flows.visitor_shares import (
     LINKS_PER_DAY,
@@ -33,8 +34,10 @@ from chalicelib.domains.booking_page.store import (
     requested_bookings,
     visitor_bookings,
 )
+from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.flows import booking_links, new_booking, slot_search
+from chalicelib.domains.bookings.flows.advance import Advance, read_advance
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest
@@ -43,6 +46,8 @@ from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, BookingRow
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SUSPENDED
@@ -57,9 +62,22 @@ PROVED = "proved"
 
 
 class ChangedError(ConflictError):
-    """The price or the duration has changed since the visitor agreed to it. Ask or book again."""
+    """The service is not as it was shown. Show the new values, and book again.
+
+    A refused booking has ``price``, ``durationMin``, ``amountDue`` and ``refundUntilMin`` as they
+    are now.
+    """
 
     code = "changed"
+
+
+class ByPhoneOnlyError(ConflictError):
+    """The service is paid in advance, but the business takes no payments online.
+
+    ``phone`` is the phone to call, or null.
+    """
+
+    code = "by_phone_only"
 
 
 class MadeBooking(NamedTuple):
@@ -73,10 +91,15 @@ class MadeBooking(NamedTuple):
 
     def out(self, workspace_id: str) -> PublicBookingMade:
         """Return the wire form of the booking, with its tokens."""
+        is_payable = self.row.is_payable
         return PublicBookingMade(
             booking=PublicBookingOut.from_record(self.row),
             cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
             ics_url=booking_links.calendar_url(workspace_id, self.row),
+            manage_url=booking_links.page_url(workspace_id, self.row),
+            payment_url=booking_links.pay_url(workspace_id, self.row) if is_payable else None,
+            amount_due=int(self.row.due or 0) if is_payable else 0,
+            hold_expires_at=self.row.hold_expires_at,
         )
 
 
@@ -147,6 +170,8 @@ def book(  # noqa: PLR0913  what a booking may come with
     ``own_client_id`` is the client that the visitor's dialog has created.
 
     Raises:
+        ByPhoneOnlyError: the service is paid in advance, but not online.
+        ChangedError: the service is not as it was shown to the visitor.
         NotFoundError: the service or the resource does not exist, or the service's site is
             suspended.
         RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
@@ -176,11 +201,16 @@ def book(  # noqa: PLR0913  what a booking may come with
                 *binding.site_keys(ctx.workspace_id, service.site_id),
                 *matching.holder_keys(ctx.workspace_id, contact),
                 *visitor_keys,
+                *([merchants.key(ctx.workspace_id)] if service.is_prepaid else []),
                 *(limits.key(*counter) for counter in unproved),
             ],
         )
     require_open_site(ctx.workspace_id, service, reads.rows)
     within_limit.result()
+    advance = read_advance(ctx.workspace_id, service, reads.rows)
+    if advance.by_phone:
+        raise by_phone_only(slot_search.workspace_of(ctx.unit))
+    _require_as_shown(args, service, advance)
     earlier = visitor_bookings.made_by_visitor(visitor_keys, reads.rows)
     check_upcoming(ctx, earlier, reads.rows)
     used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
@@ -208,7 +238,8 @@ def book(  # noqa: PLR0913  what a booking may come with
     )
     if used_up:
         require_mail(unit, new_row.client_email, used_up[0], reads.rows)
-        return _await_mail(ctx, args, new_row, source, proposal)
+        shown = args.model_copy(update=dict(ShownTerms.now(service, advance)))
+        return _await_mail(ctx, shown, new_row, source, proposal)
     for row in earlier:
         row.ids = [*row.ids, new_row.id]
         if is_proved:
@@ -223,6 +254,31 @@ def book(  # noqa: PLR0913  what a booking may come with
         counts = {assistant_metrics.BOOKINGS: 1}
         assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
     return MadeBooking(new_row, secret)
+
+
+def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:
+    """Return the error for a service that is booked by phone, with the phone of the business."""
+    phone = BookingPageRow.read(workspace.id).phone or workspace.phone
+    how = f"Call {phone} to book it." if phone else "Contact the business to book it."
+    msg = f"This service has to be paid in advance, which is not possible online. {how}"
+    return ByPhoneOnlyError(msg, details={"phone": phone})
+
+
+def _require_as_shown(shown: ShownTerms, service: ServiceRow, advance: Advance) -> None:
+    """Require that a service still is as the visitor was shown, as far as the request says.
+
+    Raises:
+        ChangedError: a value differs. The error has all new values.
+    """
+    terms = ShownTerms.now(service, advance)
+    if any(
+        getattr(shown, name) not in {None, getattr(terms, name)} for name in ShownTerms.model_fields
+    ):
+        msg = (
+            "The price, the length or the terms of payment have changed since they were shown. "
+            "Check the new values, and book again."
+        )
+        raise ChangedError(msg, details=terms.model_dump(by_alias=True))
 
 
 def _await_mail(

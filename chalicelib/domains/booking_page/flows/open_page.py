@@ -9,6 +9,7 @@ from typing import NamedTuple
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.booking_page.store import page_settings
 from chalicelib.domains.booking_page.store.page_settings import AssistantsRow, BookingPageRow
+from chalicelib.domains.bookings.flows.advance import Advance, advance_of
 from chalicelib.domains.bookings.flows.slot_search import ACTIVE
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
@@ -31,7 +32,7 @@ class OpenPage(NamedTuple):
     ``services`` are the offered services, in their order. ``hours`` are the weekly hours in which
     any of the staff works, as minutes of the day, with the first and last weekday that have them.
     They are read for a page with all services. ``takes_payments`` says whether the workspace has an
-    account at a payment provider. It is read if a service requires payment.
+    account at a payment provider. It is read if a service is paid in advance.
     """
 
     workspace: WorkspaceRow
@@ -41,9 +42,9 @@ class OpenPage(NamedTuple):
     hours: list[tuple[int, int, tuple[Span, ...]]]
     takes_payments: bool
 
-    def is_by_phone(self, service: ServiceRow) -> bool:
-        """Return whether visitors must call to book a service, because it cannot be paid online."""
-        return service.is_prepaid and not self.takes_payments
+    def advance_of(self, service: ServiceRow) -> Advance:
+        """Return what visitors pay in advance for a service."""
+        return advance_of(service, takes_payments=self.takes_payments)
 
     def require_service(self, service_id: str) -> ServiceRow:
         """Return a service that the page offers.

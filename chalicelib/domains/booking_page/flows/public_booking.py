@@ -7,9 +7,11 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
+from chalicelib.domains.bookings.flows.advance import Advance
 from chalicelib.domains.bookings.flows.new_booking import Notes
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.flows.periods import Timezone
+from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
@@ -30,7 +32,26 @@ class BookingContact(Wire):
         return self
 
 
-class PublicBookingCreate(Wire):
+class ShownTerms(Wire):
+    """What the visitor was shown of a service."""
+
+    price: int | None = optional("Price that was shown. If it differs: 409 changed.")
+    duration_min: int | None = optional("Length that was shown, as above.")
+    amount_due: int | None = optional("Kopecks to pay in advance that were shown, as above.")
+    refund_until_min: int | None = optional("Term of refunds that was shown, as above.")
+
+    @classmethod
+    def now(cls, service: ServiceRow, advance: Advance) -> "ShownTerms":
+        """Return what visitors are shown of a service now."""
+        return ShownTerms(
+            price=int(service.price),
+            duration_min=int(service.duration_min),
+            amount_due=advance.amount_due,
+            refund_until_min=advance.refund_until_min,
+        )
+
+
+class PublicBookingCreate(ShownTerms):
     """A visitor's request for a booking."""
 
     service_id: Id = Field(description="Service id.")
@@ -65,7 +86,20 @@ class PublicBookingOut(Wire):
         )
 
 
-class PublicBookingMade(Wire):
+class BookingLinks(Wire):
+    """The links of a visitor's new booking, and what is to be paid."""
+
+    manage_url: str | None = Field(
+        description="URL of the page that moves, cancels and pays it, or null. Keep it secret."
+    )
+    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
+    amount_due: int = Field(description="Kopecks to pay in advance; 0: nothing.")
+    hold_expires_at: Timestamp | None = Field(
+        description="When the unpaid booking expires and the time is free again, or null."
+    )
+
+
+class PublicBookingMade(BookingLinks):
     """A new booking with its cancellation token and calendar file."""
 
     booking: PublicBookingOut = Field(description="The booking.")

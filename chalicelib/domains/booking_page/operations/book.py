@@ -9,15 +9,18 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id
 from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
     PublicBookingCreate,
     PublicBookingMade,
 )
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
+from chalicelib.domains.bookings.flows.advance import AdvanceOut, read_advance
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_list import MAX_SLOTS, SlotList, SlotsRange, slot_list
 from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES
@@ -33,6 +36,12 @@ class PublicSlotsQuery(SlotsRange):
     limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
 
 
+class PublicSlotList(AdvanceOut, SlotList):
+    """Slots in a range, with the price and the terms of payment."""
+
+    price: int = Field(description="Price in kopecks.")
+
+
 @operation(
     rest="GET /api/public/services/{id}/slots",
     title="Find free slots",
@@ -41,18 +50,24 @@ class PublicSlotsQuery(SlotsRange):
     limit=SLOT_SEARCHES,
     example={"id": "SERVICE_ID", "from": "2027-03-01", "limit": 2},
 )
-def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
-    """Find free slots of a service. Book one by its startAt."""
+def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> PublicSlotList:
+    """Find free slots of a service. Book one by its startAt.
+
+    Show the price and the terms of payment before booking, and send them with the booking.
+    """
     service, rows = SERVICES.require(ctx.workspace_id, args.id), Rows()
     rows.read(
         [
             *binding.site_keys(ctx.workspace_id, service.site_id),
             *opening_hours.keys_with_schedules(ctx.workspace_id, service.resource_ids),
+            *([merchants.key(ctx.workspace_id)] if service.is_prepaid else []),
         ]
     )
     book_for_visitor.require_open_site(ctx.workspace_id, service, rows)
     search = Search.create(ctx.workspace_id, service, args.resource_id, rows=rows)
-    return slot_list(ctx, search, args, args.limit)
+    slots = slot_list(ctx, search, args, args.limit)
+    advance = read_advance(ctx.workspace_id, service, rows)
+    return PublicSlotList.from_row(vars(slots), price=int(service.price), **advance._asdict())
 
 
 @operation(
@@ -67,7 +82,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> SlotList:
         "client": {"name": "Grace", "email": "grace@example.com"},
         "idempotencyKey": "visit-1-booking-1",
     },
-    errors=(SlotUnavailableError,),
+    errors=(ByPhoneOnlyError, ChangedError, SlotUnavailableError),
 )
 def create_public_booking(
     ctx: Context, args: PublicBookingCreate

@@ -12,22 +12,22 @@ from pydantic import Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import book_for_visitor, open_page, slot_months
-from chalicelib.domains.booking_page.flows.book_for_visitor import MadeBooking
+from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
     PublicBookingCreate,
-    PublicBookingOut,
+    PublicBookingMade,
 )
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
 from chalicelib.domains.booking_page.rules import prepared_links
-from chalicelib.domains.bookings.flows import booking_links, placement, slot_search
+from chalicelib.domains.bookings.flows import placement, slot_search
+from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_out import SlotResource
 from chalicelib.domains.bookings.flows.slot_search import Search
@@ -35,7 +35,6 @@ from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.bookings import AGENT
 from chalicelib.domains.bookings.store.bookings import PUBLIC as PUBLIC_SOURCE
 from chalicelib.domains.files.store.files import ImageMap
-from chalicelib.domains.payments.rules.payment_states import deposit
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib.localized import Language
@@ -57,12 +56,6 @@ MAX_DESCRIPTION = 600
 Slug = Annotated[str, StringConstraints(max_length=100)]
 
 
-class ByPhoneOnlyError(ConflictError):
-    """The service requires payment, but the business takes no payments online."""
-
-    code = "by_phone_only"
-
-
 PreparedToken = Annotated[str, StringConstraints(max_length=prepared_links.MAX_TOKEN)]
 
 
@@ -82,7 +75,7 @@ class BookingPageRef(Wire):
     prepared: PreparedBooking | None = optional("What a link has filled in, to check it.")
 
 
-class PageService(Wire):
+class PageService(AdvanceOut):
     """A service on a booking page."""
 
     id: Id = Field(description="Service id.")
@@ -90,23 +83,18 @@ class PageService(Wire):
     description: str | None = Field(description="Its beginning, or null.")
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in kopecks.")
-    by_phone: bool = Field(description="Whether it is booked by phone only.")
-    due: int | None = Field(description="Kopecks to pay in advance, or null.")
     photo_url: str | None = Field(description="URL of the main image, or null.")
 
     @classmethod
-    def from_record(cls, service: ServiceRow, *, is_by_phone: bool) -> Self:
+    def from_record(cls, service: ServiceRow, advance: Advance) -> Self:
         """Return the wire form of a service for visitors."""
         text = service.description or ""
         cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
         return cls.from_row(
             service.values,
             description=cut or None,
-            by_phone=is_by_phone,
-            due=deposit(int(service.price), service.terms.deposit_percent)
-            if service.is_prepaid and not is_by_phone
-            else None,
             photo_url=_photo_url(service.images),
+            **advance._asdict(),
         )
 
 
@@ -167,15 +155,6 @@ class PageBookingCreate(PublicBookingCreate):
     prepared: PreparedToken | None = optional("Token of the link that an assistant prepared.")
 
 
-class PageBookingMade(Wire):
-    """A new booking with the link to manage it."""
-
-    booking: PublicBookingOut = Field(description="The booking.")
-    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
-    manage_url: str = Field(description="URL of the page that moves and cancels it. A secret.")
-    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
-
-
 def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str:
     return open_page.workspace_of(args.workspace)
 
@@ -206,8 +185,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         timezone=page.workspace.timezone,
         is_indexed=page.settings.is_indexed,
         services=[
-            PageService.from_record(service, is_by_phone=page.is_by_phone(service))
-            for service in page.services
+            PageService.from_record(service, page.advance_of(service)) for service in page.services
         ],
         resources=staff,
         serves_assistants=page.assistants.is_on,
@@ -246,25 +224,18 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     audience=PUBLIC,
     resolve=_workspace,
     limit=BOOKING_CHANGES,
-    errors=(ByPhoneOnlyError, SlotUnavailableError),
+    errors=(ByPhoneOnlyError, ChangedError, SlotUnavailableError),
 )
-def book_on_page(ctx: Context, args: PageBookingCreate) -> PageBookingMade | BookingAwaitsMail:
+def book_on_page(ctx: Context, args: PageBookingCreate) -> PublicBookingMade | BookingAwaitsMail:
     """Book a free time of a service that the page offers, or mail a link that books it."""
     page = open_page.open_page(ctx.workspace_id, args.service_id)
     service = page.require_service(args.service_id)
-    if page.is_by_phone(service):
-        raise ByPhoneOnlyError("This service can only be booked by phone. Contact the business.")
+    if page.advance_of(service).by_phone:
+        raise book_for_visitor.by_phone_only(page.workspace)
     _require_future(ctx, service, args)
     source = AGENT if _was_prepared(page, args) else PUBLIC_SOURCE
     new_booking = book_for_visitor.book(ctx, args, source, language=args.language)
-    if not isinstance(new_booking, MadeBooking):
-        return new_booking.out(ctx.workspace_id)
-    return PageBookingMade(
-        booking=PublicBookingOut.from_record(new_booking.row),
-        ics_url=booking_links.calendar_url(ctx.workspace_id, new_booking.row),
-        manage_url=booking_links.page_url(ctx.workspace_id, new_booking.row) or "",
-        payment_url=booking_links.pay_url(ctx.workspace_id, new_booking.row),
-    )
+    return new_booking.out(ctx.workspace_id)
 
 
 def _was_prepared(page: open_page.OpenPage, args: PageBookingCreate) -> bool:

@@ -38,7 +38,6 @@ from chalicelib.domains.payments.store.payments import (
     PaymentRow,
     RefundRow,
 )
-from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine import jobs
 from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
@@ -125,18 +124,6 @@ def _is_stuck(payment: PaymentRow) -> bool:
     another payment may follow.
     """
     return payment.provider_id is None and clock.now() - payment.created_at > CREATION
-
-
-def due(workspace_id: str, service: ServiceRow) -> int | None:
-    """Return the kopecks that a visitor pays in advance, or None if a service is not paid online.
-
-    The account at the provider is read only if the service requires payment.
-    """
-    if not service.is_prepaid:
-        return None
-    if merchants.find_current(workspace_id) is None:
-        return None
-    return payment_states.deposit(int(service.price), service.terms.deposit_percent)
 
 
 def receipt_of(

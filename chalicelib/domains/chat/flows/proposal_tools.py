@@ -19,7 +19,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import fold
 from chalicelib.core.unit import AuditEvent
 from chalicelib.core.wire.schema import Wire, optional
-from chalicelib.domains.bookings.flows import booking_payments
+from chalicelib.domains.bookings.flows.advance import read_advance
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Query
 from chalicelib.domains.bots.store import bot_metrics
@@ -104,8 +104,8 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
     service = SERVICES.find(workspace_id, offered_slot.service_id)
     if service is None or service.status != "active":
         raise ToolError("This service cannot be booked any more.")
-    due = booking_payments.due(workspace_id, service)
-    if service.is_prepaid and due is None:
+    advance = read_advance(workspace_id, service)
+    if advance.by_phone:
         raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
     search = Search.create(workspace_id, service, offered_slot.resource_id)
     free = search.slots(Query(offered_slot.start, offered_slot.start, now)).slots
@@ -122,7 +122,9 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         staff=resource.name,
         minutes=int(service.duration_min),
         price=int(service.price),
-        due=due,
+        due=advance.amount_due,
+        refund_until_min=advance.refund_until_min,
+        hold_minutes=advance.hold_minutes,
         person=person,
         privacy_url=context.agent.privacy_url,
     )
@@ -132,7 +134,8 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         "start": offered_slot.start,
         "price": int(service.price),
         "minutes": int(service.duration_min),
-        **({} if due is None else {"due": due}),
+        "due": advance.amount_due,
+        "refundUntilMin": advance.refund_until_min,
         **_known(person),
     }
     last = start - timedelta(minutes=int(service.min_notice_min))

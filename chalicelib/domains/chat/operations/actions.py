@@ -17,15 +17,18 @@ from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire import parsing
-from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.booking_page.flows import book_for_visitor
-from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError, MadeBooking
+from chalicelib.domains.booking_page.flows.book_for_visitor import (
+    ByPhoneOnlyError,
+    ChangedError,
+    MadeBooking,
+)
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
     PublicBookingCreate,
     PublicBookingOut,
 )
-from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.store.bookings import CHAT, BookingRow
 from chalicelib.domains.bots.flows import active_bot
@@ -80,8 +83,18 @@ class ActionResult(Wire):
         default=None, description="Token to cancel the booking, or null. Keep it secret."
     )
     ics_url: str | None = Field(default=None, description="URL of its calendar file, or null.")
+    manage_url: str | None = Field(
+        default=None,
+        description="URL of the page that moves, cancels and pays it, or null. Keep it secret.",
+    )
     payment_url: str | None = Field(
         default=None, description="URL of the page that pays the booking, or null."
+    )
+    amount_due: int | None = Field(
+        default=None, description="Kopecks of the booking to pay in advance, or null."
+    )
+    hold_expires_at: Timestamp | None = Field(
+        default=None, description="When the unpaid booking expires, or null."
     )
     order_id: Id | None = Field(default=None, description="Id of the order, or null.")
     redirect_url: str | None = Field(
@@ -109,7 +122,7 @@ def _workspace_of(args: ActionDecision) -> str:
     limit=DECISIONS,
     idempotent=True,
     example={"id": "ACTION_ID", "sessionId": "SESSION_ID", "decision": "confirm"},
-    errors=(ActionEndedError, ChangedError, SlotUnavailableError),
+    errors=(ActionEndedError, ByPhoneOnlyError, ChangedError, SlotUnavailableError),
 )
 def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | ActionAwaitsMail:
     """Carry out what a bot has proposed, or decline it. A repeated call returns the same result.
@@ -222,7 +235,8 @@ def _book(
     """Stage a proposed booking, or the e-mail with its link.
 
     Raises:
-        ChangedError: price or duration have changed, or the booking has to be paid now.
+        ByPhoneOnlyError: the service is paid in advance, but not online.
+        ChangedError: the service is not as the card has shown it.
         NotFoundError: the service or the resource was deleted, or its site is suspended.
         RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
         SlotUnavailableError: the time is taken. The proposal has then failed.
@@ -237,6 +251,10 @@ def _book(
                 "resourceId": arguments["resourceId"],
                 "startAt": clock.iso(clock.moment_at(arguments["start"])),
                 "client": _client(arguments, values),
+                "price": arguments["price"],
+                "durationMin": arguments["minutes"],
+                "amountDue": arguments.get("due", 0),
+                "refundUntilMin": arguments.get("refundUntilMin"),
             },
         )
         new_booking = book_for_visitor.book(
@@ -254,11 +272,6 @@ def _book(
         unit.commit()
         raise
     booking = new_booking.row
-    if (booking.price, booking.duration_min) != (arguments["price"], arguments["minutes"]):
-        raise ChangedError("The price or the duration has changed. Ask the bot again.")
-    held_amount = None if booking.hold_expires_at is None else booking.due
-    if held_amount != arguments.get("due"):
-        raise ChangedError("What has to be paid in advance has changed. Ask the bot again.")
     _note_contacts(ctx, proposal.dialog, [booking.client_phone, booking.client_email])
     if isinstance(new_booking, MadeBooking):
         return _booked(ctx.workspace_id, row, new_booking)
@@ -278,15 +291,9 @@ def _sentence(row: ProposalRow, key: str, booking: BookingRow) -> str:
 
 def _booked(workspace_id: str, row: ProposalRow, new_booking: MadeBooking) -> ActionResult:
     booking_out = new_booking.out(workspace_id)
-    is_held = new_booking.row.status == "pending_payment"
-    payment_url = booking_links.pay_url(workspace_id, new_booking.row) if is_held else None
+    key = "held" if booking_out.payment_url else "booked"
     return ActionResult(
-        state="done",
-        message=_sentence(row, "held" if payment_url else "booked", new_booking.row),
-        booking=booking_out.booking,
-        cancel_token=booking_out.cancel_token,
-        ics_url=booking_out.ics_url,
-        payment_url=payment_url,
+        state="done", message=_sentence(row, key, new_booking.row), **dict(booking_out)
     )
 
 

@@ -82,19 +82,25 @@ def booking(  # noqa: PLR0913  the fields of a booking
     price: int,
     person: Person,
     privacy_url: str | None,
-    due: int | None = None,
+    due: int = 0,
+    refund_until_min: int | None = None,
+    hold_minutes: int | None = None,
 ) -> dict[str, Any]:
     """Return the card of a booking.
 
     ``local`` is the start in ``zone``. The price is in kopecks, as is ``due``, which is paid in
-    advance.
+    advance. The payment is refunded until ``refund_until_min`` minutes before the start, and the
+    unpaid booking is held for ``hold_minutes``.
     """
+    rest = _price(language, price - due)
     details = [
         ("when", f"{localized.weekday_and_time(language, local)} ({zone})"),
         ("staff", staff),
         ("duration", text(language, "minutes", minutes=minutes)),
         ("price", _price(language, price)),
-        *([] if due is None else [("due", _price(language, due))]),
+        *([("due", _price(language, due))] if due else []),
+        *([("rest", rest)] if 0 < due < price else []),
+        *([("refund", _refund(language, refund_until_min))] if due else []),
     ]
     return _card(
         language,
@@ -105,7 +111,9 @@ def booking(  # noqa: PLR0913  the fields of a booking
             *person.known(language),
         ],
         fields=person.missing(language),
-        note=text(language, "not_held"),
+        note=text(language, "not_held_unpaid", minutes=hold_minutes)
+        if due
+        else text(language, "not_held"),
         consent=text(language, "consent"),
         privacy_url=privacy_url,
     )
@@ -148,6 +156,13 @@ def order(  # noqa: PLR0913  the fields of an order
         consent=consent or text(language, "consent"),
         privacy_url=privacy_url,
     )
+
+
+def _refund(language: Language, minutes: int | None) -> str:
+    """Return until when a payment is refunded, counted from the start."""
+    if not minutes:
+        return text(language, "refund_always")
+    return text(language, "refund_until", time=localized.length(language, minutes))
 
 
 def _price(language: Language, kopecks: int) -> str:

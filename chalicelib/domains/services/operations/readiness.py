@@ -111,5 +111,4 @@ def _lack(
         return lack("no_hours", active[0][0])
     if not any(open_windows.fits(hours, int(service.duration_min)) for _, hours in with_hours):
         return lack("does_not_fit", with_hours[0][0])
-    is_by_phone = service.is_prepaid and not takes_payments
-    return lack("by_phone") if is_by_phone else None
+    return lack("by_phone") if service.is_prepaid and not takes_payments else None

@@ -32,6 +32,7 @@ from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
 from chalicelib.domains.files.store.files import ImageMap
+from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store import services
 from chalicelib.domains.services.store.resources import RESOURCES
@@ -259,6 +260,7 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
         values = _to_attributes(ctx, fields | lists, ())
     service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
     ctx.unit.create(service)
+    _warn_of_payment(ctx, service)
     return ServiceResult(service=ServiceOut.from_record(service))
 
 
@@ -282,7 +284,18 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     for name, value in _to_attributes(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
+    if {"require_payment", "price"} & args.changes.keys():
+        _warn_of_payment(ctx, service)
     return ServiceResult(service=ServiceOut.from_record(service))
+
+
+def _warn_of_payment(ctx: Context, service: ServiceRow) -> None:
+    """Warn if visitors must pay for a service in advance, but nothing takes their payments."""
+    if service.is_prepaid and merchants.find_current(ctx.workspace_id) is None:
+        ctx.warn(
+            "requirePayment: no payment provider is set up, so visitors cannot book this service "
+            "online and see the phone instead. Set up payments in the console."
+        )
 
 
 def _to_attributes(

@@ -237,6 +237,7 @@ class TestBookings:
     def test_a_changed_service_is_not_booked(
         self, change: dict[str, int], bot: Bot, api: Api, haircut: str, script: Script
     ) -> None:
+        call_console(bot.workspace_id, "set_merchant", **MERCHANT)
         reply = proposed(script, bot, FIND, book(**ADA))
         api.post("/api/services/update", {"id": haircut, **change})
         assert refuse_decision(api, reply).data["code"] == "changed"
@@ -267,10 +268,15 @@ class TestBookings:
         reply = proposed(script, bot, FIND, book(**ADA))
         details = {detail["label"]: detail["value"] for detail in card(reply)["details"]}
         assert details["To pay now"] == details["Price"]
+        assert details["Refund"] == "In full if you cancel 24 h before the start or earlier"
+        assert "reserved for 30 minutes" in card(reply)["note"]
         result = decide(api, reply)
         assert "reserved for you for 30 minutes" in result["message"]
         assert result["booking"]["status"] == "pending_payment"
         assert "/pay/" in result["paymentUrl"]
+        assert "/booking/" in result["manageUrl"]
+        assert result["amountDue"] == result["booking"]["price"]
+        assert result["holdExpiresAt"]
         assert decide(api, reply)["paymentUrl"] == result["paymentUrl"]
 
     def test_a_time_that_was_not_named_is_not_proposed(

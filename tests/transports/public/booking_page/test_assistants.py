@@ -189,7 +189,7 @@ def test_a_prepared_booking_opens_the_form_and_counts_as_the_assistants(
     assert prepared["startAt"] == "2027-03-03T15:00:00+03:00"
     assert "confirms" in prepared["whatNext"]
     query = parse_qs(urlsplit(prepared["url"]).query)
-    assert set(query) == {"staff", "at", "prepared"}
+    assert set(query) == {"staff", "at", "price", "durationMin", "amountDue", "prepared"}
     form = visitor.call("GET", path_of(prepared["url"]))
     assert value_of(form, "prepared") == query["prepared"][0]
     fields = {name: value_of(form, name) for name in ("prepared", "staff", "once")}
@@ -240,6 +240,17 @@ def test_a_time_that_is_taken_or_without_offset_is_refused(assistant: Assistant)
     assert "offset" in assistant.refuse("prepare_booking", **local)
 
 
+def test_a_prepared_booking_says_that_the_price_has_changed_since(assistant: Assistant) -> None:
+    page = assistant.page
+    request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
+    link = path_of(assistant.call("prepare_booking", **request)["url"])
+    assert "have changed since" not in text(visitor.call("GET", link))
+    page.salon.api.post("/api/services/update", {"id": page.salon.service, "price": 1_500_000})
+    form = visitor.call("GET", link)
+    assert "have changed since" in text(form)
+    assert value_of(form, "price") == "1500000"
+
+
 def test_a_service_that_is_paid_online_can_be_prepared_and_leads_to_the_payment(
     assistant: Assistant,
 ) -> None:
@@ -253,6 +264,8 @@ def test_a_service_that_is_paid_online_can_be_prepared_and_leads_to_the_payment(
     call_console(workspace.id, "set_merchant", account_id=workspace.owner_id, **MERCHANT)
     (service,) = assistant.call("list_services")["services"]
     assert (service["byPhone"], service["prepaid"]) == (False, True)
+    assert (service["amountDue"], service["refundUntilMin"]) == (150_000, 1440)
+    assert service["holdMinutes"] == 30
     form = visitor.call("GET", path_of(assistant.call("prepare_booking", **request)["url"]))
     fields = {name: value_of(form, name) for name in ("prepared", "staff", "once")}
     assert page.send(value_of(form, "at"), **fields).status in {200, 303}

@@ -10,7 +10,8 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from tests.conftest import Api, Time, run_concurrently
+from tests.conftest import Api, Owner, Time, run_concurrently
+from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, booking_input, visitor
 
@@ -94,7 +95,7 @@ class TestLimits:
 
     @with_large_share
     def test_the_refusal_does_not_depend_on_the_contacts_bookings(
-        self, api: Api, salon: Salon, time: Time
+        self, api: Api, salon: Salon, time: Time, owner: Owner
     ) -> None:
         """A visitor who enters another client's e-mail must not learn that client's bookings."""
         salon.book("2027-03-02T06:00:00Z", "Bob")
@@ -108,6 +109,7 @@ class TestLimits:
             refusals.append((answer.status, data, answer.headers["Retry-After"]))
             time.pass_by(minutes=7)
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        set_merchant(owner.workspace.id)
         for day in (10, 11, 12):
             answer = visitor.call(
                 "POST", BOOK, booking_input(salon, f"2027-03-{day}T09:00Z", "Eve")
@@ -129,9 +131,10 @@ class TestLimits:
         assert api.get("/api/bookings/list")["pagination"]["total"] == 5
 
     def test_a_visitor_has_at_most_two_unpaid_holds_whatever_the_contacts(
-        self, api: Api, salon: Salon, time: Time
+        self, api: Api, salon: Salon, time: Time, owner: Owner
     ) -> None:
         api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        set_merchant(owner.workspace.id)
         first = book(salon, "2027-03-02T12:00:00Z")
         book(salon, "2027-03-03T12:00:00Z", "Bob")
         booking_fields = booking_input(salon, "2027-03-04T12:00:00Z", "Eve")

@@ -1,0 +1,57 @@
+"""What a visitor pays in advance for a service, as it is shown before booking."""
+
+from typing import NamedTuple
+
+from pydantic import Field
+
+from chalicelib.core.wire.schema import Wire
+from chalicelib.domains.bookings.flows.holds import HOLD
+from chalicelib.domains.payments.rules.payment_states import deposit
+from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.services.store.services import ServiceRow
+from chalicelib.engine.reading import Rows
+
+
+class Advance(NamedTuple):
+    """What a visitor pays in advance. ``by_phone`` says that it cannot be paid online."""
+
+    amount_due: int = 0
+    refund_until_min: int | None = None
+    hold_minutes: int | None = None
+    by_phone: bool = False
+
+
+class AdvanceOut(Wire):
+    """What a visitor pays in advance for a service."""
+
+    amount_due: int = Field(description="Kopecks to pay in advance; 0: nothing.")
+    refund_until_min: int | None = Field(
+        description="Minutes before the start until which a cancellation is refunded, or null."
+    )
+    hold_minutes: int | None = Field(
+        description="Minutes for which an unpaid booking is held at most, or null."
+    )
+    by_phone: bool = Field(description="Whether it is booked by phone only.")
+
+
+def advance_of(service: ServiceRow, *, takes_payments: bool) -> Advance:
+    """Return what a visitor pays in advance. Without an account, a paid service is by phone."""
+    if not service.is_prepaid:
+        return Advance()
+    if not takes_payments:
+        return Advance(by_phone=True)
+    terms = service.terms
+    return Advance(
+        deposit(int(service.price), terms.deposit_percent),
+        terms.refund_until_min,
+        round(HOLD.total_seconds() / 60),
+    )
+
+
+def read_advance(workspace_id: str, service: ServiceRow, rows: Rows | None = None) -> Advance:
+    """Return what a visitor pays in advance.
+
+    The account at the provider is read only if the service is paid in advance.
+    """
+    takes_payments = service.is_prepaid and (merchants.find_current(workspace_id, rows) is not None)
+    return advance_of(service, takes_payments=takes_payments)
