@@ -131,7 +131,7 @@ def test_the_tool_list_stays_within_its_size_limit() -> None:
     """Models read the whole list in every conversation, so its size has a limit."""
     sizes = [size(operation) for operation in REGISTRY.select(Audience.KEY) if operation.tool]
     assert median(sizes) <= 700
-    assert sum(sizes) <= 60 * 1024
+    assert sum(sizes) <= 68_000
 
 
 def test_a_field_that_a_tool_describes_with_one_type_still_accepts_null_and_numbers(

@@ -23,7 +23,6 @@ from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.lib import localized
 from chalicelib.transports import form_data
@@ -259,9 +258,7 @@ def _cancel(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
     refund = str(visit.managed["refund"])
     if visit.managed["canCancel"] and form_values.get("refund", refund) != refund:
         return visit.show("booking_cancel", HTTPStatus.CONFLICT)
-    link = booking_links.parse(visit.request.path["token"])
-    row = booking_links.booking_of(visit.request.path["token"], Purpose.MANAGE)
-    token = booking_links.token(link.workspace_id, row, Purpose.CANCEL)
+    token = booking_links.cancel_token(visit.request.path["token"])
     with suppress(BookingStartedError):  # The page then has no button.
         call(visit.request, "cancel_public_booking", {"token": token})
     return _Visit.from_request(visit.request).overview()

@@ -77,13 +77,14 @@ class PublicBookingResult(Wire):
 )
 def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
     """Cancel a booking before it begins. Cancelling it again has no effect."""
-    row = booking_links.booking_of(args.token, Purpose.CANCEL)
+    row = booking_links.booking_of(args.token, Purpose.CANCEL, Purpose.SHARED)
     if row.status != "cancelled":
         if row.starts_at <= clock.now():
             msg = "This booking has already begun and can no longer be cancelled."
             raise BookingStartedError(msg)
         if not args.dry_run:
-            booking_payments.stage_refund_for_client(ctx.unit, row, ctx.principal.audit_actor)
+            if not booking_links.is_shared(args.token, row):
+                booking_payments.stage_refund_for_client(ctx.unit, row, ctx.principal.audit_actor)
             booking_changes.change(
                 ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled")
             )
@@ -123,13 +124,20 @@ class ManagedBooking(Wire):
     )
     refund_amount: int | None = Field(description="Kopecks that are returned, or null.")
     refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
+    asks_business: bool = Field(
+        description="Whether only the business can refund, because a program has made the link."
+    )
 
     @classmethod
-    def from_record(cls, workspace_id: str, row: BookingRow) -> Self:
-        """Return the wire form of a booking for its client."""
+    def from_record(cls, workspace_id: str, row: BookingRow, *, refunds: bool = True) -> Self:
+        """Return the wire form of a booking for its client.
+
+        ``refunds`` says whether a cancellation by this link may refund.
+        """
         service = _service(workspace_id, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
+        back = booking_payments.refund_for_client(row, payment) if is_open else 0
         pay_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
         refund = booking_payments.shown_refund(workspace_id, row)
         return cls(
@@ -148,7 +156,8 @@ class ManagedBooking(Wire):
             refund_state=refund and refund.state,
             refund_amount=refund and refund.amount,
             refund_reason=refund and refund.reason,
-            refund=booking_payments.refund_for_client(row, payment) if is_open else 0,
+            refund=back if refunds else 0,
+            asks_business=back > 0 and not refunds,
         )
 
 
@@ -174,8 +183,9 @@ def _workspace(args: ManagedBookingRef | MoveTimesQuery | PublicMove) -> str:
 @operation(title="Open a booking's link", audience=PUBLIC, resolve=_workspace, limit=VIEWS)
 def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking:
     """Return the booking of a link, and what its client may do with it."""
-    row = booking_links.booking_of(args.token, Purpose.MANAGE)
-    return ManagedBooking.from_record(ctx.workspace_id, row)
+    row = booking_links.booking_of(args.token, *booking_links.MANAGING)
+    is_shared = booking_links.is_shared(args.token, row)
+    return ManagedBooking.from_record(ctx.workspace_id, row, refunds=not is_shared)
 
 
 @operation(
@@ -187,7 +197,7 @@ def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking
 )
 def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
     """Find the times of a month to which a booking can be moved. Its own time counts as free."""
-    row = booking_links.booking_of(args.token, Purpose.MANAGE)
+    row = booking_links.booking_of(args.token, *booking_links.MANAGING)
     service = _require_movable(ctx.workspace_id, row)
     is_there = RESOURCES.find(ctx.workspace_id, row.resource_id) is not None
     resource_id = row.resource_id if is_there and not args.any_resource else None
@@ -210,7 +220,7 @@ def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
 )
 def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
     """Move a booking to another time or resource of its service. Price and status stay."""
-    row = booking_links.booking_of(args.token, Purpose.MANAGE)
+    row = booking_links.booking_of(args.token, *booking_links.MANAGING)
     if not _is_at(row, args.start_at, args.resource_id):
         _require_movable(ctx.workspace_id, row)
         row.visitor_moves = int(row.visitor_moves) + 1

@@ -18,6 +18,8 @@ PAY_PAGE = "/pay/{token}"
 BOOK_PAGE = "/booking/confirm/{token}"
 CALENDAR_FILE = "/api/public/bookings/{token}.ics"
 FILE_SUFFIX = ".ics"
+MANAGING = (Purpose.MANAGE, Purpose.SHARED)
+"""Purposes of the tokens that open the page of a booking."""
 
 
 def page_url(workspace_id: str, booking: BookingRow) -> str | None:
@@ -28,6 +30,17 @@ def page_url(workspace_id: str, booking: BookingRow) -> str | None:
     if booking.token_secret is None:
         return None
     text = token(workspace_id, booking, Purpose.MANAGE)
+    return settings().public_url + PAGE.format(token=text)
+
+
+def shared_url(workspace_id: str, booking: BookingRow) -> str | None:
+    """Return the URL of the page as a caller with a key gets it, or None without a secret.
+
+    There, a cancellation refunds nothing.
+    """
+    if booking.token_secret is None:
+        return None
+    text = token(workspace_id, booking, Purpose.SHARED)
     return settings().public_url + PAGE.format(token=text)
 
 
@@ -103,8 +116,8 @@ def parse(text: str) -> BookingToken:
     return BOOKINGS.found_for_visitor(booking_tokens.read(text))
 
 
-def booking_of(text: str, purpose: Purpose) -> BookingRow:
-    """Return the booking of a token.
+def booking_of(text: str, *purposes: Purpose) -> BookingRow:
+    """Return the booking of a token for one of some purposes.
 
     Raises:
         NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
@@ -112,6 +125,25 @@ def booking_of(text: str, purpose: Purpose) -> BookingRow:
     token = parse(text)
     booking = BOOKINGS.find(token.workspace_id, token.booking_id)
     # The two failures give one error, so a guess does not reveal which bookings exist.
-    if booking is None or not token.is_for(purpose, booking.token_secret):
+    if booking is None or not any(
+        token.is_for(purpose, booking.token_secret) for purpose in purposes
+    ):
         raise BOOKINGS.unavailable()
     return booking
+
+
+def is_shared(text: str, booking: BookingRow) -> bool:
+    """Return whether the token of a booking is the one that callers with a key get."""
+    return parse(text).is_for(Purpose.SHARED, booking.token_secret)
+
+
+def cancel_token(text: str) -> str:
+    """Return the token that cancels the booking of a link, with the rights of the link.
+
+    Raises:
+        NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
+    """
+    booking = booking_of(text, *MANAGING)
+    if is_shared(text, booking):
+        return text
+    return token(parse(text).workspace_id, booking, Purpose.CANCEL)

@@ -15,7 +15,7 @@ from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking_changes
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.operations.reading import BookingResult, BookingWithHistory
+from chalicelib.domains.bookings.operations.reading import BookingWritten
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingStatus
 
@@ -29,6 +29,7 @@ class BookingMoveTo(Wire):
     resource_id: Id | None = optional("New resource.")
     ignore_schedule: bool = Field(default=False, description="As in svc_create_booking.")
     if_version: IfVersion | None = IF_VERSION
+    include_manage_url: bool = Field(default=False, description="For tools: return manageUrl.")
 
 
 class BookingStatusSet(BookingMoveTo):
@@ -64,7 +65,7 @@ class BookingReschedule(BookingMoveTo):
     errors=(SlotUnavailableError, VersionConflictError),
     role=Role.MEMBER,
 )
-def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
+def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingWritten:
     """Set any status of a booking; with startAt or resourceId, move it.
 
     To reactivate a cancelled booking, its time must be free (else 409 slot_unavailable).
@@ -82,7 +83,7 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingResult:
     errors=(SlotUnavailableError, VersionConflictError),
     role=Role.MEMBER,
 )
-def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingResult:
+def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingWritten:
     """Move a booking to another start, another resource, or both. Its status stays."""
     return _change_booking(ctx, args, None, None)
 
@@ -92,7 +93,7 @@ def _change_booking(
     args: BookingStatusSet | BookingReschedule,
     status: BookingStatus | None,
     reason: str | None,
-) -> BookingResult:
+) -> BookingWritten:
     row, events = bookings.read_with_history(ctx.workspace_id, args.id)
     row.require_version(args.if_version)
     event = booking_changes.change(
@@ -108,4 +109,4 @@ def _change_booking(
         ),
     )
     history = [*events, *([event] if event else [])]
-    return BookingResult(booking=BookingWithHistory.having(row, history))
+    return BookingWritten.having(ctx, row, history, has_links=args.include_manage_url)

@@ -15,7 +15,7 @@ from chalicelib.domains.bookings.flows import new_booking, slot_search
 from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
-from chalicelib.domains.bookings.operations.reading import BookingResult, BookingWithHistory
+from chalicelib.domains.bookings.operations.reading import BookingWritten
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
@@ -55,6 +55,8 @@ class BookingCreate(Wire):
         description="Ignore hours, grid, notice, horizon, time off; allow the past.",
     )
 
+    include_manage_url: bool = Field(default=False, description="For tools: return manageUrl.")
+
     @model_validator(mode="after")
     def _require_one_client(self) -> Self:
         exactly_one(self)
@@ -75,7 +77,7 @@ class BookingCreate(Wire):
     errors=(SlotUnavailableError,),
     role=Role.MEMBER,
 )
-def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
+def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
     """Book a slot of svc_get_available_slots for a client.
 
     If it is no longer free: 409 slot_unavailable with alternatives.
@@ -104,7 +106,7 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingResult:
         ),
         reads,
     )
-    return BookingResult(booking=BookingWithHistory.having(new_row, [event]))
+    return BookingWritten.having(ctx, new_row, [event], has_links=args.include_manage_url)
 
 
 def _client_and_contact(

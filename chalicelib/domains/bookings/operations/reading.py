@@ -21,7 +21,7 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import slot_search
+from chalicelib.domains.bookings.flows import booking_links, slot_search
 from chalicelib.domains.bookings.flows.booking_out import BookingOut, BookingRef
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, EventRow
@@ -103,6 +103,35 @@ class BookingResult(Wire):
     """One booking."""
 
     booking: BookingWithHistory = Field(description="The booking.")
+
+
+class BookingWritten(BookingResult):
+    """A booking that was made or changed, with links for its client."""
+
+    manage_url: str | None = Field(
+        description="Link for the client, to see, move, cancel and pay it, or null. A cancellation "
+        "there refunds nothing. Keep it secret."
+    )
+    ics_url: str | None = Field(description="URL of its calendar file, or null.")
+    hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
+
+    @classmethod
+    def having(
+        cls, ctx: Context, booking: BookingRow, events: Iterable[EventRow], *, has_links: bool
+    ) -> Self:
+        """Return the wire form of a booking that a call has made or changed.
+
+        A tool's result has links only if the call asks for them (``has_links``), because an AI
+        client may pass on whatever it reads.
+        """
+        has_links = booking.token_secret is not None and (has_links or not ctx.is_tool_call)
+        workspace_id = ctx.workspace_id
+        return cls(
+            booking=BookingWithHistory.having(booking, events),
+            manage_url=booking_links.shared_url(workspace_id, booking) if has_links else None,
+            ics_url=booking_links.calendar_url(workspace_id, booking) if has_links else None,
+            hold_expires_at=booking.hold_expires_at,
+        )
 
 
 class BookingListQuery(ListQuery):

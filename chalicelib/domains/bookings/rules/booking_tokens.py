@@ -33,6 +33,9 @@ class Purpose(StrEnum):
     MANAGE = "manage"
     """Show the booking, move it and cancel it. Only e-mails to its client, with their calendar
     file, and the page that confirms the booking contain this token."""
+    SHARED = "shared"
+    """As ``MANAGE``, but a cancellation refunds nothing. Callers with a key get this token, because
+    no key may move money."""
     PAY = "pay"
     """Show what the booking costs, and pay it. It permits nothing else."""
 
