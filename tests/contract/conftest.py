@@ -4,11 +4,13 @@ They also replace the external services that operations use.
 """
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +196,10 @@ def succeeded(operation: OperationDoc, text: str) -> bool:
     if operation.answer_type == "application/json":
         return json.loads(text)["data"]["status"] is True
     return "BEGIN:VCALENDAR" in text or '"type":"done"' in text
+
+
+@pytest.fixture
+def mail_enabled(tmp_path: Path, reload_settings: Callable[[], None]) -> None:
+    """Mail is on, so that owners want all messages."""
+    os.environ |= {"MAIL": "file", "MAIL_FOLDER": str(tmp_path)}
+    reload_settings()

@@ -1,10 +1,8 @@
 """Every operation that writes emits an event, or this module says why it does not."""
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +52,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "payments are not records of keys; a booking that is paid emits an event": (
         *("pay_booking", "receive_payment_hook", "refund_payment", "retry_refund"),
         *("set_merchant", "set_payment_terms", "set_platform_merchant", "start_top_up"),
+        *("note_visit_payment", "send_payment_link", "set_closing_receipts"),
     ),
     "how people and systems are told, which they have just chosen": (
         *("create_webhook", "delete_webhook", "link_telegram", "resend_webhook_delivery"),
@@ -198,13 +197,6 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
 """Examples of operations that neither the reference nor the sweeps of the console have."""
 
 WRITING = [operation for operation in REGISTRY if not operation.read_only]
-
-
-@pytest.fixture
-def mail_enabled(tmp_path: Path, reload_settings: Callable[[], None]) -> None:
-    """Mail is on, so that owners want all messages."""
-    os.environ |= {"MAIL": "file", "MAIL_FOLDER": str(tmp_path)}
-    reload_settings()
 
 
 def run(operation: Operation, runner: ExampleRunner, ids: WorkspaceIds) -> None:

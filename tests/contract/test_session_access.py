@@ -21,7 +21,7 @@ from tests.factories.session_examples import (
 )
 from tests.support.restoring import Snapshots
 
-pytestmark = pytest.mark.usefixtures("telegram")
+pytestmark = pytest.mark.usefixtures("telegram", "mail_enabled")
 
 
 @pytest.fixture

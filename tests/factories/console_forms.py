@@ -86,6 +86,7 @@ FORMS: dict[str, dict[str, str]] = {
     BOOKING: {"action": "cancelled"},
     f"{BOOKING}/payments/{{payment}}": {"amount": "10", "once": "1"},
     f"{WORKSPACE}/payment-settings": {"shopId": "shop", "provider": "test", "vatCode": "1"},
+    f"{WORKSPACE}/payment-settings/receipts": {"closedBy": "register"},
     f"{SERVICE}/payment": {"depositPercent": "50", "refundUntilMin": "1:00"},
     f"{WORKSPACE}/balance": {"amount": "500", "once": "1"},
     f"{WORKSPACE}/webhooks": {"url": "https://bakery.example", "events": "all", "once": "1"},

@@ -78,6 +78,16 @@ def record_payments(workspace_id: str, account_id: str, booking_id: str) -> Paym
     return PaymentIds(payment.id, refund.id, top_up["id"])
 
 
+def copy_booking(workspace_id: str, booking_id: str, **changes: str | int) -> str:
+    """Store a copy of a booking with other values, and return its id."""
+    booking = BOOKINGS.require(workspace_id, booking_id)
+    own = {"pk", "sk", "version", "created_at", "updated_at"}
+    values = {name: value for name, value in booking.attribute_values.items() if name not in own}
+    copy = BOOKINGS.new(workspace_id, **values | changes)
+    run_unit(workspace_id, None, lambda unit: unit.create(copy))
+    return str(copy.id)
+
+
 def pay_booking(workspace_id: str, booking_id: str) -> None:
     """Pay a held booking at the test merchant by its link, and settle the payment."""
     set_merchant(workspace_id)

@@ -20,7 +20,7 @@ from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, call_console, call_operator
 from tests.factories.examples import Things, example
 from tests.factories.oauth import GRANT, connect, forged
-from tests.factories.payments import MERCHANT, record_payments
+from tests.factories.payments import MERCHANT, copy_booking, record_payments
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class WorkspaceIds:
     payment: str
     refund: str
     top_up: str
+    held: str
+    visited: str
 
     @classmethod
     def collect(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -85,6 +87,14 @@ class WorkspaceIds:
             invitation_token=to_other["url"].rpartition("/")[2],
             proof_token=emails.proof_page_url(owner).rpartition("/")[2],
             **record_payments(workspace_id, owner.id, things.booking)._asdict(),
+            held=copy_booking(
+                workspace_id,
+                things.booking,
+                status="pending_payment",
+                due=100,
+                client_email="held@example.com",
+            ),
+            visited=copy_booking(workspace_id, things.booking, status="completed", price=100),
         )
 
     @classmethod
@@ -110,6 +120,8 @@ class WorkspaceIds:
             payment=new_id(),
             refund=new_id(),
             top_up=new_id(),
+            held=new_id(),
+            visited=new_id(),
         )
 
     @property
@@ -139,6 +151,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_account": lambda _: {},
     "get_assistants": lambda _: {},
     "get_balance": lambda h: {"account": h.email},
+    "get_booking_money": lambda h: {"bookingId": h.things.booking},
     "get_booking_page": lambda _: {},
     "get_bot_limits": lambda h: {"agentId": h.things.agent},
     "get_dialog_details": lambda h: {"id": h.things.dialog},
@@ -177,6 +190,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "list_unbookable_services": lambda _: {"ids": []},
     "list_webhook_deliveries": lambda h: {"webhookId": h.webhook},
     "list_webhooks": lambda _: {},
+    "note_visit_payment": lambda h: {"bookingId": h.visited, "method": "cash"},
     "refund_payment": lambda h: {"id": h.payment, "amount": 100},
     "reply_to_visitor": lambda h: {"id": h.things.dialog, "text": "Hello"},
     "remove_member": lambda h: {"email": h.member},
@@ -186,8 +200,10 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "revoke_key": lambda h: {"id": h.key},
     "rotate_webhook_secret": lambda h: {"webhookId": h.webhook},
     "send_test_event": lambda h: {"webhookId": h.webhook},
+    "send_payment_link": lambda h: {"bookingId": h.held},
     "set_booking_page": lambda h: {"isOn": True, "offer": [h.things.service]},
     "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
+    "set_closing_receipts": lambda _: {"closedBy": "register"},
     "set_member_role": lambda h: {"email": h.member, "role": "manager"},
     "set_merchant": lambda _: MERCHANT,
     "set_notifications": lambda _: {"language": "ru"},

@@ -259,6 +259,9 @@ _OF_WORKSPACES = {
     ),
     "/payments": _payments("index", shows="list_payments"),
     "/payment-settings": _payment_settings("show", "save", "get_merchant", "set_merchant"),
+    "/payment-settings/receipts": _payment_settings(
+        post="choose_receipts", posts="set_closing_receipts"
+    ),
     "/balance": _balance("show", "top_up", "get_statement", "start_top_up"),
     "/audit": _audit("show", shows="list_audit_log"),
     "/notifications": _notifications("show", "save", "get_notifications", "set_notifications"),

@@ -39,6 +39,7 @@ from chalicelib.transports.web.booking_view import (
     booking_facts,
     call,
     moment_of,
+    payment_facts,
     price_text,
     query_value,
     terms_texts,
@@ -459,8 +460,20 @@ def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpRe
 
     It contains the secret link to manage it.
     """
-    response = visit.show(
-        "done", made=confirmation, facts=booking_facts(visit.language, confirmation["booking"])
-    )
+    booking, due = confirmation["booking"], confirmation["amountDue"]
+    facts = booking_facts(visit.language, booking)
+    if due:
+        last = datetime.fromisoformat(booking["startAt"]) - timedelta(
+            minutes=visit.service["refundUntilMin"] or 0
+        )
+        facts += payment_facts(
+            visit.language,
+            booking,
+            due=due,
+            left=booking["price"] - due,
+            refund_until=clock.iso(last),
+            held_until=confirmation["holdExpiresAt"],
+        )
+    response = visit.show("done", made=confirmation, facts=facts)
     headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
     return response.with_headers({**response.headers, **headers})

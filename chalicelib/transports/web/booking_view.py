@@ -90,6 +90,36 @@ def terms_texts(
     ]
 
 
+def payment_facts(  # noqa: PLR0913  the facts
+    language: Language,
+    booking: Mapping[str, Any],
+    *,
+    due: int = 0,
+    paid: int | None = None,
+    left: int = 0,
+    refund_until: str | None = None,
+    held_until: str | None = None,
+) -> list[tuple[str, str, str]]:
+    """Return what of a booking is paid and to be paid, as facts like those of ``booking_facts``.
+
+    Amounts are in kopecks, and moments in ISO 8601.
+    """
+
+    def moment(text: str | None) -> str:
+        if text is None or (at := datetime.fromisoformat(text)) <= clock.now():
+            return ""
+        return moment_text(language, at, booking["timezone"])
+
+    facts = [
+        ("circle-check", "fact_paid", price_text(language, paid or 0)),
+        ("credit-card", "pay_due", price_text(language, due)),
+        ("wallet", "fact_left", price_text(language, left)),
+        ("arrow-left", "fact_refund", moment(refund_until) if due or paid else ""),
+        ("clock", "fact_held", moment(held_until) if due else ""),
+    ]
+    return [(icon, texts.translate(language, key), value) for icon, key, value in facts if value]
+
+
 def moment_text(language: Language, moment: datetime, zone: str) -> str:
     """Return a moment in a zone, such as ``15 January, 10:00``."""
     return texts.dated(language, moment.astimezone(ZoneInfo(zone)), "d MMMM, HH:mm")

@@ -38,6 +38,7 @@ from chalicelib.transports.web.booking_view import (
     booking_facts,
     call,
     moment_of,
+    payment_facts,
     price_text,
     query_value,
 )
@@ -161,13 +162,27 @@ class _Visit:
             indexed=False,
             managed=self.managed,
             booking=booking,
-            facts=booking_facts(language, booking),
+            facts=booking_facts(language, booking) + self._payment_facts(language),
             length=partial(localized.length, language),
             price=partial(price_text, language),
             mark=ICONS.get(booking["status"], "calendar-check"),
             **values,
         )
         return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
+
+    def _payment_facts(self, language: texts.Language) -> list[tuple[str, str, str]]:
+        managed = self.managed
+        if managed["booking"]["status"] == "cancelled":
+            return []
+        return payment_facts(
+            language,
+            managed["booking"],
+            due=managed["due"],
+            paid=managed["paid"],
+            left=managed["left"],
+            refund_until=managed["refundUntil"],
+            held_until=managed["holdExpiresAt"],
+        )
 
     def overview(self, status: int = 200, problem: str = "", notice: str = "") -> HttpResponse:
         """Return the page with the booking.

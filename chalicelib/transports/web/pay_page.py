@@ -16,11 +16,20 @@ from chalicelib.transports.http import (
     redirect,
 )
 from chalicelib.transports.web import render, texts
-from chalicelib.transports.web.booking_view import booking_facts, call, price_text, query_value
+from chalicelib.transports.web.booking_view import (
+    booking_facts,
+    call,
+    payment_facts,
+    price_text,
+    query_value,
+)
 
+PAYABLE = ("payable", "pending", "declined")
+"""States in which the client can pay."""
 ICONS = {
     "payable": "wallet",
     "pending": "clock",
+    "declined": "triangle-alert",
     "paid": "circle-check",
     "returning": "clock",
     "returned": "circle-check",
@@ -51,25 +60,34 @@ def _show(request: HttpRequest) -> HttpResponse:
         request, "get_payable_booking", {"token": token, "isBack": is_back}
     )
     language, state = render.preferred_language(request), payable["state"]
-    facts = [(name, text) for _, name, text in booking_facts(language, payable["booking"])]
-    if state in {"payable", "pending"}:
-        facts.append((texts.translate(language, "pay_due"), price_text(language, payable["due"])))
+    is_payable, booking = state in PAYABLE, payable["booking"]
+    facts = booking_facts(language, booking)
+    if is_payable or state == "paid":
+        facts += payment_facts(
+            language,
+            booking,
+            due=payable["due"] if is_payable else 0,
+            paid=None if is_payable else payable["due"],
+            left=payable["left"],
+            refund_until=payable["refundUntil"],
+            held_until=payable["holdExpiresAt"],
+        )
     about = f"pay_{state}_about"
     if payable["refund"] is not None:
         price = price_text(language, payable["refund"])
-        facts.append((texts.translate(language, "pay_refund"), price))
+        facts.append(("wallet", texts.translate(language, "pay_refund"), price))
         about = f"pay_refund_{state}"
     if payable["refundReason"] is not None:
         reason = texts.translate(language, f"pay_reason_{payable['refundReason']}")
-        facts.append((texts.translate(language, "pay_reason"), reason))
+        facts.append(("scroll-text", texts.translate(language, "pay_reason"), reason))
     response = render.notice(
         request,
         200,
         icon=ICONS[state],
         title=f"pay_{state}",
         about=about,
-        button="pay_submit" if state in {"payable", "pending"} else None,
-        facts=facts,
+        button="pay_submit" if is_payable else None,
+        facts=[(name, text) for _, name, text in facts],
         workspace=payable["workspaceName"],
     )
     return response._replace(headers=render.allow_form_redirects(response.headers))

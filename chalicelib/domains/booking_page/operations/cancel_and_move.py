@@ -20,6 +20,7 @@ from chalicelib.domains.bookings.flows import (
     booking_links,
     booking_payments,
     slot_search,
+    visit_payments,
 )
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.booking_payments import RefundState
@@ -27,7 +28,7 @@ from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow
+from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow, EventRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store.resources import RESOURCES
@@ -117,7 +118,12 @@ class ManagedBooking(Wire):
     moves_left: int = Field(description="How often the client may still move it.")
     hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
     payment_url: str | None = Field(description="URL of the page that pays it, or null.")
+    due: int = Field(description="Kopecks to pay in advance now; 0: nothing.")
     paid: int | None = Field(description="Kopecks paid in advance and not returned, or null.")
+    left: int = Field(description="Kopecks to pay at the visit, if some are paid in advance.")
+    refund_until: Timestamp | None = Field(
+        description="Until when a cancellation is refunded, or null."
+    )
     refund: int = Field(description="Kopecks refunded if the client cancels now.")
     refund_state: RefundState | None = Field(
         description="failed, returning, returned or null: state of the money that is returned."
@@ -156,6 +162,9 @@ class ManagedBooking(Wire):
             refund_state=refund and refund.state,
             refund_amount=refund and refund.amount,
             refund_reason=refund and refund.reason,
+            due=int(row.due or 0) if pay_url else 0,
+            left=_left_to_pay(workspace_id, row),
+            refund_until=visit_payments.refund_ends_at(row),
             refund=back if refunds else 0,
             asks_business=back > 0 and not refunds,
         )
@@ -247,6 +256,12 @@ def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
         return None
     site = binding.site_of_service(workspace_id, service.site_id)
     return None if site is not None and site.status == SUSPENDED else service
+
+
+def _left_to_pay(workspace_id: str, row: BookingRow) -> int:
+    if not visit_payments.is_prepaid(row):
+        return 0
+    return visit_payments.left_to_pay(row, EventRow.newest(workspace_id, row.id))
 
 
 def _moves_left(row: BookingRow) -> int:

@@ -14,9 +14,10 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Timestamp, Wire
 from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
 from chalicelib.domains.booking_page.operations.cancel_and_move import TokenText
-from chalicelib.domains.bookings.flows import booking_links, booking_payments
+from chalicelib.domains.bookings.flows import booking_links, booking_payments, visit_payments
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import opening
@@ -26,7 +27,9 @@ from chalicelib.engine.unit import UnitOfWork
 
 PAYMENTS = Limit("booking-payments", "payments and checks per minute", 20, timedelta(minutes=1))
 
-State = Literal["payable", "pending", "paid", "returning", "returned", "failed", "ended"]
+State = Literal[
+    "payable", "pending", "declined", "paid", "returning", "returned", "failed", "ended"
+]
 
 
 class PayLinkRef(Wire):
@@ -47,11 +50,16 @@ class PayableBooking(Wire):
     booking: PublicBookingOut = Field(description="The booking.")
     workspace_name: str = Field(description="Name of the workspace.")
     state: State = Field(
-        description="payable, pending, paid, returning, returned, failed (a refund) or ended."
+        description="payable, pending, declined, paid, returning, returned, failed (a refund) or "
+        "ended."
     )
     refund: int | None = Field(description="Kopecks that are returned, or null.")
     refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
     due: int = Field(description="Kopecks to pay in advance.")
+    left: int = Field(description="Kopecks to pay at the visit.")
+    refund_until: Timestamp | None = Field(
+        description="Until when a cancellation by the client is refunded, or null."
+    )
     hold_expires_at: Timestamp | None = Field(description="When the unpaid hold expires, or null.")
 
     @classmethod
@@ -67,6 +75,8 @@ class PayableBooking(Wire):
             refund=refund and refund.amount,
             refund_reason=refund and refund.reason,
             due=int(row.due or 0),
+            left=visit_payments.left_to_pay(row, bookings.EventRow.newest(workspace_id, row.id)),
+            refund_until=visit_payments.refund_ends_at(row),
             hold_expires_at=row.hold_expires_at,
         )
 
@@ -122,6 +132,8 @@ def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:
     if row.is_payable:
         latest_id = row.latest_payment_id
         latest = payments.find(workspace_id, latest_id) if latest_id else None
+        if latest is not None and latest.status == payments.FAILED:
+            return "declined"
         return "pending" if is_back and latest is not None and latest.is_open else "payable"
     payment = booking_payments.payment_of(workspace_id, row)
     if payment is not None and payment.refundable > 0 and row.status != "cancelled":

@@ -311,6 +311,8 @@ def close_receipt(job: Job) -> None:
     payment = payment_of(workspace_id, booking) if booking else None
     if booking is None or payment is None or payment.receipt_closed_at is not None:
         return
+    if accounts.merchant_of(workspace_id, payment).receipts_closed_by == "register":
+        return
     description = payment.receipt_description or describe(booking)
     receipt = receipt_of(
         payment, payment.refundable, workspace_id=workspace_id, description=description

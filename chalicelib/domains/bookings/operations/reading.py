@@ -94,7 +94,12 @@ class BookingWithHistory(BookingOut):
         mailed = sorted((event for event in history if event.mail), key=lambda event: event.at)
         return cls.from_record(
             booking,
-            status_history=[BookingEvent.from_record(event) for event in history if not event.mail],
+            # Keys read the history, and no payment is for keys.
+            status_history=[
+                BookingEvent.from_record(event)
+                for event in history
+                if not event.mail and not event.noted
+            ],
             mails=[BookingMail(**event.mail, at=event.at) for event in mailed],
         )
 

@@ -207,6 +207,8 @@ class EventRow(HistoryRow):
     """An entry of a booking's history. ``move`` has the previous and new place, if it was moved.
 
     An entry with ``mail`` says what became of an e-mail to the client: its kind, state and reason.
+    An entry with ``noted`` says that a member has noted a payment at the visit: its ``amount`` in
+    kopecks and its ``method``.
     """
 
     noun = "BOOKING"
@@ -215,6 +217,7 @@ class EventRow(HistoryRow):
     reason = UnicodeAttribute(null=True)
     move: JsonAttribute = JsonAttribute(null=True)
     mail: JsonAttribute = JsonAttribute(null=True)
+    noted: JsonAttribute = JsonAttribute(null=True)
 
 
 def read_with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
@@ -228,17 +231,24 @@ def read_with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, l
         return BOOKINGS.require(workspace_id, booking_id), events.result()
 
 
-def new_event(
+def new_event(  # noqa: PLR0913  the parts of an entry
     unit: UnitOfWork,
     booking: BookingRow,
     by: str,
     *,
     reason: str | None = None,
     move: dict[str, Any] | None = None,
+    noted: dict[str, Any] | None = None,
 ) -> EventRow:
     """Stage and return an entry of a booking's history, with the current status and its author."""
     event = EventRow.new(
-        unit.workspace_id, booking.id, by, status=booking.status, reason=reason, move=move
+        unit.workspace_id,
+        booking.id,
+        by,
+        status=booking.status,
+        reason=reason,
+        move=move,
+        noted=noted,
     )
     unit.create(event)
     return event

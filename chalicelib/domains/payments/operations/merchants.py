@@ -43,6 +43,9 @@ class MerchantOut(Wire):
     vat_code: str | None = Field(description="Code of the VAT rate on receipts, or null.")
     tax_system_code: str | None = Field(description="Code of the tax system, or null.")
     hook_url: str = Field(description="Address for the provider's notifications.")
+    receipts_closed_by: str = Field(
+        description="Who sends the closing receipt of a payment: service or register."
+    )
     updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod

@@ -22,7 +22,8 @@ class MerchantRow(ContentRow):
     ``merchant_id`` is random, and part of the webhook's address. ``sealed_secret`` is encrypted
     (``gateways.sealing``), and ``last_four`` are the last characters of the secret. ``vat_code``
     and ``tax_system_code`` are the provider's codes on receipts; without ``vat_code``, the provider
-    sends no receipts.
+    sends no receipts. ``receipts_closed_by`` says who sends the closing receipt of a payment:
+    ``service``, or the ``register`` of the business.
     """
 
     version = VersionAttribute()
@@ -33,6 +34,7 @@ class MerchantRow(ContentRow):
     last_four = UnicodeAttribute()
     vat_code = UnicodeAttribute(null=True)
     tax_system_code = UnicodeAttribute(null=True)
+    receipts_closed_by = UnicodeAttribute(default="service")
     updated_at = UTCDateTimeAttribute()
 
 

@@ -7,16 +7,20 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.calendar import STATUSES
 from chalicelib.transports.console.bookings.payments import find_payment, payments_of
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import problem_at_fields
 from chalicelib.transports.http import HttpResponse, redirect
 
 MOVE, ASK = "move", "cancel"
 """Parts of the page besides the booking: the choice of another time, or the question whether to
 cancel it."""
+MONEY_ACTIONS = ("send_link", "cash", "terminal", "withdrawn")
+"""Actions that mail the link that pays the booking, or note how the client has paid the rest."""
 MOVABLE = ("pending_payment", "confirmed", "completed")
 Booking = dict[str, Any]
 
@@ -38,6 +42,8 @@ def change(request: ConsoleRequest) -> HttpResponse:
         find_payment(request, payment_id)
     if action == "times":
         return _page(request, booking, part=MOVE)
+    if action in MONEY_ACTIONS:
+        return _change_money(request, booking, action)
     new_values: dict[str, Any] = {}
     try:
         new_values = _read_changes(request, booking, action)
@@ -53,6 +59,22 @@ def change(request: ConsoleRequest) -> HttpResponse:
         return _refund_cancelled(request, payment_id)
     notice = "moved" if action == MOVE else action
     return redirect(f"{_path(request)}?done=booking_{notice}")
+
+
+def _change_money(request: ConsoleRequest, booking: Booking, action: str) -> HttpResponse:
+    """Mail the link that pays a booking, or note a payment at the visit."""
+    booking_id = booking["id"]
+    try:
+        if action == "send_link":
+            request.call_once("send_payment_link", bookingId=booking_id)
+        else:
+            amount = typed_values.kopecks("amount", request.form_value("amount"))
+            fields = {} if amount is None else {"amount": amount}
+            request.call_once("note_visit_payment", bookingId=booking_id, method=action, **fields)
+    except AppError as error:
+        problem = problem_at_fields(request, error, {"amount": "wrong_visit_amount"})
+        return _page(request, booking, error.status, problem)
+    return redirect(f"{_path(request)}?done=booking_{action}")
 
 
 def _refund_cancelled(request: ConsoleRequest, payment_id: str) -> HttpResponse:
@@ -175,10 +197,16 @@ def _page(
             status = max(status, error.status)
     people = request.call("list_members")["members"]
     payments = payments_of(request, [booking["id"]] if booking["price"] else [])
+    money = request.call("get_booking_money", bookingId=booking["id"])
+    notes = [{"noted": True, "move": None, "reason": None, **note} for note in money["notes"]]
+    changes = [{"noted": False, **event} for event in booking["statusHistory"]]
     return request.page(
         "booking",
         status,
         payments=payments.get(booking["id"], []),
+        sums=money,
+        history=sorted([*changes, *notes], key=lambda event: event["at"]),
+        left_rubles=typed_values.rubles(money["left"]),
         problem=problem,
         booking=booking,
         path=_path(request),

@@ -7,7 +7,7 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.http import HttpResponse, redirect
 
 KEPT_FIELDS = ("provider", "shopId", "vatCode", "taxSystemCode")
 """Fields that are sent with each change, because the operation replaces the account."""
@@ -72,3 +72,9 @@ def _page(request: ConsoleRequest, merchant: Record, state: State = STORED) -> H
 show, save = FORM.editing(
     _find, "set_merchant", _page, "payments_saved", key="", arguments=_arguments, replaces=True
 )
+
+
+def choose_receipts(request: ConsoleRequest) -> HttpResponse:
+    """Choose who sends the closing receipts of payments in advance."""
+    request.call("set_closing_receipts", closedBy=request.form_value("closedBy"))
+    return redirect(f"{request.current_membership.path}/payment-settings?done=payments_saved")
