@@ -26,7 +26,7 @@ from chalicelib.domains.booking_page.store import (
     requested_bookings,
     visitor_bookings,
 )
-from chalicelib.domains.bookings.flows import holds
+from chalicelib.domains.bookings.flows import booking_payments, holds
 from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
 from chalicelib.domains.bookings.store import bookings, calendar_days
 from chalicelib.domains.bots.store import bot_keys, visits
@@ -141,6 +141,23 @@ def _switch_assistants_off(settings: Item) -> Item:
     return {name: settings[name] for name in settings if name not in {"link_secret", "is_on"}}
 
 
+def _read_only_payment(payment: Item) -> Item | None:
+    """Return a payment of a booking for reading only. A top-up belongs to an account."""
+    if payment["purpose"]["S"] != booking_payments.BOOKING:
+        return None
+    kept = {name: payment[name] for name in payment if name != "url"}
+    return kept | {"is_imported": {"BOOL": True}}
+
+
+def _read_only_merchant(merchant: Item) -> Item:
+    """Return an account at a provider as a former one, without its secret."""
+    return merchant | {
+        "sk": merchant["merchant_id"],
+        "sealed_secret": {"S": ""},
+        "is_imported": {"BOOL": True},
+    }
+
+
 def _unchanged(item: Item) -> Item:
     return item
 
@@ -150,12 +167,13 @@ class Kind:
     """A class of rows that is exported as stored.
 
     ``at`` is its partition key without ``W#<workspace>#``. An ``at`` that ends with ``#`` is a
-    prefix of several partitions. ``clean`` removes attributes that must not be exported.
+    prefix of several partitions. ``clean`` removes attributes that must not be exported, and
+    returns None for a row that is left out.
     """
 
     row: type[Row]
     at: str
-    clean: Callable[[Item], Item] = _unchanged
+    clean: Callable[[Item], Item | None] = _unchanged
 
 
 PLAIN = (
@@ -167,6 +185,9 @@ PLAIN = (
     Kind(page_settings.AssistantsRow, "ASSISTANTS", _switch_assistants_off),
     Kind(budgets.BudgetRow, "BUDGET", _release_holds),
     Kind(erased_records.ErasedRow, erased_records.ERASED),
+    Kind(payments.PaymentRow, "PAYMENT", _read_only_payment),
+    Kind(payments.RefundRow, "PAYMENT#REFUND"),
+    Kind(merchants.MerchantRow, "MERCHANT", _read_only_merchant),
 )
 """Classes with a single partition each."""
 LEAD_DATA = Kind(leads.DataRow, "LEAD#DATA")
@@ -215,10 +236,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     ledger.LedgerEntryRow: "as the wallet",
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
-    merchants.MerchantRow: "a secret of one stage; set up payments again",
-    payments.PaymentRow: "money belongs to an account at a provider of one stage",
-    payments.RefundRow: "as its payment",
-    payments.ProviderIdRow: "as its payment",
+    payments.ProviderIdRow: "notifications of a provider go to the stage of the payment",
     budgets.VisitorSpendingRow: "a hash with the stage's salt of the day",
     budgets.LimitNoticeRow: "what the owner has been told here",
     page_versions.VersionRow: "pages are exported as they are",
@@ -258,6 +276,17 @@ EXCLUDED: Mapping[type[Row], str] = {
     ImportRow: "the mark of an import",
 }
 """Classes that are not exported, with the reason."""
+NOT_INCLUDED: Mapping[str, str] = {
+    "accounts": "people need an account on the other stage",
+    "apiKeys": "create new keys for programs and bots, and connect apps again",
+    "auditLog": "it records events of one stage",
+    "balances": "money belongs to an account of one stage, as do top-ups",
+    "notificationChoices": "they belong to accounts",
+    "pageVersions": "pages are exported as they are",
+    "providerSecrets": "set up payments again; payments and refunds are exported for reading only",
+    "webhooks": "a copy must not report to the systems of the original",
+}
+"""What a file does not contain, with the reason, for who reads the file or its summary."""
 VIEWS: tuple[type[Row], ...] = (
     clients.ActivityRow,
     file_uses.FileVersionRow,
@@ -272,7 +301,9 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     holds.LAPSE: "made again from the booking",
     dialog_removal.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "held money is not exported",
-    **dict.fromkeys((*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are not exported"),
+    **dict.fromkeys(
+        (*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are exported for reading only"
+    ),
     CLOSE_RECEIPT: "as above",
     invoke.ANSWER_EXPIRED: "stored answers are not exported",
     uploads.LAPSED: "announced uploads are not exported",

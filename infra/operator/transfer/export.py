@@ -115,6 +115,7 @@ def export(workspace_id: str, path: Path) -> dict[str, Any]:
         "counts": dict(sorted(writer.counts.items())),
         "objectsMissing": len(run.missing),
         "changedMeanwhile": changes,
+        "notIncluded": dict(contents.NOT_INCLUDED),
         "seconds": round(time.monotonic() - started, 1),
     }
 
@@ -162,6 +163,7 @@ class _Export:
                 "workspaceId": workspace.id,
                 "slug": workspace.slug,
                 "exportedAt": iso(clock.now()),
+                "notIncluded": dict(contents.NOT_INCLUDED),
             }
         )
         left_out = {"pk", "owner_id", "version", "webhook_events"}
@@ -179,7 +181,10 @@ class _Export:
 
     def _rows(self, kind: contents.Kind, at: str, items: Iterable[Item]) -> None:
         for item in items:
-            row = {k: v for k, v in kind.clean(item).items() if k != "pk"}
+            cleaned = kind.clean(item)
+            if cleaned is None:
+                continue
+            row = {k: v for k, v in cleaned.items() if k != "pk"}
             self._writer.line(kind.at.rstrip("#"), {"at": at, "item": row})
 
     def _records(self, listing: Listing[Any], at: str) -> Iterator[int]:

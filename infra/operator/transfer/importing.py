@@ -28,7 +28,7 @@ from chalicelib.domains.sites.store import sites
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from chalicelib.lib import slugs
-from infra.operator.transfer import marks, members
+from infra.operator.transfer import contents, marks, members
 from infra.operator.transfer.erased import Erased
 from infra.operator.transfer.lines import Line
 from infra.operator.transfer.marks import ImportRow
@@ -65,7 +65,10 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
     if rewriting.ids is not None:
         # The list of erased records has the ids of the original workspace.
         erased = {rewriting.ids.new_id(record_id) for record_id in erased}
-    restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs, Erased(erased))
+    payments = export_file.payments
+    if rewriting.ids is not None:
+        payments = {rewriting.ids.new_id(payment_id) for payment_id in payments}
+    restoring = Restoring(path, mark.workspace_id, rewriting, mark.slugs, Erased(erased), payments)
     without_account = []
     if not mark.workspace_created:
         restoring.write()
@@ -86,6 +89,7 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
         "domainsDropped": export_file.domains if ids == "new" else [],
         "membersWithoutAccount": without_account,
         "erasedAgain": restoring.erased.count,
+        "notIncluded": dict(contents.NOT_INCLUDED),
         "seconds": round(time.monotonic() - started, 1),
     }
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from chalicelib.core.plans import PLANS
+from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.domains.sites.store import sites
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.listing import lookups
@@ -58,6 +59,8 @@ class ExportFile:
     """Slugs of the live sites."""
     domains: list[str] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
+    payments: set[str] = field(default_factory=set)
+    """Ids of the payments of bookings."""
     _unique: dict[bytes, str] = field(default_factory=dict)
 
     @property
@@ -80,7 +83,10 @@ class ExportFile:
                     if not at.endswith(contents.TRASH):
                         self._add_record(listing, record, line)
                 else:
-                    is_known = contents.kind_at(at) is not None
+                    kind = contents.kind_at(at)
+                    if kind is not None and kind.row is PaymentRow:
+                        self.payments.add(item["sk"]["S"])
+                    is_known = kind is not None
                     _require(is_known, f"this version knows no rows at {at!r}")
             case {"job": {"kind": str()}}:
                 self._note_ids(line)

@@ -49,6 +49,9 @@ from infra.operator.transfer.lines import Line, StoredObject
 from infra.operator.transfer.preflight import FILES, progress
 from infra.operator.transfer.rewriting import Rewriting
 
+PAYMENT_ATTRIBUTES = {"paid_by", "paid", "payment_ids"}
+"""Attributes of a booking that name its payments."""
+
 
 @dataclass
 class Restoring:
@@ -63,6 +66,8 @@ class Restoring:
     rewriting: Rewriting
     slugs: Mapping[str, str]
     erased: Erased
+    payments: set[str]
+    """Ids of the payments in the file, as the import writes them."""
     claims: list[ClaimRow] = field(default_factory=list)
     """Claims of the records, which are created after all rows."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -164,6 +169,11 @@ class Restoring:
             size = self._html_bytes.get(key["S"])
             if size is not None:
                 item["html_bytes"] = {"N": str(size)}
+        elif listing.row is BookingRow:
+            paid_by = item.get("paid_by", {}).get("S")
+            if paid_by is not None and paid_by not in self.payments:
+                # An earlier version exported no payments. Without one, the booking is not paid.
+                item = {name: item[name] for name in item if name not in PAYMENT_ATTRIBUTES}
         record = listing.row.from_raw_data(item)
         self.erased.wipe(record)
         return record

@@ -7,6 +7,7 @@ import pytest
 
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.notifications.rules.client_mail_texts import Kind
+from chalicelib.domains.payments.store import payments
 from chalicelib.transports.console.bookings import payments as payment_pages
 from tests.conftest import Owner, Time, call_console
 from tests.factories.console import person
@@ -123,3 +124,24 @@ def test_a_file_of_too_many_payments_is_refused(
     monkeypatch.setattr(payment_pages, "MAX_ROWS", 2)
     answer = person(owner).get(f"/console/w/{owner.workspace.slug}/payments?format=csv")
     assert answer.status == 413
+
+
+def test_an_imported_payment_is_refunded_at_its_provider(
+    owner: Owner, booking_ids: list[str]
+) -> None:
+    workspace_id = owner.workspace.id
+    booking = bookings.BOOKINGS.require(workspace_id, booking_ids[0])
+    payment_id = next(it["id"] for it in list_payments(owner) if it["bookingId"] == booking.id)
+    booking.payment_ids = [payment_id]
+    booking.save()
+    payment = payments.require(workspace_id, payment_id)
+    payment.is_imported = True
+    payment.save()
+    path, user = f"/console/w/{owner.workspace.slug}/bookings/{booking.id}", person(owner)
+    html = user.get(path).body.decode()
+    assert "Refund it at the payment provider" in html
+    assert "retry=" not in html
+    (refund,) = payments.refunds_of(workspace_id, [payment_id])
+    refund_path = f"{path}/payments/{payment_id}"
+    assert user.post(refund_path, {"amount": "10", "once": "1"}).status == 409
+    assert user.post(refund_path, {"retry": refund.id}).status == 409

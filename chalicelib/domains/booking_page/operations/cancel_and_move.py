@@ -131,7 +131,8 @@ class ManagedBooking(Wire):
     refund_amount: int | None = Field(description="Kopecks that are returned, or null.")
     refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
     asks_business: bool = Field(
-        description="Whether only the business can refund, because a program has made the link."
+        description="Whether only the business can refund: a program has made the link, or the "
+        "payment came from another stage."
     )
 
     @classmethod
@@ -144,6 +145,10 @@ class ManagedBooking(Wire):
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
         back = booking_payments.refund_for_client(row, payment) if is_open else 0
+        if payment is not None and payment.is_imported:
+            refunds = False
+            back = back or (payment.kept if row.status == "cancelled" else 0)
+        asks_business = back > 0 and not refunds
         pay_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
         refund = booking_payments.shown_refund(workspace_id, row)
         return cls(
@@ -158,7 +163,7 @@ class ManagedBooking(Wire):
             moves_left=_moves_left(row),
             hold_expires_at=row.hold_expires_at,
             payment_url=pay_url,
-            paid=(payment and payment.refundable) or None,
+            paid=(payment and payment.kept) or None,
             refund_state=refund and refund.state,
             refund_amount=refund and refund.amount,
             refund_reason=refund and refund.reason,
@@ -166,7 +171,7 @@ class ManagedBooking(Wire):
             left=_left_to_pay(workspace_id, row),
             refund_until=visit_payments.refund_ends_at(row),
             refund=back if refunds else 0,
-            asks_business=back > 0 and not refunds,
+            asks_business=asks_business,
         )
 
 

@@ -136,7 +136,7 @@ def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:
             return "declined"
         return "pending" if is_back and latest is not None and latest.is_open else "payable"
     payment = booking_payments.payment_of(workspace_id, row)
-    if payment is not None and payment.refundable > 0 and row.status != "cancelled":
+    if payment is not None and payment.kept > 0 and row.status != "cancelled":
         return "paid"
     refund = booking_payments.shown_refund(workspace_id, row)
     return refund.state if refund is not None else "ended"

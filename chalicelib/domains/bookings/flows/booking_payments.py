@@ -149,10 +149,13 @@ def receipt_of(
 
 
 def refund_for_client(booking: BookingRow, payment: PaymentRow | None) -> int:
-    """Return the kopecks that the client gets back for a cancellation now."""
+    """Return the kopecks that the client gets back for a cancellation now.
+
+    An imported payment is refunded by the business at its provider.
+    """
     if payment is None or clock.now() > booking.refund_limit:
         return 0
-    return payment.refundable
+    return payment.kept
 
 
 class ShownRefund(NamedTuple):
@@ -187,7 +190,7 @@ def stage_refund_for_client(unit: UnitOfWork, booking: BookingRow, by: str) -> N
     """Stage the refund for a cancellation by the client, if the client gets one."""
     payment = payment_of(unit.workspace_id, booking)
     amount = refund_for_client(booking, payment)
-    if payment is not None and amount > 0:
+    if payment is not None and amount > 0 and not payment.is_imported:
         stage_refund(unit, payment, amount, by=by, reason="cancelled")
 
 

@@ -70,6 +70,9 @@ class PaymentOut(Wire):
     refund_due: bool = Field(
         description="Whether the booking is cancelled and the payment was not refunded."
     )
+    is_imported: bool = Field(
+        description="Whether it came from another stage, so that only the provider can refund it."
+    )
     reason: str | None = Field(description="The provider's reason for a failure, or null.")
     problem: str | None = Field(description="Why the provider's report was refused, or null.")
     created_at: Timestamp = Field(description="When it was opened.")
@@ -93,7 +96,8 @@ class PaymentOut(Wire):
             is_deposit=payment.mode == "prepayment",
             refunded=_refunded(payment, rows),
             refundable=payment.refundable,
-            refund_due=is_cancelled and payment.refundable > 0,
+            refund_due=is_cancelled and payment.kept > 0,
+            is_imported=bool(payment.is_imported),
             refunds=list(map(RefundOut.from_record, rows)),
         )
 

@@ -35,6 +35,8 @@ def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
         NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
+    if merchant.is_imported:
+        raise ProviderError("This payment was made before the workspace was moved to this stage.")
     purpose = _purpose(workspace_id, merchant.merchant_id)
     try:
         secret = sealing.unseal(merchant.sealed_secret, purpose)

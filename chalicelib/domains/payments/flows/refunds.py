@@ -89,6 +89,8 @@ def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> Non
     Raises:
         ConflictError: the refund has not failed.
     """
+    if payment.is_imported:
+        raise ConflictError("This payment came from another stage. Refund it at its provider.")
     if refund.status != FAILED:
         msg = "Only a refund that failed can be sent again. Read the payment for its refunds."
         raise ConflictError(msg)

@@ -4,7 +4,12 @@ The current account has a fixed key. A former account is kept under its id, beca
 still be refunded.
 """
 
-from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute, VersionAttribute
+from pynamodb.attributes import (
+    BooleanAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+    VersionAttribute,
+)
 
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.reading import Key, Rows
@@ -23,7 +28,8 @@ class MerchantRow(ContentRow):
     (``gateways.sealing``), and ``last_four`` are the last characters of the secret. ``vat_code``
     and ``tax_system_code`` are the provider's codes on receipts; without ``vat_code``, the provider
     sends no receipts. ``receipts_closed_by`` says who sends the closing receipt of a payment:
-    ``service``, or the ``register`` of the business.
+    ``service``, or the ``register`` of the business. ``is_imported`` says that the account came
+    with a workspace from another stage, without its secret.
     """
 
     version = VersionAttribute()
@@ -35,6 +41,7 @@ class MerchantRow(ContentRow):
     vat_code = UnicodeAttribute(null=True)
     tax_system_code = UnicodeAttribute(null=True)
     receipts_closed_by = UnicodeAttribute(default="service")
+    is_imported = BooleanAttribute(null=True)
     updated_at = UTCDateTimeAttribute()
 
 
@@ -66,7 +73,8 @@ def find_former(workspace_id: str, provider: str, shop_id: str) -> MerchantRow |
     applies to earlier payments.
     """
     for row in MerchantRow.partition(_partition(workspace_id)):
-        if row.sk != SORT_KEY and (row.provider, row.shop_id) == (provider, shop_id):
+        is_former = row.sk != SORT_KEY and not row.is_imported
+        if is_former and (row.provider, row.shop_id) == (provider, shop_id):
             return row
     return None
 

@@ -47,6 +47,8 @@ class PaymentRow(ContentRow):
     payment.
     ``refund_total`` is the sum of its refunds that were requested, ``refunded_at_provider`` what
     the provider reports. ``problem`` is why a response of the provider was refused.
+    ``is_imported`` says that the payment came with a workspace from another stage. It is for
+    reading only, because this stage does not know the secret of its account.
     ``receipt_sent_at`` is when the provider was first asked for the closing receipt, which names
     ``receipt_description``, and ``receipt_closed_at`` when it took it.
     """
@@ -74,6 +76,7 @@ class PaymentRow(ContentRow):
     receipt_sent_at = UTCDateTimeAttribute(null=True)
     receipt_description = UnicodeAttribute(null=True)
     receipt_closed_at = UTCDateTimeAttribute(null=True)
+    is_imported = BooleanAttribute(null=True)
 
     @property
     def id(self) -> str:
@@ -83,14 +86,19 @@ class PaymentRow(ContentRow):
     @property
     def is_open(self) -> bool:
         """Whether the client can still make the payment."""
-        return self.status in OPEN
+        return self.status in OPEN and not self.is_imported
 
     @property
-    def refundable(self) -> int:
-        """Kopecks that can still be refunded."""
+    def kept(self) -> int:
+        """Kopecks that were paid and not refunded."""
         if self.status != SUCCEEDED:
             return 0
         return int(self.amount - max(self.refund_total, self.refunded_at_provider))
+
+    @property
+    def refundable(self) -> int:
+        """Kopecks that can still be refunded by the service."""
+        return 0 if self.is_imported else self.kept
 
 
 class RefundRow(ContentRow):
