@@ -10,7 +10,7 @@ shows what would be booked.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from secrets import token_urlsafe
@@ -18,6 +18,7 @@ from typing import Any, Self
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
 from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
@@ -61,7 +62,18 @@ def _show_link(request: HttpRequest) -> HttpResponse:
     token = request.path["token"]
     workspace_id = booking_links.parse(token).workspace_id
     requested = book_for_visitor.require_awaited(workspace_id, token)
-    facts = booking_facts(render.preferred_language(request), requested.booking)
+    language, booking, terms = (
+        render.preferred_language(request),
+        requested.booking,
+        requested.request,
+    )
+    facts = booking_facts(language, booking)
+    if due := terms.get("amountDue"):
+        minutes = timedelta(minutes=terms.get("refundUntilMin") or 0)
+        last = datetime.fromisoformat(booking["startAt"]) - minutes
+        facts += payment_facts(
+            language, booking, due=due, left=booking["price"] - due, refund_until=clock.iso(last)
+        )
     return render.notice(
         request,
         200,

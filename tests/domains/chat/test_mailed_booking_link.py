@@ -86,6 +86,9 @@ class TestLink:
         set_merchant(owner.workspace.id)
         salon.api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
         assert request_booking(salon).status == 202
+        page = text(visitor.call("GET", link(inbox)))
+        assert "To pay now" in page
+        assert "Refunded if cancelled before" in page
         terms = {"serviceId": salon.service, "depositPercent": 100, "refundUntilMin": 1440}
         call_console(owner.workspace.id, "set_payment_terms", **terms | change)
         answer = follow(link(inbox))
