@@ -26,7 +26,7 @@ ShopId = Annotated[
 ]
 Secret = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=8, max_length=300),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=300),
     AfterValidator(printable),
 ]
 Code = Annotated[
