@@ -103,6 +103,8 @@ class Settings:
     """Base URL of YooKassa's API."""
     stripe_url: str = "https://api.stripe.com/v1"
     """Base URL of Stripe's API."""
+    payments_live: bool = False
+    """Whether only live keys may take payments to the platform. Always so on the stage prod."""
     bedrock_profile: str = ""
     """The inference profile of calls to Bedrock, such as ``eu``."""
     edge_secret: str = field(default="", repr=False)
@@ -241,6 +243,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         telegram_links=(env("TELEGRAM_LINKS") or "https://t.me").rstrip("/"),
         yookassa_url=(env("YOOKASSA_URL") or "https://api.yookassa.ru/v3").rstrip("/"),
         stripe_url=(env("STRIPE_URL") or "https://api.stripe.com/v1").rstrip("/"),
+        payments_live=_flag("PAYMENTS_LIVE", env("PAYMENTS_LIVE")) or stage == "prod",
         llm_model=env("LLM_MODEL", "").strip(),
         ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
         demo_balance=int(env("DEMO_BALANCE") or "0"),

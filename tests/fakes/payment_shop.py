@@ -36,6 +36,9 @@ class FakePayment:
     account: str | None = None
     elsewhere: int = 0
     paid_at: datetime | None = None
+    intent: str | None = None
+    reference: str | None = None
+    is_test: bool = False
 
 
 @dataclass
@@ -55,6 +58,8 @@ class FakeShop:
     can_expire: bool = False
     refund_status: RefundStatus = "done"
     secret: str = SECRET
+    mistaken_id: str | None = None
+    """The id in each response to a new payment, instead of its own."""
 
     @property
     def last_id(self) -> str:
@@ -104,6 +109,7 @@ class FakeProvider:
             if provider_id not in self.shop.payments:
                 self.shop.payments[provider_id] = FakePayment(request, amount=request.amount)
             assert self.shop.payments[provider_id].request == request
+            provider_id = self.shop.mistaken_id or provider_id
             return Created(provider_id, f"https://pay.example/{provider_id}")
 
         return self._call("create", effect)  # type: ignore[no-any-return]
@@ -120,8 +126,10 @@ class FakeProvider:
             payment.request.currency,
             account,
             self.shop.refunded(provider_id),
-            f"intent-{provider_id}",
+            f"intent-{payment.intent or provider_id}",
             payment.paid_at,
+            payment.reference or payment.request.reference,
+            is_test=payment.is_test,
         )
 
     def expire(self, provider_id: str) -> PaymentState:

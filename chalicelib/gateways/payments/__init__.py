@@ -51,7 +51,8 @@ class PaymentRequest(NamedTuple):
     """A payment to create.
 
     The client sees ``purpose`` on the provider's page. ``expires_at`` is used if the provider can
-    end a payment at a time of our choice.
+    end a payment at a time of our choice. ``reference`` is the id of our payment, which the
+    provider repeats in each response about it.
     """
 
     amount: int
@@ -61,6 +62,7 @@ class PaymentRequest(NamedTuple):
     idempotency_key: str
     receipt: Receipt | None
     expires_at: datetime | None
+    reference: str | None = None
 
 
 class Created(NamedTuple):
@@ -73,10 +75,10 @@ class Created(NamedTuple):
 class PaymentState(NamedTuple):
     """The provider's state of a payment.
 
-    Compare ``amount``, ``currency`` and ``account`` with the stored payment. Only some providers
-    name the account. ``refunded`` is the sum of the refunds that the provider
+    Compare ``amount``, ``currency``, ``account`` and ``reference`` with the stored payment. Only
+    some providers name the account. ``refunded`` is the sum of the refunds that the provider
     carried out. ``payment_ref`` is Stripe's payment intent, to which refunds refer. ``paid_at`` is
-    when the client has paid, by the provider's clock.
+    when the client has paid, by the provider's clock. ``is_test`` says that no money moves.
     """
 
     status: PaymentStatus
@@ -86,6 +88,8 @@ class PaymentState(NamedTuple):
     refunded: int
     payment_ref: str | None
     paid_at: datetime | None = None
+    reference: str | None = None
+    is_test: bool | None = None
 
 
 class RefundRequest(NamedTuple):

@@ -53,6 +53,7 @@ class LocalMerchant:
                     "currency": request.currency,
                     "purpose": request.purpose,
                     "return_url": request.return_url,
+                    "reference": request.reference,
                     "status": "pending",
                     "refunds": {},
                     "receipts": [request.receipt and request.receipt.payment_mode],
@@ -69,6 +70,8 @@ class LocalMerchant:
             sum(payment["refunds"].values()),
             None,
             datetime.fromisoformat(payment["paid_at"]) if "paid_at" in payment else None,
+            payment.get("reference"),
+            is_test=True,
         )
 
     def expire(self, provider_id: str) -> PaymentState:

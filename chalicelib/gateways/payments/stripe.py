@@ -66,6 +66,11 @@ class Stripe:
             "success_url": request.return_url,
             "cancel_url": request.return_url,
         }
+        if request.reference:
+            form["client_reference_id"] = request.reference
+            # The session's metadata does not reach the payment intent, which the owner sees.
+            form["metadata[payment]"] = request.reference
+            form["payment_intent_data[metadata][payment]"] = request.reference
         if request.expires_at:
             form["expires_at"] = _seconds(request.expires_at)
         if request.receipt and request.receipt.email:
@@ -87,6 +92,7 @@ class Stripe:
                 "payment_status": str(payment_status),
                 "amount_total": int(amount),
                 "currency": str(currency),
+                "livemode": bool(livemode),
             } if session_id == provider_id:
                 intent = session.get("payment_intent") or {}
                 charge = intent.get("latest_charge") or {}
@@ -98,6 +104,8 @@ class Stripe:
                     refunded=int(charge.get("amount_refunded") or 0),
                     payment_ref=intent.get("id"),
                     paid_at=_moment(charge.get("created")),
+                    reference=session.get("client_reference_id"),
+                    is_test=not livemode,
                 )
         raise self._client.unusable()
 

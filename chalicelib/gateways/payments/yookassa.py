@@ -59,12 +59,14 @@ class YooKassa:
         )
 
     def create(self, request: PaymentRequest) -> Created:
-        body = {
+        body: dict[str, Any] = {
             "amount": _money(request.amount, request.currency),
             "capture": True,
             "confirmation": {"type": "redirect", "return_url": request.return_url},
             "description": request.purpose[:MAX_DESCRIPTION],
         }
+        if request.reference:
+            body["metadata"] = {"payment": request.reference}
         if request.receipt:
             body["receipt"] = _receipt(request.receipt, request.currency)
         payment = self._post("payments", request.idempotency_key, body)
@@ -93,6 +95,8 @@ class YooKassa:
                     refunded=self._refunded(payment),
                     payment_ref=None,
                     paid_at=_moment(payment.get("captured_at")),
+                    reference=_reference(payment),
+                    is_test=payment.get("test"),
                 )
         raise self._client.unusable()
 
@@ -204,6 +208,13 @@ def _moment(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
+
+
+def _reference(payment: dict[str, Any]) -> str | None:
+    match payment.get("metadata"):
+        case {"payment": str(reference)}:
+            return reference
+    return None
 
 
 def _money(amount: int, currency: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from chalicelib.domains.payments.store import merchants
 from chalicelib.gateways.payments.yookassa import YooKassa
 from tests.conftest import Owner, all_rows, call_console
 from tests.domains.payments.checkout import PRICE, Checkout, visitor
+from tests.factories.console import person
 from tests.fakes.payment_shop import SECRET, FakeProvider, FakeShop
 from tests.support.sweep import sweep
 
@@ -110,6 +111,62 @@ def test_client_who_returns_while_the_notification_arrives_pays_once(checkout: C
     assert "Booking paid" in page.result()
     assert (checkout.booking.paid, checkout.refunds) == (PRICE, [])
     assert checkout.subjects() == ["Booking confirmed"]
+
+
+def test_creation_that_names_another_payment_opens_nothing(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.mistaken_id = "pay-1"
+    second = checkout.click(checkout.hold("2027-01-18T12:00"))
+    assert second.status == 409
+    checkout.shop.pay("pay-1")
+    checkout.hook("pay-1")
+    checkout.run_after(minutes=5)
+    rows = [checkout.find(row.subject_id) for row in checkout.payments]
+    assert [row.paid for row in rows] == [PRICE, None]
+    assert checkout.statuses == ["succeeded", "failed"]
+
+
+@pytest.mark.parametrize("fault", ["reference", "intent"])
+def test_report_of_another_payment_is_not_believed(checkout: Checkout, fault: str) -> None:
+    for start in ("2027-01-18T10:00", "2027-01-18T12:00"):
+        checkout.click(checkout.hold(start))
+        checkout.shop.pay()
+    first, second = checkout.shop.payments.values()
+    if fault == "reference":
+        second.reference = first.request.reference
+    else:
+        second.intent = "pay-1"
+    for provider_id in ("pay-1", "pay-2"):
+        checkout.hook(provider_id)
+    checkout.run_after(minutes=1)
+    assert checkout.statuses == ["succeeded", "pending"]
+    assert checkout.payments[1].problem == "another payment"
+
+
+def test_payment_from_before_references_is_applied(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    (payment,) = checkout.payments
+    payment.reference = None
+    payment.save()
+    checkout.shop.payments["pay-1"].reference = "of another program"
+    checkout.shop.pay()
+    checkout.hook()
+    checkout.run_after(minutes=1)
+    assert checkout.booking.status == "confirmed"
+
+
+def test_test_payment_is_shown_as_one(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.shop.payments["pay-1"].is_test = True
+    checkout.hook()
+    checkout.run_after(minutes=1)
+    (payment,) = checkout.console("list_payments")["payments"]
+    assert payment["isTest"]
+    path = f"/console/w/{checkout.owner.workspace.slug}"
+    for page in (f"{path}/payments", f"{path}/bookings/{checkout.booking.id}"):
+        html = person(checkout.owner).get(page, Accept_Language="en").body.decode()
+        assert '<span class="tag warn">Test</span>' in html
 
 
 def test_repeated_notifications_apply_a_payment_once(checkout: Checkout) -> None:

@@ -1,15 +1,18 @@
 """Payments to the platform, which are credited to the balance of an account once."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from chalicelib.core import clock
+from chalicelib.core import settings as settings_module
 from chalicelib.core.errors import AppError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.flows import settling
 from chalicelib.domains.payments.store import merchants
 from tests.conftest import call_console, call_operator
 from tests.domains.payments.checkout import Checkout, visitor
@@ -60,6 +63,23 @@ def test_top_up_is_credited_once(platform: Checkout) -> None:
     assert balance(platform) == former + AMOUNT
     line = platform.console("get_statement")["lines"][0]
     assert (line["kind"], line["amount"], line["requestId"]) == ("topup", AMOUNT, top_up["id"])
+
+
+@pytest.mark.parametrize("setting", ["PAYMENTS_LIVE=1", "STAGE=prod"])
+def test_test_payment_credits_nothing_where_only_live_ones_count(
+    platform: Checkout, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = balance(platform)
+    open_top_up(platform)
+    platform.shop.pay()
+    platform.shop.payments["pay-1"].is_test = True
+    name, _, value = setting.partition("=")
+    live = settings_module.read({name: value}).payments_live
+    now = replace(settings_module.settings(), payments_live=live)
+    monkeypatch.setattr(settling, "settings", lambda: now)
+    hook("pay-1")
+    platform.run_after(minutes=1)
+    assert balance(platform) == former
 
 
 def test_top_up_whose_notification_is_lost_is_credited_by_the_job(platform: Checkout) -> None:

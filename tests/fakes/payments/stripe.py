@@ -19,6 +19,7 @@ from tests.fakes.payments.yookassa import closed
 SECRET = "sk_test_4eC39HqLyjWDarjtT1zdp7dc"
 INTEGER = {"type": "string", "pattern": "^[0-9]+$"}
 TEXT = {"type": "string", "maxLength": 5000}
+METADATA = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 500}}
 SCHEMAS = {
     "/checkout/sessions": closed(
         "mode success_url line_items",
@@ -41,6 +42,9 @@ SCHEMAS = {
         cancel_url=TEXT,
         customer_email={"type": "string", "maxLength": 800},
         expires_at=INTEGER,
+        client_reference_id={"type": "string", "maxLength": 200},
+        metadata=METADATA,
+        payment_intent_data=closed("", metadata=METADATA),
     ),
     "/refunds": closed("", payment_intent=TEXT, amount=INTEGER),
 }
@@ -132,7 +136,8 @@ class FakeStripe(JsonServer):
             "expires_at": expires_at,
             "mode": form["mode"],
             "livemode": False,
-            "metadata": {},
+            "metadata": form.get("metadata", {}),
+            "client_reference_id": form.get("client_reference_id"),
             "success_url": form["success_url"],
             "url": f"https://checkout.stripe.com/c/pay/{session_id}",
         }

@@ -75,6 +75,11 @@ SCHEMAS = {
         description={"type": "string", "maxLength": 128},
         receipt=RECEIPT,
         capture={"type": "boolean"},
+        metadata={
+            "type": "object",
+            "maxProperties": 16,
+            "additionalProperties": {"type": "string", "maxLength": 512},
+        },
         confirmation=closed(
             "type return_url",
             type={"const": "redirect"},
@@ -174,7 +179,7 @@ class FakeYooKassa(JsonServer):
             "test": True,
             "paid": False,
             "refundable": False,
-            "metadata": {},
+            "metadata": body.get("metadata", {}),
         }
         return self.payments[payment_id]
 

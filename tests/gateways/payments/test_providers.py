@@ -30,6 +30,7 @@ from tests.fakes.payments.yookassa import SECRET, SHOP_ID
 
 SHOP = Merchant("yookassa", SHOP_ID, SECRET)
 ACCOUNT = Merchant("stripe", "", STRIPE_SECRET)
+REFERENCE = "01KDVDNA00VJ4NM46H08VSTAQG"
 LOCAL = Merchant("test", "shop", "test_1")
 RECEIPT = Receipt(
     "ada@example.com", None, "Мастер-класс «Хлеб»", 250050, "1", "2", "full_prepayment"
@@ -46,6 +47,7 @@ def payment_request(**changes: Any) -> PaymentRequest:
         "payment-1",
         RECEIPT,
         clock.now() + timedelta(minutes=31),
+        REFERENCE,
     )
     return request._replace(**changes)
 
@@ -97,6 +99,13 @@ class TestAnyProvider:
         assert (state.paid_at, paid.status) == (None, "succeeded")
         assert paid.paid_at is not None
         assert paid.paid_at.tzinfo is not None
+
+    def test_a_report_names_the_reference_and_the_mode(self, account: Account) -> None:
+        created = account.provider.create(payment_request())
+        state = account.provider.state(created.provider_id)
+        assert (state.reference, state.is_test) == (REFERENCE, True)
+        older = account.provider.create(payment_request(idempotency_key="older", reference=None))
+        assert account.provider.state(older.provider_id).reference is None
 
     def test_the_same_key_returns_the_same_payment(self, account: Account) -> None:
         request = payment_request()
@@ -223,6 +232,7 @@ class TestYooKassa:
                 "return_url": "https://bakery.example/pay/token",
             },
             "description": "Мастер-класс «Хлеб», 1 декабря, 12:00",
+            "metadata": {"payment": REFERENCE},
             "receipt": {
                 "customer": {"email": "ada@example.com"},
                 "items": [
@@ -266,8 +276,16 @@ class TestYooKassa:
         yookassa.settle(payment_id, status, reason)
         state = provider_for(SHOP).expire(payment_id)
         assert (state.paid_at is not None) is (expected == "succeeded")
-        expected_state = PaymentState(expected, 250050, "RUB", SHOP_ID, 0, None)  # type: ignore[arg-type]
-        assert state._replace(paid_at=None) == expected_state
+        assert state._replace(paid_at=None) == PaymentState(
+            expected,  # type: ignore[arg-type]
+            250050,
+            "RUB",
+            SHOP_ID,
+            0,
+            None,
+            reference=REFERENCE,
+            is_test=True,
+        )
 
     @pytest.mark.parametrize("moment", ["yesterday", "2026-11-27", "2026-11-27T09:40:00", 5, None])
     def test_a_payment_without_a_valid_time_is_a_payment(
@@ -340,6 +358,9 @@ class TestStripe:
             "cancel_url": "https://bakery.example/pay/token",
             "expires_at": str(int(request.expires_at.timestamp())),
             "customer_email": "ada@example.com",
+            "client_reference_id": REFERENCE,
+            "metadata": {"payment": REFERENCE},
+            "payment_intent_data": {"metadata": {"payment": REFERENCE}},
         }
 
     def test_an_open_session_is_expired(self, stripe: FakeStripe) -> None:

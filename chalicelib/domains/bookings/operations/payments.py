@@ -75,6 +75,7 @@ class PaymentOut(Wire):
     )
     reason: str | None = Field(description="The provider's reason for a failure, or null.")
     problem: str | None = Field(description="Why the provider's report was refused, or null.")
+    is_test: bool = Field(description="Whether it is a test payment, which moves no money.")
     created_at: Timestamp = Field(description="When it was opened.")
     paid_at: Timestamp | None = Field(description="When it was paid, or null.")
     refunds: list[RefundOut] = Field(description="Refunds, oldest first.")
@@ -98,6 +99,7 @@ class PaymentOut(Wire):
             refundable=payment.refundable,
             refund_due=is_cancelled and payment.kept > 0,
             is_imported=bool(payment.is_imported),
+            is_test=bool(payment.is_test),
             refunds=list(map(RefundOut.from_record, rows)),
         )
 

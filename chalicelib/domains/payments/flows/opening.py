@@ -10,7 +10,12 @@ from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import payments
-from chalicelib.domains.payments.store.payments import CREATED, FAILED, PaymentRow
+from chalicelib.domains.payments.store.payments import (
+    CREATED,
+    FAILED,
+    PaymentRow,
+    ProviderIdTakenError,
+)
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
@@ -64,7 +69,12 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
         return row
 
     # The row is as it was read, so a status other than ``created`` is final or another request's.
-    row = run_unit(workspace_id, _event(payment), stage)
+    try:
+        row = run_unit(workspace_id, _event(payment), stage)
+    except ProviderIdTakenError as error:
+        _fail(workspace_id, payment, "The provider named another payment.")
+        msg = "The payment provider did not accept the payment. Contact the business."
+        raise PaymentRefusedError(msg) from error
     if row.status != CREATED and row.url is None:
         raise PaymentEndedError("This payment has ended. Open the page again.")
     return row.url or new_page.url
@@ -84,6 +94,7 @@ def _create(provider: PaymentProvider, payment: PaymentRow, receipt: Receipt | N
             idempotency_key=payment.id,
             receipt=receipt,
             expires_at=payment.expires_at if payment.expires_at > clock.now() else None,
+            reference=payment.reference,
         )
     )
 

@@ -6,18 +6,25 @@ consequences, such as a confirmed booking. Of several runs that read the same st
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import Job, Postponed
+from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.merchants import MerchantRow
-from chalicelib.domains.payments.store.payments import EXPIRED, SUCCEEDED, PaymentRow
+from chalicelib.domains.payments.store.payments import (
+    EXPIRED,
+    SUCCEEDED,
+    PaymentRow,
+    ProviderIdTakenError,
+)
 from chalicelib.engine.unit import UnitOfWork, run_job_unit, run_unit
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
@@ -33,6 +40,8 @@ The payment has its ``paid_at`` already.
 """
 Settle = Callable[[str, str], PaymentRow]
 """Asks for the state of a workspace's payment and applies the state, as ``settle`` does."""
+
+ANOTHER_PAYMENT = "another payment"
 
 log = logging.getLogger(__name__)
 
@@ -59,9 +68,10 @@ def settle(
     may_end = ends and payment.is_open
     state = (provider.expire if may_end else provider.state)(payment.provider_id)
 
-    def stage(unit: UnitOfWork) -> None:
+    def stage(unit: UnitOfWork, problem: str | None = None) -> None:
         row = payments.require(workspace_id, payment_id)
-        if problem := _problem(row, merchant, state):
+        problem = problem or _problem(row, merchant, state)
+        if problem is not None:
             log.error("a payment provider reports another payment", extra={"problem": problem})
             payments.stage_change(unit, row, problem=problem)
         elif payment_states.may_follow(row.status, state.status):
@@ -69,7 +79,11 @@ def settle(
         elif row.status == SUCCEEDED and state.refunded != row.refunded_at_provider:
             payments.stage_change(unit, row, refunded_at_provider=state.refunded)
 
-    run_unit(workspace_id, AuditEvent.by_job(PAYMENT_JOBS[payment.purpose]), stage)
+    event = AuditEvent.by_job(PAYMENT_JOBS[payment.purpose])
+    try:
+        run_unit(workspace_id, event, stage)
+    except ProviderIdTakenError:
+        run_unit(workspace_id, event, partial(stage, problem=ANOTHER_PAYMENT))
     return payments.require(workspace_id, payment_id)
 
 
@@ -110,7 +124,7 @@ def follow(job: Job, settle_payment: Settle) -> None:
 def _stage_status(
     unit: UnitOfWork, row: PaymentRow, state: PaymentState, stage_success: StageSuccess
 ) -> None:
-    values: dict[str, Any] = {"status": state.status}
+    values: dict[str, Any] = {"status": state.status, "is_test": state.is_test, "problem": None}
     if state.payment_ref is not None:
         # Notifications about refunds name the payment by this id.
         values["payment_ref"] = state.payment_ref
@@ -119,11 +133,7 @@ def _stage_status(
         now = clock.now()
         # The provider's clock may be ahead.
         row.paid_at = min(state.paid_at or now, now)
-        values |= {
-            "paid_at": row.paid_at,
-            "refunded_at_provider": state.refunded,
-            "problem": None,
-        }
+        values |= {"paid_at": row.paid_at, "refunded_at_provider": state.refunded}
         if refunded := stage_success(unit, row):
             values["refund_total"] = int(row.refund_total) + refunded
     payments.stage_change(unit, row, **values)
@@ -138,4 +148,8 @@ def _problem(row: PaymentRow, merchant: MerchantRow, state: PaymentState) -> str
         return "another amount"
     if state.account is not None and merchant.shop_id and state.account != merchant.shop_id:
         return "another account"
+    if row.reference is not None and state.reference != row.reference:
+        return ANOTHER_PAYMENT
+    if state.is_test and row.purpose == "top_up" and settings().payments_live:
+        return "a test payment"
     return None

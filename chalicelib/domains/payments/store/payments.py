@@ -45,6 +45,8 @@ class PaymentRow(ContentRow):
     account at the provider. ``description`` and ``mode`` are stored because a repeated request must
     be equal to the first one. ``provider_id`` and ``url`` are set once the provider has the
     payment.
+    ``reference`` is what the provider must name in each report: the payment's id, or None if the
+    payment is older than this rule. ``is_test`` says that no money moved.
     ``refund_total`` is the sum of its refunds that were requested, ``refunded_at_provider`` what
     the provider reports. ``problem`` is why a response of the provider was refused.
     ``is_imported`` says that the payment came with a workspace from another stage. It is for
@@ -65,6 +67,8 @@ class PaymentRow(ContentRow):
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute()
     has_receipt = BooleanAttribute()
+    reference = UnicodeAttribute(null=True)
+    is_test = BooleanAttribute(null=True)
     provider_id = UnicodeAttribute(null=True)
     payment_ref = UnicodeAttribute(null=True)
     url = UnicodeAttribute(null=True)
@@ -138,6 +142,12 @@ class RefundRow(ContentRow):
         return f"{self.id}-{int(self.attempt)}"
 
 
+class ProviderIdTakenError(Exception):
+    """The provider's id stands for another payment. Internal: the payment is not applied."""
+
+    precedence = 0
+
+
 class ProviderIdRow(ContentRow):
     """The payment that a provider's id stands for."""
 
@@ -147,9 +157,11 @@ class ProviderIdRow(ContentRow):
 
 def new(workspace_id: str, purpose: Purpose, **attributes: Any) -> PaymentRow:  # noqa: ANN401  the row's
     """Return a new payment, for the caller to stage with ``stage_new``."""
+    payment_id = new_id()
     return PaymentRow(
         _payments(workspace_id),
-        new_id(),
+        payment_id,
+        reference=payment_id,
         status=CREATED,
         purpose=purpose,
         currency=CURRENCY,
@@ -285,9 +297,18 @@ def stage_refund_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow)
 
 
 def stage_provider_id(unit: UnitOfWork, payment: PaymentRow, provider_id: str) -> None:
-    """Stage that a payment is found by an id of the provider."""
-    place = (_provider_ids(payment.merchant_id), provider_id)
-    unit.save(ProviderIdRow(*place, workspace_id=unit.workspace_id, payment_id=payment.id))
+    """Stage that a payment is found by an id of the provider.
+
+    If the id stands for another payment, the commit raises ``ProviderIdTakenError``. So one payment
+    at the provider is never applied to two.
+    """
+    row = ProviderIdRow(_provider_ids(payment.merchant_id), provider_id)
+    actions: list[Action] = [
+        ProviderIdRow.workspace_id.set(unit.workspace_id),
+        ProviderIdRow.payment_id.set(payment.id),
+    ]
+    is_free = ProviderIdRow.pk.does_not_exist() | (ProviderIdRow.payment_id == payment.id)
+    unit.update(row, actions, is_free, on_conflict=ProviderIdTakenError())
 
 
 def find_by_provider_id(merchant_id: str, provider_id: str) -> ProviderIdRow | None:
