@@ -130,10 +130,15 @@ FUNCTIONS: Mapping[str, Access] = {
             # The members to tell, and what they have chosen.
             "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
             # The records of events, as the API shows them at each attempt.
-            "content": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            # A payment confirms its booking.
+            "content": (
+                *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
+                "UpdateItem",
+            ),
             "conversations": ("Query",),
             "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
-            "ledger": ("GetItem",),
+            # A top-up is credited.
+            "ledger": ("GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
         # The record of a client names the newest leads, which a small list reads by row.

@@ -11,6 +11,7 @@ from chalicelib.core import clock
 from chalicelib.gateways import payments as gateway
 from chalicelib.gateways.payments import (
     Created,
+    HookObject,
     Merchant,
     PaymentRequest,
     PaymentState,
@@ -178,8 +179,10 @@ class FakeProvider:
         return self._call("check", lambda: None if works else "The secret is wrong.")  # type: ignore[no-any-return]
 
     @staticmethod
-    def object_id_of_hook(body: bytes) -> str | None:
-        return body.decode() or None
+    def read_hook(body: bytes) -> HookObject | None:
+        """Return what the ids of a payment, and perhaps of its refund, stand for."""
+        payment_id, _, refund_id = body.decode().partition(" ")
+        return HookObject(payment_id, refund_id or None) if payment_id else None
 
 
 @pytest.fixture

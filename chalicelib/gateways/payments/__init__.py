@@ -118,6 +118,17 @@ class RefundState(NamedTuple):
     created_at: datetime | None = None
 
 
+class HookObject(NamedTuple):
+    """What a notification is about.
+
+    ``payment_id`` is a ``provider_id``, or a ``payment_ref`` if Stripe notifies about a charge or a
+    refund. ``refund_id`` is set if it is about a refund.
+    """
+
+    payment_id: str
+    refund_id: str | None = None
+
+
 class ProviderError(Exception):
     """The provider refused a request.
 
@@ -181,11 +192,10 @@ class PaymentProvider(Protocol):
         """
 
     @staticmethod
-    def object_id_of_hook(body: bytes) -> str | None:
-        """Return the id of the payment that a notification is about.
+    def read_hook(body: bytes) -> HookObject | None:
+        """Return what a notification is about, or None if it names no payment.
 
-        It is a ``provider_id``, or a ``payment_ref`` if Stripe notifies about a refund. Anyone can
-        send a notification, so the id is only a hint to ask for the state.
+        Anyone can send a notification, so its ids are only a hint to ask for the state.
         """
 
 

@@ -18,6 +18,7 @@ from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
     Created,
+    HookObject,
     Merchant,
     PaymentRequest,
     PaymentState,
@@ -122,14 +123,14 @@ class LocalMerchant:
         return None
 
     @staticmethod
-    def object_id_of_hook(body: bytes) -> str | None:
+    def read_hook(body: bytes) -> HookObject | None:
         try:
             notification = json.loads(body)
         except (ValueError, RecursionError):
             return None
         match notification:
             case {"payment": str(payment_id)}:
-                return payment_id
+                return HookObject(payment_id)
         return None
 
     def _payment(self, provider_id: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
     Created,
+    HookObject,
     Merchant,
     PaymentRequest,
     PaymentState,
@@ -145,16 +146,26 @@ class Stripe:
         return None
 
     @staticmethod
-    def object_id_of_hook(body: bytes) -> str | None:
+    def read_hook(body: bytes) -> HookObject | None:
         try:
             event = json.loads(body)
         except (ValueError, RecursionError):
             return None
         match event:
             case {"data": {"object": {"object": "checkout.session", "id": str(session_id)}}}:
-                return session_id
-            case {"data": {"object": {"payment_intent": str(intent_id)}}}:
-                return intent_id
+                return HookObject(session_id)
+            case {
+                "data": {
+                    "object": {
+                        "object": "refund",
+                        "id": str(refund_id),
+                        "payment_intent": str(intent_id),
+                    }
+                }
+            }:
+                return HookObject(intent_id, refund_id)
+            case {"data": {"object": {"payment_intent": str(intent_id)}}}:  # a charge, a dispute
+                return HookObject(intent_id)
         return None
 
     def _intent(self, provider_id: str, payment_ref: str | None) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
     Created,
+    HookObject,
     Merchant,
     PaymentRequest,
     PaymentState,
@@ -153,12 +154,12 @@ class YooKassa:
         return None
 
     @staticmethod
-    def object_id_of_hook(body: bytes) -> str | None:
+    def read_hook(body: bytes) -> HookObject | None:
         match _json(body):
-            case {"object": {"payment_id": str(payment_id)}}:
-                return payment_id
+            case {"object": {"payment_id": str(payment_id), "id": str(refund_id)}}:
+                return HookObject(payment_id, refund_id)
             case {"object": {"id": str(payment_id)}}:
-                return payment_id
+                return HookObject(payment_id)
         return None
 
     def _post(self, path: str, key: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -95,12 +95,17 @@ class Checkout:
         return answer.body.decode()
 
     def hook(self, body: str | None = None, merchant_id: str | None = None) -> Answer:
-        """Send a notification of the provider, about the latest payment by default."""
+        """Send a notification of the provider, about the latest payment by default.
+
+        The jobs that it makes due are done.
+        """
         if merchant_id is None:
             url = self.console("get_merchant")["merchant"]["hookUrl"]
             merchant_id = url.rpartition("/")[2]
         path = f"/api/public/payments/hooks/{merchant_id}"
-        return visitor.call("POST", path, (body or self.shop.last_id).encode())
+        answer = visitor.call("POST", path, (body or self.shop.last_id).encode())
+        run_until_idle()
+        return answer
 
     @property
     def booking(self) -> BookingRow:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,10 +12,12 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
 from chalicelib.domains.payments.store import merchants
+from chalicelib.engine.events import wake
 from chalicelib.gateways.payments.yookassa import YooKassa
 from tests.conftest import Owner, all_rows, call_console
 from tests.domains.payments.checkout import PRICE, Checkout, visitor
 from tests.factories.console import person
+from tests.factories.event_runs import run_until_idle
 from tests.fakes.payment_shop import SECRET, FakeProvider, FakeShop
 from tests.support.sweep import sweep
 
@@ -45,9 +48,29 @@ def test_notification_about_an_unknown_payment_changes_nothing(
 def test_notification_with_a_surrogate_changes_nothing(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = staticmethod(YooKassa.object_id_of_hook)
-    monkeypatch.setattr(FakeProvider, "object_id_of_hook", read)
+    read = staticmethod(YooKassa.read_hook)
+    monkeypatch.setattr(FakeProvider, "read_hook", read)
     assert checkout.hook('{"object": {"id": "\\ud800"}}').status == 200
+
+
+def test_response_to_a_notification_waits_for_no_provider(checkout: Checkout) -> None:
+    checkout.click(checkout.hold())
+    checkout.shop.pay()
+    checkout.hook()
+    checkout.shop.refund_status = "pending"
+    (payment,) = checkout.payments
+    for _ in range(40):
+        checkout.console("refund_payment", id=payment.id, amount=100)
+    run_until_idle()
+    checkout.shop.calls.clear()
+    merchant_id = checkout.console("get_merchant")["merchant"]["hookUrl"].rpartition("/")[2]
+    path = f"/api/public/payments/hooks/{merchant_id}"
+    for _ in range(3):
+        assert visitor.call("POST", path, b"pay-1").status == 200
+    assert checkout.shop.calls == []
+    assert wake._awake.is_set()
+    run_until_idle()
+    assert Counter(checkout.shop.calls) == {"state": 1, "refund_state": 40}
 
 
 def test_notification_to_an_unknown_address_is_not_found(checkout: Checkout) -> None:

@@ -16,6 +16,7 @@ from chalicelib.domains.payments.flows import settling
 from chalicelib.domains.payments.store import merchants
 from tests.conftest import call_console, call_operator
 from tests.domains.payments.checkout import Checkout, visitor
+from tests.factories.event_runs import run_until_idle
 from tests.fakes.payment_shop import SECRET
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -43,6 +44,7 @@ def hook(body: str) -> None:
     assert merchant
     path = f"/api/public/payments/hooks/{merchant.merchant_id}"
     assert visitor.call("POST", path, body.encode()).status == 200
+    run_until_idle()
 
 
 def test_top_up_is_credited_once(platform: Checkout) -> None:

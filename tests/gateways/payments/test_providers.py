@@ -142,7 +142,7 @@ class TestAnyProvider:
 
     @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{}", b"\xff", b"[" * 100_000])
     def test_a_notification_without_an_id_is_ignored(self, account: Account, body: bytes) -> None:
-        assert account.provider.object_id_of_hook(body) is None
+        assert account.provider.read_hook(body) is None
 
     def test_a_closing_receipt_is_accepted(self, account: Account) -> None:
         payment, _ = account.paid()
@@ -331,8 +331,8 @@ class TestYooKassa:
     def test_notifications_name_the_payment_also_for_refunds(self) -> None:
         payment = {"event": "payment.succeeded", "object": {"id": "p1", "status": "succeeded"}}
         refund = {"event": "refund.succeeded", "object": {"id": "r1", "payment_id": "p1"}}
-        for event in (payment, refund):
-            assert provider_for(SHOP).object_id_of_hook(json.dumps(event).encode()) == "p1"
+        read = [provider_for(SHOP).read_hook(json.dumps(it).encode()) for it in (payment, refund)]
+        assert read == [("p1", None), ("p1", "r1")]
 
 
 class TestStripe:
@@ -393,11 +393,13 @@ class TestStripe:
     def test_notifications_name_the_session_or_the_intent(self) -> None:
         session = {"object": "checkout.session", "id": "cs_1", "payment_intent": "pi_1"}
         charge = {"object": "charge", "id": "ch_1", "payment_intent": "pi_1"}
+        refund = {"object": "refund", "id": "re_1", "payment_intent": "pi_1"}
+        dispute = {"object": "dispute", "id": "du_1", "charge": "ch_1", "payment_intent": "pi_1"}
         ids = [
-            provider_for(ACCOUNT).object_id_of_hook(json.dumps({"data": {"object": it}}).encode())
-            for it in (session, charge)
+            provider_for(ACCOUNT).read_hook(json.dumps({"data": {"object": it}}).encode())
+            for it in (session, charge, refund, dispute)
         ]
-        assert ids == ["cs_1", "pi_1"]
+        assert ids == [("cs_1", None), ("pi_1", None), ("pi_1", "re_1"), ("pi_1", None)]
 
 
 def stripe_form(server: FakeStripe) -> Any:

@@ -11,6 +11,7 @@ from chalicelib.domains.payments.store import payments
 from infra.local.devserver.inboxes import merchant
 from tests.conftest import Owner, call_console
 from tests.domains.payments.checkout import PRICE
+from tests.factories.event_runs import run_until_idle
 from tests.factories.payments import open_payment
 from tests.factories.salon import Salon
 from tests.transports.conftest import LocalServer
@@ -85,6 +86,7 @@ def test_a_notification_arrives_as_the_developer_chooses(
     assert requests.get(page, timeout=10).status_code == 200
     assert requests.post(page, form, timeout=10, allow_redirects=False).status_code == 303
     assert timers.send() == seconds
+    run_until_idle()
     (payment,) = payments.latest(owner.workspace.id, 10)
     assert payment.status == ("succeeded" if seconds else "pending")
 

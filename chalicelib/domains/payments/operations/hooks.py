@@ -3,15 +3,14 @@
 Anyone can send a notification, so it is a hint to ask the provider, and never a proof.
 """
 
-from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
+from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotFoundError
-from chalicelib.core.jobs import JOB_HANDLERS, Postponed
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
@@ -19,11 +18,13 @@ from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import DONE, SENT
 from chalicelib.engine import jobs
+from chalicelib.engine.events import wake
 from chalicelib.gateways.payments import ProviderError
 
 HOOKS = Limit(
     "payment-hooks", "payment notifications per minute", 600, timedelta(minutes=1), fails_open=True
 )
+PARALLEL_WRITES = 8
 MAX_BODY = 65_536
 """Maximum characters of a notification. Real ones have about 2,000."""
 
@@ -42,7 +43,7 @@ class PaymentHook(Wire):
 class HookReceived(Wire):
     """Whether a notification is about a known payment or refund."""
 
-    is_known: bool = Field(description="Whether the provider was asked.")
+    is_known: bool = Field(description="Whether the provider will be asked.")
 
 
 def _workspace(args: PaymentHook) -> str:
@@ -61,7 +62,10 @@ def _workspace(args: PaymentHook) -> str:
     audit=False,
 )
 def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
-    """Ask the provider for the state of the payment or the refund that a notification names."""
+    """Make the jobs due that ask the provider for what a notification names.
+
+    The provider waits for the response, so it is not asked here.
+    """
     merchant = merchants.find(ctx.workspace_id, args.merchant_id)
     if merchant is None:
         return HookReceived(is_known=False)
@@ -69,21 +73,22 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
         provider = accounts.provider_of(ctx.workspace_id, merchant)
     except ProviderError:
         return HookReceived(is_known=False)  # The cause is logged, and the payment's job follows.
-    provider_id = provider.object_id_of_hook(args.body.encode())
-    known_id = provider_id and payments.find_by_provider_id(args.merchant_id, provider_id)
-    if not known_id:
+    named = provider.read_hook(args.body.encode())
+    known_id = named and payments.find_by_provider_id(args.merchant_id, named.payment_id)
+    if named is None or known_id is None:
         return HookReceived(is_known=False)
-    payment = payments.require(known_id.workspace_id, known_id.payment_id)
-    job = payments.payment_job(known_id.workspace_id, payment)
-    try:
-        JOB_HANDLERS[job.kind](job)
-    except Postponed as later:
-        # An expired payment has no job any more. An open one has a job with the same key.
-        jobs.schedule(payments.payment_job(known_id.workspace_id, payment, later.due_at))
-    # A notification about a refund names the payment.
-    for refund in payments.refunds_of(known_id.workspace_id, [payment.id]):
-        if refund.status in {SENT, DONE}:
-            job = payments.refund_job(known_id.workspace_id, payment, refund)
-            with suppress(Postponed):  # The same job is waiting already.
-                JOB_HANDLERS[job.kind](job)
+    workspace_id = known_id.workspace_id
+    payment = payments.require(workspace_id, known_id.payment_id)
+    # Notifications of one second share their jobs.
+    due = clock.now().replace(microsecond=0)
+    job_rows = [payments.payment_job(workspace_id, payment, due)]
+    job_rows += [
+        payments.refund_job(workspace_id, payment, refund, due)
+        for refund in payments.refunds_of(workspace_id, [payment.id])
+        # A refund that was done may still fail. Only its own notification says so.
+        if refund.status == SENT
+        or (refund.status == DONE and refund.provider_id == named.refund_id)
+    ]
+    deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
+    wake.wake()
     return HookReceived(is_known=True)

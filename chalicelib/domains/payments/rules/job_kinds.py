@@ -3,9 +3,12 @@
 The handler of a kind knows what follows from the payment.
 """
 
-from chalicelib.core.jobs import JobKind
+from chalicelib.core.jobs import JobKind, Queue
 
-PAYMENT_JOBS = {"booking": JobKind("booking-payment"), "top_up": JobKind("top-up-payment")}
+PAYMENT_JOBS = {
+    "booking": JobKind("booking-payment", Queue.EVENTS),
+    "top_up": JobKind("top-up-payment", Queue.EVENTS),
+}
 """They ask a provider for the state of a payment. The payload has ``paymentId``."""
-REFUND_JOBS = {"booking": JobKind("booking-refund")}
+REFUND_JOBS = {"booking": JobKind("booking-refund", Queue.EVENTS)}
 """They send a refund. The payload has ``paymentId`` and ``refundId``."""

@@ -253,11 +253,13 @@ def stage_refund(  # noqa: PLR0913  the parts of a refund
     return refund
 
 
-def refund_job(workspace_id: str, payment: PaymentRow, refund: RefundRow) -> JobRow:
+def refund_job(
+    workspace_id: str, payment: PaymentRow, refund: RefundRow, due: datetime | None = None
+) -> JobRow:
     """Return the job that sends a refund."""
     payload = {"paymentId": payment.id, "refundId": refund.id}
     kind, job_id = REFUND_JOBS[payment.purpose], refund.idempotency_key
-    return jobs.row(kind, workspace_id, payload, job_id=job_id)
+    return jobs.row(kind, workspace_id, payload, due, job_id=job_id)
 
 
 def find_refund(workspace_id: str, payment_id: str, refund_id: str) -> RefundRow | None:
