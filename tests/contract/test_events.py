@@ -53,6 +53,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("pay_booking", "receive_payment_hook", "refund_payment", "retry_refund"),
         *("set_merchant", "set_payment_terms", "set_platform_merchant", "start_top_up"),
         *("note_visit_payment", "send_payment_link", "set_closing_receipts"),
+        "remove_merchant_secret",
     ),
     "how people and systems are told, which they have just chosen": (
         *("create_webhook", "delete_webhook", "link_telegram", "resend_webhook_delivery"),

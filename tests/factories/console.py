@@ -210,6 +210,7 @@ class Place:
     file: str
     product: str
     payment: str
+    merchant: str
 
     @property
     def path(self) -> str:
@@ -305,7 +306,7 @@ class Place:
             form=form.id,
             file=file,
             product=call("create_product", name=name, price=100)["product"]["id"],
-            payment=_payment(home, who, bookable["booking"]),
+            **_payment(home, who, bookable["booking"]),
             invitation=_lasting_invitation(home, f"new-{home.lower()}@example.com"),
             reset=_lasting_reset(email),
             **sites,
@@ -414,13 +415,13 @@ def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
     return {"service": service_id, "staff": staff_id, "booking": booking["booking"]["id"]}
 
 
-def _payment(workspace_id: str, account_id: str, booking_id: str) -> str:
-    """Set up payments, pay the booking, and return the id of the payment."""
-    payment = record_payments(workspace_id, account_id, booking_id).payment
+def _payment(workspace_id: str, account_id: str, booking_id: str) -> dict[str, str]:
+    """Set up payments, pay the booking, and return the ids of payment and former account."""
+    ids = record_payments(workspace_id, account_id, booking_id)
     booking = BOOKINGS.require(workspace_id, booking_id)
-    booking.payment_ids = [payment]
+    booking.payment_ids = [ids.payment]
     run_unit(workspace_id, None, lambda unit: unit.save(booking))
-    return payment
+    return {"payment": ids.payment, "merchant": ids.former_merchant}
 
 
 def _lasting_invitation(workspace_id: str, email: str) -> str:

@@ -85,6 +85,7 @@ FORMS: dict[str, dict[str, str]] = {
     },
     BOOKING: {"action": "cancelled"},
     f"{BOOKING}/payments/{{payment}}": {"amount": "10", "once": "1"},
+    f"{WORKSPACE}/payment-settings/former/{{merchant}}": {},
     f"{WORKSPACE}/payment-settings": {"shopId": "shop", "provider": "test", "vatCode": "1"},
     f"{WORKSPACE}/payment-settings/receipts": {"closedBy": "register"},
     f"{SERVICE}/payment": {"depositPercent": "50", "refundUntilMin": "1:00"},

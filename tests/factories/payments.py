@@ -22,11 +22,15 @@ AMOUNT = 150_000
 
 
 class PaymentIds(NamedTuple):
-    """Ids of a payment that succeeded, of its refund that failed, and of an open top-up."""
+    """Ids of a payment that succeeded, of its refund that failed, and of an open top-up.
+
+    ``former_merchant`` is an account that another one has replaced.
+    """
 
     payment: str
     refund: str
     top_up: str
+    former_merchant: str
 
 
 def set_merchant(workspace_id: str) -> None:
@@ -51,6 +55,8 @@ def take_payments(workspace_id: str) -> MerchantRow:
 
 def record_payments(workspace_id: str, account_id: str, booking_id: str) -> PaymentIds:
     """Set up payments of a workspace and of the platform, and store one payment of each."""
+    take_payments(workspace_id)
+    former = _replace_merchant(workspace_id, account_id)
     merchant = take_payments(workspace_id)
     top_up = call_console(workspace_id, "start_top_up", account_id=account_id, amount=10_000)
 
@@ -75,7 +81,18 @@ def record_payments(workspace_id: str, account_id: str, booking_id: str) -> Paym
     run_unit(
         workspace_id, None, lambda unit: payments.stage_refund_change(unit, refund, status=FAILED)
     )
-    return PaymentIds(payment.id, refund.id, top_up["id"])
+    return PaymentIds(payment.id, refund.id, top_up["id"], former.merchant_id)
+
+
+def _replace_merchant(workspace_id: str, account_id: str) -> MerchantRow:
+    """Let the account of a workspace take the place of another one, and return the other."""
+    other = None
+    for shop in ("another", MERCHANT["shopId"]):
+        body = MERCHANT | {"shopId": shop}
+        call_console(workspace_id, "set_merchant", account_id=account_id, **body)
+        other = other or merchants.find_current(workspace_id)
+    assert other
+    return other
 
 
 def copy_booking(workspace_id: str, booking_id: str, **changes: str | int) -> str:

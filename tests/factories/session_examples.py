@@ -48,6 +48,7 @@ class WorkspaceIds:
     top_up: str
     held: str
     visited: str
+    former_merchant: str
 
     @classmethod
     def collect(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
@@ -122,6 +123,7 @@ class WorkspaceIds:
             top_up=new_id(),
             held=new_id(),
             visited=new_id(),
+            former_merchant=new_id(),
         )
 
     @property
@@ -167,6 +169,9 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "get_spending": lambda _: {},
     "get_statement": lambda _: {"limit": 5},
     "get_telegram": lambda _: {},
+    "get_former_merchant": lambda h: {"id": h.former_merchant},
+    "list_former_merchants": lambda _: {},
+    "remove_merchant_secret": lambda h: {"id": h.former_merchant},
     "get_top_up": lambda h: {"id": h.top_up},
     "get_workspace": lambda _: {},
     "grant_access": lambda _: GRANT,

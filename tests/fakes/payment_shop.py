@@ -10,6 +10,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.gateways import payments as gateway
 from chalicelib.gateways.payments import (
+    Account,
     Created,
     HookObject,
     Merchant,
@@ -174,9 +175,13 @@ class FakeProvider:
 
         self._call("closing_receipt", effect)
 
-    def check(self) -> str | None:
-        works = self.merchant.secret == self.shop.secret
-        return self._call("check", lambda: None if works else "The secret is wrong.")  # type: ignore[no-any-return]
+    def inspect(self) -> Account:
+        def effect() -> Account:
+            if self.merchant.secret != self.shop.secret:
+                raise ProviderError("The secret is wrong.")
+            return Account(self.merchant.shop_id or None, is_test=False)
+
+        return self._call("inspect", effect)  # type: ignore[no-any-return]
 
     @staticmethod
     def read_hook(body: bytes) -> HookObject | None:

@@ -41,7 +41,7 @@ from chalicelib.engine.listing import counters
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import payments as gateway
-from chalicelib.gateways.payments import Merchant, PaymentStatus, UnknownOutcomeError
+from chalicelib.gateways.payments import Account, Merchant, PaymentStatus, UnknownOutcomeError
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
 from tests.conftest import Answer, Api, Owner, call_console, call_operator
@@ -503,7 +503,7 @@ class Paying(Scenario):
         body = {"provider": "yookassa", "shopId": "1", "secret": "secret-of-the-shop"}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(gateway, "provider_for", lambda _: FakeProvider(FakeShop(), _))
-            patch.setattr(FakeProvider, "check", lambda _: None)
+            patch.setattr(FakeProvider, "inspect", lambda _: Account("1", is_test=False))
             merchant = call_console(self.workspace, "set_merchant", **body)["merchant"]
             call_operator("set_platform_merchant", **body)
         self.merchant_id = merchant["hookUrl"].rpartition("/")[2]

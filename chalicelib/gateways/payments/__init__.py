@@ -31,6 +31,17 @@ class Merchant(NamedTuple):
     secret: str
 
 
+class Account(NamedTuple):
+    """What a provider says of the account that a key belongs to.
+
+    ``account_id`` is None if the key may not read it, as a restricted key of Stripe. ``is_test``
+    says that payments move no money.
+    """
+
+    account_id: str | None
+    is_test: bool
+
+
 class Receipt(NamedTuple):
     """A receipt of one service under the Russian law 54-FZ.
 
@@ -141,6 +152,10 @@ class ProviderError(Exception):
         self.reason = reason
 
 
+class PaymentUnknownError(ProviderError):
+    """The account does not have the payment or the refund."""
+
+
 class UnknownOutcomeError(Exception):
     """The provider failed or did not respond. The request may have been carried out.
 
@@ -185,8 +200,8 @@ class PaymentProvider(Protocol):
         A provider without receipts does nothing.
         """
 
-    def check(self) -> str | None:
-        """Return None if the credentials work, else the reason.
+    def inspect(self) -> Account:
+        """Return the account that the credentials belong to, if they work.
 
         Nothing is changed.
         """

@@ -5,12 +5,16 @@ from urllib.parse import quote
 
 from chalicelib.core.deadline import Deadline
 from chalicelib.gateways.json_api import JsonApiError, JsonResponse, request_json
-from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
+from chalicelib.gateways.payments import (
+    PaymentUnknownError,
+    ProviderError,
+    UnknownOutcomeError,
+)
 
 SECONDS = 10.0
 """Time limit of a request, in seconds. API Gateway ends a call of a client after 29 seconds."""
 
-_OK = 200
+_OK, _UNKNOWN = 200, 404
 _REFUSALS = {400, 401, 402, 403, 404, 405, 415, 422}
 """Final refusals. The status is 409 or 429 if the same request may succeed later."""
 _REASONS = {
@@ -49,7 +53,7 @@ class Client(NamedTuple):
             raise UnknownOutcomeError(error.reason) from None
         if response.status in _REFUSALS:
             msg = f"{self.service} {_reason(response)}"
-            raise ProviderError(msg)
+            raise PaymentUnknownError(msg) if response.status == _UNKNOWN else ProviderError(msg)
         if not isinstance(response.body, dict):
             raise self.unusable()
         return response.body

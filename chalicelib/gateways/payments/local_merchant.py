@@ -17,12 +17,14 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
+    Account,
     Created,
     HookObject,
     Merchant,
     PaymentRequest,
     PaymentState,
     PaymentStatus,
+    PaymentUnknownError,
     ProviderError,
     Receipt,
     RefundRequest,
@@ -94,7 +96,7 @@ class LocalMerchant:
     def refund_state(self, refund_id: str) -> RefundState:
         refunds = self._payment(refund_id.partition("-")[0])["refunds"]
         if refund_id not in refunds:
-            raise ProviderError("The test merchant does not have this refund.")
+            raise PaymentUnknownError("The test merchant does not have this refund.")
         return RefundState(refund_id, "done", refunds[refund_id])
 
     def list_refunds(
@@ -115,12 +117,9 @@ class LocalMerchant:
         with _change_payment(provider_id) as payment:
             payment["receipts"].append(receipt.payment_mode)
 
-    def check(self) -> str | None:
-        try:
-            self._require_access()
-        except ProviderError as error:
-            return error.reason
-        return None
+    def inspect(self) -> Account:
+        self._require_access()
+        return Account(self._merchant.shop_id or "-", is_test=True)
 
     @staticmethod
     def read_hook(body: bytes) -> HookObject | None:
@@ -137,7 +136,7 @@ class LocalMerchant:
         self._require_access()
         payment = read_payment(provider_id)
         if payment is None or payment["shop_id"] != self._merchant.shop_id:
-            raise ProviderError("The test merchant does not have this payment.")
+            raise PaymentUnknownError("The test merchant does not have this payment.")
         return payment
 
     def _require_access(self) -> None:

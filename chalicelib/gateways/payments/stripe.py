@@ -9,6 +9,10 @@ Facts that this module depends on, from Stripe's OpenAPI document and the pages 
 - Only an open session can be expired. Its payment intent cannot be cancelled.
 - A refund refers to the payment intent, which exists once the client has begun to pay.
 - A session names neither its account nor its refunds. The charge has the sum of the refunds.
+- A restricted key may read ``/v1/balance`` and ``/v1/account`` only with the rights to them; else
+  the status is 403 (https://docs.stripe.com/keys/restricted-api-keys). Its prefix, as of any key,
+  names the mode.
+- An object of another account or of the other mode is ``resource_missing``, with the status 404.
 """
 
 import json
@@ -19,6 +23,7 @@ from typing import Any
 
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
+    Account,
     Created,
     HookObject,
     Merchant,
@@ -52,6 +57,7 @@ class Stripe:
 
     def __init__(self, merchant: Merchant) -> None:
         self._client = Client("Stripe", settings().stripe_url, merchant.secret, "")
+        self._has_live_key = merchant.secret.startswith(("sk_live_", "rk_live_"))
 
     def create(self, request: PaymentRequest) -> Created:
         line = "line_items[0]"
@@ -137,13 +143,11 @@ class Stripe:
     def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
         """Do nothing, because Stripe has no receipts of 54-FZ."""
 
-    def check(self) -> str | None:
-        """Return None if the key may list payments, else the reason."""
-        try:
-            self._call("GET", "checkout", "sessions", params={"limit": "1"})
-        except ProviderError as error:
-            return error.reason
-        return None
+    def inspect(self) -> Account:
+        self._call("GET", "checkout", "sessions", params={"limit": "1"})
+        balance, account = self._call_if_allowed("balance"), self._call_if_allowed("account")
+        is_live = balance.get("livemode", self._has_live_key)
+        return Account(account.get("id"), is_test=not is_live)
 
     @staticmethod
     def read_hook(body: bytes) -> HookObject | None:
@@ -180,6 +184,13 @@ class Stripe:
     def _call(self, method: str, *path: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401
         headers = {"Stripe-Version": VERSION, **content.pop("headers", {})}
         return self._client.call(method, *path, headers=headers, **content)
+
+    def _call_if_allowed(self, path: str) -> dict[str, Any]:
+        """Return an object, or an empty one if the key has no right to it."""
+        try:
+            return self._call("GET", path)
+        except ProviderError:
+            return {}
 
     def _refund_state(self, refund: object) -> RefundState:
         match refund:

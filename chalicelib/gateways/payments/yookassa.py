@@ -20,6 +20,7 @@ from typing import Any
 
 from chalicelib.core.settings import settings
 from chalicelib.gateways.payments import (
+    Account,
     Created,
     HookObject,
     Merchant,
@@ -138,20 +139,17 @@ class YooKassa:
         }
         self._post("receipts", idempotency_key, body)
 
-    def check(self) -> str | None:
-        """Return None if the shop can take payments, else the reason.
+    def inspect(self) -> Account:
+        """Return the account, if the shop can take payments.
 
         ``GET /me`` returns the settings of the shop, and changes nothing.
         """
-        try:
-            shop = self._client.call("GET", "me")
-        except ProviderError as error:
-            return error.reason
+        shop = self._client.call("GET", "me")
         if str(shop.get("account_id")) != self._shop_id:
-            return "The secret key belongs to another shop."
+            raise ProviderError("The secret key belongs to another shop.")
         if shop.get("status") != "enabled":
-            return "YooKassa has not enabled this shop yet."
-        return None
+            raise ProviderError("YooKassa has not enabled this shop yet.")
+        return Account(self._shop_id, is_test=bool(shop.get("test")))
 
     @staticmethod
     def read_hook(body: bytes) -> HookObject | None:

@@ -111,8 +111,10 @@ def compute_booking_page_state(page: Record, services: Sequence[Record]) -> Reco
     return RecordState("booking_page_on", "good")
 
 
-def compute_payment_state(payment: Record) -> RecordState:
+def compute_payment_state(payment: Record) -> RecordState:  # noqa: PLR0911  one a state
     """Return what a member wants to know of a payment."""
+    if payment["problem"] and payment["status"] != "succeeded":
+        return RecordState("payment_check_state", "warn")
     if payment["refundDue"]:
         return RecordState("payment_refund_due", "warn")
     if unfinished := {refund["status"] for refund in payment["refunds"]} - {"done"}:

@@ -262,6 +262,9 @@ _OF_WORKSPACES = {
     "/payment-settings/receipts": _payment_settings(
         post="choose_receipts", posts="set_closing_receipts"
     ),
+    "/payment-settings/former/{merchant}": _payment_settings(
+        "confirm_removal", "remove_secret", "get_former_merchant", "remove_merchant_secret"
+    ),
     "/balance": _balance("show", "top_up", "get_statement", "start_top_up"),
     "/audit": _audit("show", shows="list_audit_log"),
     "/notifications": _notifications("show", "save", "get_notifications", "set_notifications"),

@@ -73,7 +73,11 @@ from chalicelib.domains.notifications.store import (
     windows,
 )
 from chalicelib.domains.oauth.store import assertions
-from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS, REFUND_JOBS
+from chalicelib.domains.payments.rules.job_kinds import (
+    END_MERCHANT_SECRET,
+    PAYMENT_JOBS,
+    REFUND_JOBS,
+)
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
@@ -304,6 +308,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     **dict.fromkeys(
         (*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are exported for reading only"
     ),
+    END_MERCHANT_SECRET: "secrets of payment accounts are not exported",
     CLOSE_RECEIPT: "as above",
     invoke.ANSWER_EXPIRED: "stored answers are not exported",
     uploads.LAPSED: "announced uploads are not exported",

@@ -59,6 +59,10 @@ class FakeStripe(JsonServer):
         self.refunds: dict[str, dict[str, Any]] = {}
         self.refund_status = "succeeded"
         self.allows = True
+        self.is_restricted = self.is_live = False
+        self.series = "a"
+        """A letter in the ids of this account, so that another account has other ids."""
+        self.secret, self.account_id = SECRET, "acct_1032D82eZvKYlo2C"
         self._by_key: dict[str, tuple[bytes, dict[str, Any]]] = {}
 
     def pay(self, session_id: str) -> None:
@@ -78,14 +82,19 @@ class FakeStripe(JsonServer):
             "payment_intent": {"object": "payment_intent", "id": intent, "latest_charge": charge},
         }
 
-    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:  # noqa: PLR0911  one a route
-        credentials = base64.b64encode(f"{SECRET}:".encode()).decode()
-        if request.headers.get("authorization") != f"Basic {credentials}":
+    def answer(self, request: ReceivedRequest) -> tuple[int, Any]:  # noqa: C901, PLR0911  one a route
+        if request.headers.get("authorization") != authorization(self.secret):
             return error(401, None, message="Invalid API Key provided: sk_test_****dp7d")
         if not self.allows:
             return error(403, "more_permissions_required_for_application")
         assert re.fullmatch(r"20\d\d-\d\d-\d\d\.[a-z]+", request.headers["stripe-version"])
         match request.method, request.path.strip("/").split("/"):
+            case "GET", ["account" | "balance"] if self.is_restricted:
+                return error(403, "more_permissions_required_for_application")
+            case "GET", ["account"]:
+                return 200, {"id": self.account_id, "object": "account"}
+            case "GET", ["balance"]:
+                return 200, {"object": "balance", "livemode": self.is_live}
             case "GET", ["checkout", "sessions"]:
                 return 200, {"object": "list", "data": [], "has_more": False}
             case "GET", ["checkout", "sessions", session_id] if session_id in self.sessions:
@@ -123,7 +132,7 @@ class FakeStripe(JsonServer):
         if not now + 30 * 60 <= expires_at <= now + 24 * 3600:
             return error(400, None, "expires_at")
         price = form["line_items"][0]["price_data"]
-        session_id = f"cs_test_{len(self.sessions):024}"
+        session_id = f"cs_test_{self.series}{len(self.sessions):023}"
         self.sessions[session_id] = {
             "id": session_id,
             "object": "checkout.session",
@@ -135,7 +144,7 @@ class FakeStripe(JsonServer):
             "customer_email": form.get("customer_email"),
             "expires_at": expires_at,
             "mode": form["mode"],
-            "livemode": False,
+            "livemode": self.is_live,
             "metadata": form.get("metadata", {}),
             "client_reference_id": form.get("client_reference_id"),
             "success_url": form["success_url"],
@@ -159,7 +168,7 @@ class FakeStripe(JsonServer):
                 if charge["amount_refunded"] + amount > session["amount_total"]:
                     return error(400, "charge_already_refunded")
                 charge["amount_refunded"] += amount
-                refund_id = f"re_{len(self.refunds):024}"
+                refund_id = f"re_{self.series}{len(self.refunds):023}"
                 self.refunds[refund_id] = {
                     "id": refund_id,
                     "object": "refund",
@@ -178,6 +187,11 @@ class FakeStripe(JsonServer):
         refunds = [it for it in self.refunds.values() if it["payment_intent"] == intent_id]
         refunds = [it for it in refunds if it["id"] > last_id]
         return {"object": "list", "data": refunds[:2], "has_more": len(refunds) > 2}
+
+
+def authorization(secret: str) -> str:
+    """Return the header with which a key authenticates."""
+    return f"Basic {base64.b64encode(f'{secret}:'.encode()).decode()}"
 
 
 def nested(body: bytes) -> Any:

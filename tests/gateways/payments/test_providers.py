@@ -14,6 +14,7 @@ from chalicelib.gateways.payments import (
     PaymentProvider,
     PaymentRequest,
     PaymentState,
+    PaymentUnknownError,
     ProviderError,
     Receipt,
     RefundRequest,
@@ -52,7 +53,7 @@ def payment_request(**changes: Any) -> PaymentRequest:
     return request._replace(**changes)
 
 
-class Account:
+class Shop:
     """An account at a provider, and how a client pays there."""
 
     def __init__(self, merchant: Merchant, server: Any, pay: Callable[[str], None]) -> None:
@@ -75,21 +76,21 @@ class Account:
 
 
 @pytest.fixture(params=["yookassa", "stripe", "test"])
-def account(request: pytest.FixtureRequest) -> Account:
+def account(request: pytest.FixtureRequest) -> Shop:
     """Return an account of each provider."""
     match request.param:
         case "yookassa":
             shop: FakeYooKassa = request.getfixturevalue("yookassa")
-            return Account(SHOP, shop, lambda id_: shop.settle(id_, "succeeded"))
+            return Shop(SHOP, shop, lambda id_: shop.settle(id_, "succeeded"))
         case "stripe":
             server: FakeStripe = request.getfixturevalue("stripe")
-            return Account(ACCOUNT, server, server.pay)
+            return Shop(ACCOUNT, server, server.pay)
     request.getfixturevalue("local_merchant")
-    return Account(LOCAL, None, lambda id_: settle_payment(id_, "succeeded"))
+    return Shop(LOCAL, None, lambda id_: settle_payment(id_, "succeeded"))
 
 
 class TestAnyProvider:
-    def test_a_payment_is_pending_until_the_client_pays(self, account: Account) -> None:
+    def test_a_payment_is_pending_until_the_client_pays(self, account: Shop) -> None:
         created = account.provider.create(payment_request())
         assert created.url.startswith(("https://", "http://127.0.0.1"))
         state = account.provider.state(created.provider_id)
@@ -100,20 +101,20 @@ class TestAnyProvider:
         assert paid.paid_at is not None
         assert paid.paid_at.tzinfo is not None
 
-    def test_a_report_names_the_reference_and_the_mode(self, account: Account) -> None:
+    def test_a_report_names_the_reference_and_the_mode(self, account: Shop) -> None:
         created = account.provider.create(payment_request())
         state = account.provider.state(created.provider_id)
         assert (state.reference, state.is_test) == (REFERENCE, True)
         older = account.provider.create(payment_request(idempotency_key="older", reference=None))
         assert account.provider.state(older.provider_id).reference is None
 
-    def test_the_same_key_returns_the_same_payment(self, account: Account) -> None:
+    def test_the_same_key_returns_the_same_payment(self, account: Shop) -> None:
         request = payment_request()
         assert account.provider.create(request) == account.provider.create(request)
         other = account.provider.create(request._replace(idempotency_key="payment-2"))
         assert other.provider_id != account.provider.create(request).provider_id
 
-    def test_refunds_are_made_once_for_a_key_and_listed(self, account: Account) -> None:
+    def test_refunds_are_made_once_for_a_key_and_listed(self, account: Shop) -> None:
         payment = account.paid()
         refunds = [account.refund(f"refund-{number}", 50000, payment) for number in range(5)]
         assert account.refund("refund-0", 50000, payment) == refunds[0]
@@ -122,29 +123,31 @@ class TestAnyProvider:
         assert list(account.provider.list_refunds(payment[0].provider_id, payment[1])) == refunds
         assert account.provider.state(payment[0].provider_id).refunded == 250000
 
-    def test_more_than_the_payment_is_not_refunded(self, account: Account) -> None:
+    def test_more_than_the_payment_is_not_refunded(self, account: Shop) -> None:
         payment = account.paid()
         account.refund("refund-1", 250000, payment)
         with pytest.raises(ProviderError):
             account.refund("refund-2", 51, payment)
 
-    def test_what_is_not_paid_is_not_refunded(self, account: Account) -> None:
+    def test_what_is_not_paid_is_not_refunded(self, account: Shop) -> None:
         created = account.provider.create(payment_request())
         with pytest.raises(ProviderError):
             account.refund("refund-1", 100, (created, None))
 
-    def test_an_unknown_payment_is_an_error(self, account: Account) -> None:
+    def test_an_unknown_payment_is_an_error(self, account: Shop) -> None:
         with pytest.raises(ProviderError, match="does not have this payment"):
             account.provider.state("../../2da5c87d-0384-50e8-a7f3-8d5646dd9e10")
 
-    def test_working_credentials_pass_the_check(self, account: Account) -> None:
-        assert account.provider.check() is None
+    def test_working_credentials_name_their_account_and_mode(self, account: Shop) -> None:
+        facts = account.provider.inspect()
+        assert facts.account_id
+        assert facts.is_test
 
     @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{}", b"\xff", b"[" * 100_000])
-    def test_a_notification_without_an_id_is_ignored(self, account: Account, body: bytes) -> None:
+    def test_a_notification_without_an_id_is_ignored(self, account: Shop, body: bytes) -> None:
         assert account.provider.read_hook(body) is None
 
-    def test_a_closing_receipt_is_accepted(self, account: Account) -> None:
+    def test_a_closing_receipt_is_accepted(self, account: Shop) -> None:
         payment, _ = account.paid()
         closing = RECEIPT._replace(payment_mode="full_payment")
         account.provider.closing_receipt(payment.provider_id, closing, "receipt-1")
@@ -164,29 +167,27 @@ class TestAnyProvider:
 def test_wrong_credentials_are_found_by_the_check(
     merchant: Merchant, yookassa: FakeYooKassa, stripe: FakeStripe, local_merchant: None
 ) -> None:
-    reason = provider_for(merchant).check()
-    assert reason
-    assert merchant.secret.strip() not in reason
+    with pytest.raises(ProviderError) as refusal:
+        provider_for(merchant).inspect()
+    assert merchant.secret.strip() not in refusal.value.reason
     with pytest.raises(ProviderError):
         provider_for(merchant).create(payment_request())
 
 
 class TestFailures:
     @pytest.fixture(params=["yookassa", "stripe"])
-    def remote(self, request: pytest.FixtureRequest) -> Account:
+    def remote(self, request: pytest.FixtureRequest) -> Shop:
         merchant = SHOP if request.param == "yookassa" else ACCOUNT
-        return Account(merchant, request.getfixturevalue(request.param), lambda _: None)
+        return Shop(merchant, request.getfixturevalue(request.param), lambda _: None)
 
     @pytest.mark.parametrize("status", [301, 409, 429, 500, 503])
-    def test_statuses_after_which_the_outcome_is_unknown(
-        self, remote: Account, status: int
-    ) -> None:
+    def test_statuses_after_which_the_outcome_is_unknown(self, remote: Shop, status: int) -> None:
         remote.server.breaks = fakes.status(status)
         with pytest.raises(UnknownOutcomeError):
             remote.provider.create(payment_request())
 
     def test_no_response_in_time_leaves_the_outcome_unknown(
-        self, remote: Account, monkeypatch: pytest.MonkeyPatch
+        self, remote: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(client, "SECONDS", 0.2)
         remote.server.breaks = fakes.silent
@@ -194,9 +195,7 @@ class TestFailures:
             remote.provider.create(payment_request())
 
     @pytest.mark.parametrize("raw", fakes.GARBAGE, ids=lambda raw: raw[:20])
-    def test_unusable_responses_leave_the_outcome_unknown(
-        self, remote: Account, raw: bytes
-    ) -> None:
+    def test_unusable_responses_leave_the_outcome_unknown(self, remote: Shop, raw: bytes) -> None:
         remote.server.breaks = fakes.body(raw)
         for call in (
             lambda: remote.provider.create(payment_request()),
@@ -314,7 +313,8 @@ class TestYooKassa:
 
     def test_a_shop_that_is_not_enabled_fails_the_check(self, yookassa: FakeYooKassa) -> None:
         yookassa.shop_status = "disabled"
-        assert provider_for(SHOP).check() == "YooKassa has not enabled this shop yet."
+        with pytest.raises(ProviderError, match="has not enabled this shop"):
+            provider_for(SHOP).inspect()
 
     def test_the_closing_receipt_settles_the_prepayment(self, yookassa: FakeYooKassa) -> None:
         provider = provider_for(SHOP)
@@ -379,16 +379,30 @@ class TestStripe:
         [("requires_action", "pending"), ("canceled", "failed"), ("failed", "failed")],
     )
     def test_refund_states(self, stripe: FakeStripe, status: str, expected: str) -> None:
-        account = Account(ACCOUNT, stripe, stripe.pay)
+        account = Shop(ACCOUNT, stripe, stripe.pay)
         payment = account.paid()
         stripe.refund_status = status
         assert account.refund("refund-1", 100, payment).status == expected
 
     def test_a_key_without_rights_fails_the_check(self, stripe: FakeStripe) -> None:
         stripe.allows = False
-        reason = provider_for(ACCOUNT).check()
-        assert reason
-        assert "does not allow this" in reason
+        with pytest.raises(ProviderError, match="does not allow this"):
+            provider_for(ACCOUNT).inspect()
+
+    @pytest.mark.parametrize(
+        ("secret", "is_test"),
+        [(STRIPE_SECRET, True), ("rk_test_1", True), ("rk_live_1", False), ("sk_live_1", False)],
+    )
+    def test_a_restricted_key_names_its_mode_by_its_prefix(
+        self, stripe: FakeStripe, secret: str, is_test: bool
+    ) -> None:
+        stripe.secret, stripe.is_restricted = secret, True
+        facts = provider_for(Merchant("stripe", "", secret)).inspect()
+        assert facts == (None, is_test)
+
+    def test_a_payment_of_another_account_is_unknown(self, stripe: FakeStripe) -> None:
+        with pytest.raises(PaymentUnknownError):
+            provider_for(ACCOUNT).state("cs_test_of_another_account")
 
     def test_notifications_name_the_session_or_the_intent(self) -> None:
         session = {"object": "checkout.session", "id": "cs_1", "payment_intent": "pi_1"}

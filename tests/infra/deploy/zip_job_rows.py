@@ -44,7 +44,7 @@ from tests.factories.booking_links import requested
 from tests.factories.chat import ask, new_bot, transcript
 from tests.factories.event_triggers import MEMBER
 from tests.factories.examples import submit
-from tests.factories.payments import open_payment
+from tests.factories.payments import MERCHANT, open_payment
 from tests.factories.people import accept_as_new, request_reset
 from tests.factories.salon import Salon
 from tests.fakes import lambda_runtime_api, openai_api
@@ -216,6 +216,14 @@ def close_receipt(stage: Stage) -> Steps:
     paid = local_merchant.read_payment(provider_id)
     assert paid
     assert paid["receipts"][-1] == "full_payment"
+
+
+def end_merchant_secret(stage: Stage) -> Steps:
+    stage.use_test_merchant()
+    call_console(stage.workspace_id, "set_merchant", **MERCHANT | {"shopId": "another"})
+    yield
+    (former,) = call_console(stage.workspace_id, "list_former_merchants")["merchants"]
+    assert former["secretRemovedAt"]
 
 
 def top_up_payment(stage: Stage) -> Steps:
@@ -597,6 +605,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "booking-payment": booking_payment,
     "booking-refund": booking_refund,
     "close-receipt": close_receipt,
+    "end-merchant-secret": end_merchant_secret,
     "top-up-payment": top_up_payment,
     "resource-cascade": resource_cascade,
     "category-cascade": category_cascade,

@@ -1,16 +1,20 @@
 """Reach a workspace's account at its payment provider."""
 
 import logging
+from contextlib import suppress
 
 from chalicelib.core.principals import PLATFORM
-from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.domains.payments.store.payments import PaymentRow
-from chalicelib.gateways import payments, sealing
+from chalicelib.gateways import payments as gateway
+from chalicelib.gateways import sealing
 from chalicelib.gateways.payments import (
+    Account,
     Merchant,
     PaymentMode,
     PaymentProvider,
+    PaymentUnknownError,
     ProviderError,
     Receipt,
 )
@@ -37,6 +41,9 @@ def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
     """
     if merchant.is_imported:
         raise ProviderError("This payment was made before the workspace was moved to this stage.")
+    if merchant.secret_removed_at is not None:
+        msg = "The secret of this former account was removed. Do this at the provider."
+        raise ProviderError(msg)
     purpose = _purpose(workspace_id, merchant.merchant_id)
     try:
         secret = sealing.unseal(merchant.sealed_secret, purpose)
@@ -45,7 +52,46 @@ def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
         log.exception("the secret of a merchant cannot be read", extra={"workspace": workspace_id})
         msg = "The secret cannot be read. Enter it again in the payment settings."
         raise ProviderError(msg) from None
-    return payments.provider_for(Merchant(merchant.provider, merchant.shop_id, secret))  # type: ignore[arg-type]  # a stored name
+    return provider_at(merchant.provider, merchant.shop_id, secret)
+
+
+def provider_at(provider: str, shop_id: str, secret: str) -> PaymentProvider:
+    """Return the provider of an account that may not be stored yet.
+
+    Raises:
+        ProviderError: this stage does not have the provider.
+    """
+    return gateway.provider_for(Merchant(provider, shop_id, secret))  # type: ignore[arg-type]  # a stored name
+
+
+def find_same(
+    workspace_id: str, client: PaymentProvider, account: Account, *, provider: str, shop_id: str
+) -> MerchantRow | None:
+    """Return the stored account, current or former, that a new key belongs to, or None.
+
+    Stripe's restricted keys cannot read the id of their account. Then a payment of a stored account
+    is read with the new key: an account has its own payments only, of one mode. Without a payment,
+    the account counts as a new one.
+
+    Raises:
+        ProviderError: the provider does not let the key read payments.
+        UnknownOutcomeError: the provider did not respond.
+    """
+    for row in merchants.read_all(workspace_id):
+        if row.is_imported or (row.provider, row.shop_id) != (provider, shop_id):
+            continue
+        if row.is_test is not None and row.is_test != account.is_test:
+            continue
+        if shop_id or (row.account_id and row.account_id == account.account_id):
+            return row
+        if row.account_id and account.account_id:
+            continue
+        payment = payments.known_payment(row.merchant_id)
+        if payment is not None and payment.provider_id is not None:
+            with suppress(PaymentUnknownError):
+                client.state(payment.provider_id)
+                return row
+    return None
 
 
 def merchant_of(workspace_id: str, payment: PaymentRow) -> MerchantRow:

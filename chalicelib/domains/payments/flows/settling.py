@@ -63,10 +63,15 @@ def settle(
     payment = payments.require(workspace_id, payment_id)
     if payment.provider_id is None:
         return payment
-    merchant = accounts.merchant_of(workspace_id, payment)
-    provider = accounts.provider_of_payment(workspace_id, payment)
-    may_end = ends and payment.is_open
-    state = (provider.expire if may_end else provider.state)(payment.provider_id)
+    event = AuditEvent.by_job(PAYMENT_JOBS[payment.purpose])
+    try:
+        merchant = accounts.merchant_of(workspace_id, payment)
+        state = _read_state(workspace_id, payment, payment.provider_id, ends=ends)
+    except ProviderError as error:
+        reason = error.reason
+        if payment.problem != reason:
+            run_unit(workspace_id, event, partial(_stage_problem, payment_id, reason=reason))
+        raise
 
     def stage(unit: UnitOfWork, problem: str | None = None) -> None:
         row = payments.require(workspace_id, payment_id)
@@ -77,9 +82,10 @@ def settle(
         elif payment_states.may_follow(row.status, state.status):
             _stage_status(unit, row, state, stage_success)
         elif row.status == SUCCEEDED and state.refunded != row.refunded_at_provider:
-            payments.stage_change(unit, row, refunded_at_provider=state.refunded)
+            payments.stage_change(unit, row, refunded_at_provider=state.refunded, problem=None)
+        elif row.problem is not None:
+            payments.stage_change(unit, row, problem=None)
 
-    event = AuditEvent.by_job(PAYMENT_JOBS[payment.purpose])
     try:
         run_unit(workspace_id, event, stage)
     except ProviderIdTakenError:
@@ -119,6 +125,20 @@ def follow(job: Job, settle_payment: Settle) -> None:
             payments.stage_change(unit, row, status=EXPIRED)
 
     run_job_unit(job, stage)
+
+
+def _read_state(
+    workspace_id: str, payment: PaymentRow, provider_id: str, *, ends: bool
+) -> PaymentState:
+    provider = accounts.provider_of_payment(workspace_id, payment)
+    may_end = ends and payment.is_open
+    return (provider.expire if may_end else provider.state)(provider_id)
+
+
+def _stage_problem(payment_id: str, unit: UnitOfWork, *, reason: str) -> None:
+    """Stage why the state of a payment could not be read, which the owner sees."""
+    row = payments.require(unit.workspace_id, payment_id)
+    payments.stage_change(unit, row, problem=reason)
 
 
 def _stage_status(

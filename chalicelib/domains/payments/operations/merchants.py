@@ -13,10 +13,10 @@ from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Pattern, Timestamp, Wire, optional, printable
 from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
-from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.flows import accounts, former_accounts
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.payments.store.merchants import MerchantRow
-from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
+from chalicelib.gateways.payments import Account, ProviderError, UnknownOutcomeError
 
 HOOK_PATH = "/api/public/payments/hooks/{merchant_id}"
 SHOWN_CHARACTERS = 4
@@ -29,6 +29,7 @@ Secret = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=300),
     AfterValidator(printable),
 ]
+MerchantId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Code = Annotated[
     str, StringConstraints(strip_whitespace=True), Pattern("[0-9]{1,2}", "one or two digits")
 ]
@@ -42,6 +43,8 @@ class MerchantOut(Wire):
     last_four: str = Field(description="Last characters of the secret.")
     vat_code: str | None = Field(description="Code of the VAT rate on receipts, or null.")
     tax_system_code: str | None = Field(description="Code of the tax system, or null.")
+    account_id: str | None = Field(description="The provider's id of the account, or null.")
+    is_test: bool | None = Field(description="Whether payments move no money; null: not known.")
     hook_url: str = Field(description="Address for the provider's notifications.")
     receipts_closed_by: str = Field(
         description="Who sends the closing receipt of a payment: service or register."
@@ -59,6 +62,53 @@ class MerchantResult(Wire):
     """The account that takes payments."""
 
     merchant: MerchantOut | None = Field(description="The account, or null if none is set up.")
+
+
+class FormerMerchantRef(Wire):
+    """A former account."""
+
+    id: MerchantId = Field(description="Last part of its address for notifications.")
+
+
+class FormerMerchant(FormerMerchantRef):
+    """A former account, whose secret is kept for refunds of its payments."""
+
+    provider: str = Field(description="yookassa, stripe or test.")
+    shop_id: str = Field(description="Shop id at YooKassa; empty for others.")
+    account_id: str | None = Field(description="The provider's id of the account, or null.")
+    is_test: bool | None = Field(description="Whether payments moved no money; null: not known.")
+    last_four: str = Field(description="Last characters of the secret.")
+    replaced_at: Timestamp | None = Field(description="When another account replaced it, or null.")
+    secret_ends_at: Timestamp | None = Field(
+        description="When its secret is removed at the latest, or null."
+    )
+    secret_removed_at: Timestamp | None = Field(
+        description="When its secret was removed, or null if it is stored."
+    )
+
+    @classmethod
+    def from_record(cls, merchant: MerchantRow) -> Self:
+        """Return the wire form of a former account."""
+        return cls.from_row(
+            merchant.attribute_values,
+            id=merchant.merchant_id,
+            secret_ends_at=merchant.secret_ends_at,
+        )
+
+
+class FormerMerchants(Wire):
+    """Former accounts."""
+
+    merchants: list[FormerMerchant] = Field(description="The accounts, latest first.")
+
+
+class FormerMerchantUse(Wire):
+    """A former account, and what its secret is still needed for."""
+
+    merchant: FormerMerchant = Field(description="The account.")
+    refundable_payments: int = Field(description="Payments that can be refunded, at most 1,000.")
+    refundable: int = Field(description="Their sum that can be refunded, in kopecks.")
+    open_payments: int = Field(description="Payments that clients may still make.")
 
 
 class MerchantSet(Wire):
@@ -117,6 +167,44 @@ def check_merchant(ctx: Context, args: NoInput) -> MerchantCheck:
     return MerchantCheck(reason=_problem(ctx.workspace_id, merchant))
 
 
+@operation(title="List former payment accounts", role=Role.OWNER, reads=True)
+def list_former_merchants(ctx: Context, args: NoInput) -> FormerMerchants:
+    """Return the accounts that took the workspace's payments before, without their secrets."""
+    rows = [row for row in merchants.read_all(ctx.workspace_id) if merchants.is_former(row)]
+    rows.sort(key=lambda row: row.replaced_at or row.updated_at, reverse=True)
+    return FormerMerchants(merchants=list(map(FormerMerchant.from_record, rows)))
+
+
+@operation(title="Get a former payment account", role=Role.OWNER, reads=True)
+def get_former_merchant(ctx: Context, args: FormerMerchantRef) -> FormerMerchantUse:
+    """Return a former account, and what its secret is still needed for."""
+    former = _require_former(ctx.workspace_id, args.id)
+    needs = former_accounts.read_needs(ctx.workspace_id, former.merchant_id)
+    return FormerMerchantUse(merchant=FormerMerchant.from_record(former), **needs._asdict())
+
+
+@operation(
+    title="Remove the secret of a former payment account",
+    role=Role.OWNER,
+    idempotent=True,
+    destructive=True,
+)
+def remove_merchant_secret(ctx: Context, args: FormerMerchantRef) -> FormerMerchants:
+    """Remove the secret of a former account, whose payments are then refunded at the provider."""
+    former = _require_former(ctx.workspace_id, args.id)
+    if former.secret_removed_at is None:
+        merchants.stage_end_of_secret(ctx.unit, former)
+        ctx.unit.mention(f"workspace:{ctx.workspace_id}")
+    return FormerMerchants(merchants=[FormerMerchant.from_record(former)])
+
+
+def _require_former(workspace_id: str, merchant_id: str) -> MerchantRow:
+    former = merchants.find_former(workspace_id, merchant_id)
+    if former is None or not merchants.is_former(former):
+        raise NotFoundError("No former account has this id. List the former payment accounts.")
+    return former
+
+
 def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
     workspace_id = ctx.unit.workspace_id
     merchant = merchants.find_current(workspace_id)
@@ -125,33 +213,67 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
         raise ValidationError.of("shopId", "expected the shop id of YooKassa, received none")
     if args.secret is None and not is_same:
         raise ValidationError.of("secret", "expected the secret key of the account, received none")
-    if merchant is None:
-        merchant = merchants.new_current(workspace_id)
-    elif not is_same:
-        merchants.stage_former(ctx.unit, merchant)
-    if not is_same:
-        former = merchants.find_former(workspace_id, args.provider, args.shop_id)
-        merchant.merchant_id = ctx.unit.run_side_effect_once("id", lambda: token_urlsafe(24))
-        merchant.provider, merchant.shop_id = args.provider, args.shop_id
-        if former is None:
-            ctx.unit.create(merchants.hook_claim(workspace_id, merchant.merchant_id))
-        else:
-            merchant.merchant_id = former.merchant_id
-            ctx.unit.delete(former)
     if args.secret is not None:
-        merchant.sealed_secret = accounts.seal_secret(
-            workspace_id, merchant.merchant_id, args.secret
-        )
-        merchant.last_four = args.secret[-SHOWN_CHARACTERS:]
-        reason = ctx.unit.run_side_effect_once("check", lambda: _problem(workspace_id, merchant))
-        if reason is not None:
-            raise ValidationError.of("secret", reason)
+        merchant = _stage_secret(ctx, args, merchant, args.secret)
+    assert merchant is not None  # noqa: S101  without a secret, it is the stored account
     merchant.vat_code, merchant.tax_system_code = args.vat_code, args.tax_system_code
     merchant.updated_at = clock.now()
     ctx.unit.save(merchant)
     if workspace_id != PLATFORM:
         ctx.unit.mention(f"workspace:{workspace_id}")
     return MerchantResult(merchant=MerchantOut.from_record(merchant))
+
+
+def _stage_secret(
+    ctx: Context, args: MerchantSet, current: MerchantRow | None, secret: str
+) -> MerchantRow:
+    """Return the row of the account that a secret belongs to, to save.
+
+    A secret of another account leaves a copy of the current one, whose payments may be refunded.
+    """
+    workspace_id = ctx.unit.workspace_id
+    account, same = ctx.unit.run_side_effect_once("account", lambda: _inspect(workspace_id, args))
+    if workspace_id == PLATFORM and account.is_test and settings().payments_live:
+        problem = "expected a live key, received a test key. With it, top-ups would move no money"
+        raise ValidationError.of("secret", problem)
+    row = current or merchants.new_current(workspace_id)
+    if current is None or current.merchant_id != same:
+        if current is not None:
+            merchants.stage_former(ctx.unit, current)
+        former = merchants.find_former(workspace_id, same) if same else None
+        if former is None:
+            row.merchant_id = ctx.unit.run_side_effect_once("id", lambda: token_urlsafe(24))
+            ctx.unit.create(merchants.hook_claim(workspace_id, row.merchant_id))
+            row.account_id = None
+        else:
+            # The address for notifications stays, and the secret applies to earlier payments.
+            row.merchant_id, row.account_id = former.merchant_id, former.account_id
+            ctx.unit.delete(former)
+    row.provider, row.shop_id = args.provider, args.shop_id
+    row.account_id, row.is_test = account.account_id or row.account_id, account.is_test
+    row.sealed_secret = accounts.seal_secret(workspace_id, row.merchant_id, secret)
+    row.last_four = secret[-SHOWN_CHARACTERS:]
+    return row
+
+
+def _inspect(workspace_id: str, args: MerchantSet) -> tuple[Account, str | None]:
+    """Return the account of a secret, and the id under which it is stored, or None.
+
+    Raises:
+        UpstreamFailedError: the provider did not respond.
+        ValidationError: the secret does not work.
+    """
+    place = {"provider": args.provider, "shop_id": args.shop_id}
+    try:
+        client = accounts.provider_at(**place, secret=args.secret or "")
+        account = client.inspect()
+        same = accounts.find_same(workspace_id, client, account, **place)
+    except ProviderError as error:
+        raise ValidationError.of("secret", error.reason) from error
+    except UnknownOutcomeError as error:
+        msg = "The payment provider did not respond. Try again in a minute."
+        raise UpstreamFailedError(msg) from error
+    return account, same.merchant_id if same else None
 
 
 def _place(merchant: MerchantRow) -> tuple[str, str]:
@@ -165,9 +287,10 @@ def _problem(workspace_id: str, merchant: MerchantRow) -> str | None:
         UpstreamFailedError: the provider did not respond.
     """
     try:
-        return accounts.provider_of(workspace_id, merchant).check()
+        accounts.provider_of(workspace_id, merchant).inspect()
     except ProviderError as error:
         return error.reason
     except UnknownOutcomeError as error:
         msg = "The payment provider did not respond. Try again in a minute."
         raise UpstreamFailedError(msg) from error
+    return None

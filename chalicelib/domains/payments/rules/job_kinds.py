@@ -12,3 +12,5 @@ PAYMENT_JOBS = {
 """They ask a provider for the state of a payment. The payload has ``paymentId``."""
 REFUND_JOBS = {"booking": JobKind("booking-refund", Queue.EVENTS)}
 """They send a refund. The payload has ``paymentId`` and ``refundId``."""
+END_MERCHANT_SECRET = JobKind("end-merchant-secret")
+"""Removes the secret of a former account at a provider. The payload has ``merchantId``."""

@@ -4,6 +4,8 @@ The current account has a fixed key. A former account is kept under its id, beca
 still be refunded.
 """
 
+from datetime import datetime, timedelta
+
 from pynamodb.attributes import (
     BooleanAttribute,
     UnicodeAttribute,
@@ -11,12 +13,19 @@ from pynamodb.attributes import (
     VersionAttribute,
 )
 
+from chalicelib.core import clock
+from chalicelib.domains.payments.rules.job_kinds import END_MERCHANT_SECRET
+from chalicelib.engine import jobs
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 
 SORT_KEY = "-"
+FORMER_KEPT_FOR = timedelta(days=400)
+"""Time after which the secret of a former account is removed, whatever can be refunded."""
+FORMER_CHECKED_AFTER = timedelta(days=9)
+"""Time after which it is removed if nothing can be refunded. Late money arrives for 8 days."""
 HOOK_CLAIM = "payment-hook"
 """The kind of claim by which the address of a webhook leads to a workspace."""
 
@@ -25,7 +34,10 @@ class MerchantRow(ContentRow):
     """An account at a payment provider.
 
     ``merchant_id`` is random, and part of the webhook's address. ``sealed_secret`` is encrypted
-    (``gateways.sealing``), and ``last_four`` are the last characters of the secret. ``vat_code``
+    (``gateways.sealing``), and ``last_four`` are the last characters of the secret. ``account_id``
+    is the provider's id of the account, or None if no key was allowed to read it. ``is_test`` is
+    None in rows that are older than this fact. A former account has ``replaced_at``, and
+    ``secret_removed_at`` once its secret is empty. ``vat_code``
     and ``tax_system_code`` are the provider's codes on receipts; without ``vat_code``, the provider
     sends no receipts. ``receipts_closed_by`` says who sends the closing receipt of a payment:
     ``service``, or the ``register`` of the business. ``is_imported`` says that the account came
@@ -38,11 +50,20 @@ class MerchantRow(ContentRow):
     shop_id = UnicodeAttribute()
     sealed_secret = UnicodeAttribute()
     last_four = UnicodeAttribute()
+    account_id = UnicodeAttribute(null=True)
+    is_test = BooleanAttribute(null=True)
+    replaced_at = UTCDateTimeAttribute(null=True)
+    secret_removed_at = UTCDateTimeAttribute(null=True)
     vat_code = UnicodeAttribute(null=True)
     tax_system_code = UnicodeAttribute(null=True)
     receipts_closed_by = UnicodeAttribute(default="service")
     is_imported = BooleanAttribute(null=True)
     updated_at = UTCDateTimeAttribute()
+
+    @property
+    def secret_ends_at(self) -> datetime | None:
+        """When the secret of a former account is removed at the latest."""
+        return self.replaced_at and self.replaced_at + FORMER_KEPT_FOR
 
 
 def key(workspace_id: str) -> Key:
@@ -60,23 +81,29 @@ def find_current(workspace_id: str, rows: Rows | None = None) -> MerchantRow | N
 
 def find(workspace_id: str, merchant_id: str) -> MerchantRow | None:
     """Return a current or former account, or None."""
-    current = find_current(workspace_id)
-    if current is not None and current.merchant_id == merchant_id:
-        return current
+    # An account may become the current one again between two reads.
+    for _ in range(2):
+        current = find_current(workspace_id)
+        if current is not None and current.merchant_id == merchant_id:
+            return current
+        if (former := find_former(workspace_id, merchant_id)) is not None:
+            return former
+    return None
+
+
+def find_former(workspace_id: str, merchant_id: str) -> MerchantRow | None:
+    """Return a former account, or None."""
     return MerchantRow.find(_partition(workspace_id), merchant_id)
 
 
-def find_former(workspace_id: str, provider: str, shop_id: str) -> MerchantRow | None:
-    """Return the former account at a place, or None.
+def is_former(merchant: MerchantRow) -> bool:
+    """Return whether an account of this stage was replaced by another one."""
+    return merchant.sk != SORT_KEY and not merchant.is_imported
 
-    A workspace that returns to an account keeps its address for notifications, and the new secret
-    applies to earlier payments.
-    """
-    for row in MerchantRow.partition(_partition(workspace_id)):
-        is_former = row.sk != SORT_KEY and not row.is_imported
-        if is_former and (row.provider, row.shop_id) == (provider, shop_id):
-            return row
-    return None
+
+def read_all(workspace_id: str) -> list[MerchantRow]:
+    """Return the current account and the former ones."""
+    return MerchantRow.partition(_partition(workspace_id))
 
 
 def new_current(workspace_id: str) -> MerchantRow:
@@ -85,10 +112,23 @@ def new_current(workspace_id: str) -> MerchantRow:
 
 
 def stage_former(unit: UnitOfWork, merchant: MerchantRow) -> None:
-    """Stage a copy of an account that another one replaces."""
+    """Stage a copy of an account that another one replaces, and the job that ends its secret."""
     former = MerchantRow(_partition(unit.workspace_id), merchant.merchant_id)
     for name in merchant.attribute_values.keys() - {"pk", "sk", "version"}:
         setattr(former, name, getattr(merchant, name))
+    former.replaced_at = clock.now()
+    unit.save(former)
+    payload = {"merchantId": former.merchant_id}
+    due = former.replaced_at + FORMER_CHECKED_AFTER
+    # An account that is replaced twice within a moment has the same job.
+    unit.save(
+        jobs.row(END_MERCHANT_SECRET, unit.workspace_id, payload, due, job_id=former.merchant_id)
+    )
+
+
+def stage_end_of_secret(unit: UnitOfWork, former: MerchantRow) -> None:
+    """Stage the removal of the secret of a former account."""
+    former.sealed_secret, former.secret_removed_at = "", clock.now()
     unit.save(former)
 
 

@@ -318,6 +318,12 @@ def find_by_provider_id(merchant_id: str, provider_id: str) -> ProviderIdRow | N
     return ProviderIdRow.find(_provider_ids(merchant_id), provider_id)
 
 
+def known_payment(merchant_id: str) -> PaymentRow | None:
+    """Return a payment that an account at a provider has, or None if it has none."""
+    rows = ProviderIdRow.partition(_provider_ids(merchant_id), limit=1)
+    return find(rows[0].workspace_id, rows[0].payment_id) if rows else None
+
+
 def latest(
     workspace_id: str,
     limit: int | None,

@@ -64,9 +64,23 @@ def _page(request: ConsoleRequest, merchant: Record, state: State = STORED) -> H
         "payment_settings",
         merchant=merchant,
         providers=_providers(request).items(),
+        former=request.call("list_former_merchants")["merchants"],
         check=request.call("check_merchant") if is_checked else None,
         **FORM.page_values(request, merchant, state),
     )
+
+
+def confirm_removal(request: ConsoleRequest) -> HttpResponse:
+    """Show what the key of a former account is still needed for, and ask to remove it."""
+    use = request.call("get_former_merchant", id=request.http.path["merchant"])
+    return request.page("payment_former", merchant=use["merchant"], use=use)
+
+
+def remove_secret(request: ConsoleRequest) -> HttpResponse:
+    """Remove the key of a former account."""
+    request.call("remove_merchant_secret", id=request.http.path["merchant"])
+    path = f"{request.current_membership.path}/payment-settings"
+    return redirect(f"{path}?done=merchant_secret_removed")
 
 
 show, save = FORM.editing(
