@@ -52,6 +52,7 @@ EVENT_TYPES = {
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
     "booking.refund_failed": "a payment provider does not carry out the refund of a booking",
+    "balance.returned": "a top-up was refunded or disputed at the payment provider",
     "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
     "connection.created": "an app is connected with OAuth",
     "key.created": "an API key is created",
@@ -104,6 +105,7 @@ MESSAGE_KINDS = {
     "limit_half": MessageKind("bot.limit_half", for_managers=True),
     "webhook_off": MessageKind("webhook.switched_off", status="off"),
     "balance": MessageKind("balance.low", status="low", owner_only=True),
+    "topup_returned": MessageKind("balance.returned", owner_only=True),
     "app_connected": MessageKind("connection.created", owner_only=True),
     "key_created": MessageKind("key.created", owner_only=True),
     "key_revoked": MessageKind("key.revoked", owner_only=True),

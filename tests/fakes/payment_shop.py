@@ -1,6 +1,6 @@
 """A payment provider in memory, with the faults that a provider may have."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -41,6 +41,7 @@ class FakePayment:
     intent: str | None = None
     reference: str | None = None
     is_test: bool = False
+    disputed: int = 0
 
 
 @dataclass
@@ -60,6 +61,7 @@ class FakeShop:
     can_expire: bool = False
     refund_status: RefundStatus = "done"
     secret: str = SECRET
+    listed_since: list[datetime] = field(default_factory=list)
     mistaken_id: str | None = None
     """The id in each response to a new payment, instead of its own."""
 
@@ -132,6 +134,7 @@ class FakeProvider:
             payment.paid_at,
             payment.reference or payment.request.reference,
             is_test=payment.is_test,
+            disputed=payment.disputed,
         )
 
     def expire(self, provider_id: str) -> PaymentState:
@@ -168,6 +171,15 @@ class FakeProvider:
             return [s for payment, s in self.shop.refunds.values() if payment == provider_id]
 
         return self._call("list_refunds", effect)  # type: ignore[no-any-return]
+
+    def list_returned(self, since: datetime) -> Collection[str]:
+        def effect() -> set[str]:
+            self.shop.listed_since.append(since)
+            refunded = {payment for payment, _ in self.shop.refunds.values()}
+            payments = self.shop.payments.items()
+            return refunded | {name for name, it in payments if it.elsewhere or it.disputed}
+
+        return self._call("list_returned", effect)  # type: ignore[no-any-return]
 
     def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
         def effect() -> None:

@@ -4,7 +4,7 @@ A card number never reaches the service. The client pays on a page of the provid
 asks the provider for the state. Amounts are integers in the currency's minor unit, such as kopecks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 
@@ -90,6 +90,7 @@ class PaymentState(NamedTuple):
     some providers name the account. ``refunded`` is the sum of the refunds that the provider
     carried out. ``payment_ref`` is Stripe's payment intent, to which refunds refer. ``paid_at`` is
     when the client has paid, by the provider's clock. ``is_test`` says that no money moves.
+    ``disputed`` is what the client's bank has taken back.
     """
 
     status: PaymentStatus
@@ -101,6 +102,7 @@ class PaymentState(NamedTuple):
     paid_at: datetime | None = None
     reference: str | None = None
     is_test: bool | None = None
+    disputed: int = 0
 
 
 class RefundRequest(NamedTuple):
@@ -193,6 +195,12 @@ class PaymentProvider(Protocol):
 
     def list_refunds(self, provider_id: str, payment_ref: str | None) -> Sequence[RefundState]:
         """Return all refunds of a payment, also refunds that the owner made at the provider."""
+
+    def list_returned(self, since: datetime) -> Collection[str]:
+        """Return the ids of payments that were refunded or disputed since a time.
+
+        They are the ids of a ``HookObject``.
+        """
 
     def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
         """Send the receipt of a service that was provided after its prepayment.

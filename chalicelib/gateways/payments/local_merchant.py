@@ -8,11 +8,11 @@ import fcntl
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
@@ -70,11 +70,12 @@ class LocalMerchant:
             payment["amount"],
             payment["currency"],
             payment["shop_id"],
-            sum(payment["refunds"].values()),
+            sum(payment["refunds"].values()) + payment.get("returned", 0),
             None,
             datetime.fromisoformat(payment["paid_at"]) if "paid_at" in payment else None,
             payment.get("reference"),
             is_test=True,
+            disputed=payment.get("disputed", 0),
         )
 
     def expire(self, provider_id: str) -> PaymentState:
@@ -106,6 +107,16 @@ class LocalMerchant:
     ) -> Sequence[RefundState]:
         refunds = self._payment(provider_id)["refunds"]
         return [RefundState(refund_id, "done", amount) for refund_id, amount in refunds.items()]
+
+    def list_returned(self, since: datetime) -> Collection[str]:
+        self._require_access()
+        payments = {path.stem: json.loads(path.read_bytes()) for path in _folder().glob("*.json")}
+        return {
+            payment_id
+            for payment_id, payment in payments.items()
+            if payment["shop_id"] == self._merchant.shop_id
+            and payment.get("returned_at", "") >= since.isoformat()
+        }
 
     def closing_receipt(
         self,
@@ -169,6 +180,15 @@ def settle_payment(payment_id: str, status: PaymentStatus) -> None:
             payment["status"] = status
             if status == "succeeded":
                 payment["paid_at"] = clock.iso(clock.now())
+
+
+def return_payment(payment_id: str, how: Literal["returned", "disputed"], amount: int) -> None:
+    """Let the owner refund a payment at the provider, or a bank dispute it.
+
+    ``amount`` is what is returned or disputed in all.
+    """
+    with _change_payment(payment_id) as payment:
+        payment[how], payment["returned_at"] = amount, clock.now().isoformat()
 
 
 @contextmanager

@@ -9,6 +9,9 @@ Facts that this module depends on, from Stripe's OpenAPI document and the pages 
 - Only an open session can be expired. Its payment intent cannot be cancelled.
 - A refund refers to the payment intent, which exists once the client has begun to pay.
 - A session names neither its account nor its refunds. The charge has the sum of the refunds.
+- ``disputed`` of a charge stays true. Its disputes say how much the bank holds or has taken:
+  an inquiry (``warning_…``) takes nothing, and a dispute that is won gives the money back
+  (https://docs.stripe.com/api/disputes/object).
 - A restricted key may read ``/v1/balance`` and ``/v1/account`` only with the rights to them; else
   the status is 403 (https://docs.stripe.com/keys/restricted-api-keys). Its prefix, as of any key,
   names the mode.
@@ -16,7 +19,7 @@ Facts that this module depends on, from Stripe's OpenAPI document and the pages 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -47,6 +50,9 @@ _REFUND_STATUS: dict[str, RefundStatus] = {
     "failed": "failed",
     "canceled": "failed",
 }
+
+_TAKEN = {"needs_response", "under_review", "lost"}
+"""Statuses of disputes whose amount was taken from the account."""
 
 
 class Stripe:
@@ -113,6 +119,7 @@ class Stripe:
                     paid_at=_moment(charge.get("created")),
                     reference=session.get("client_reference_id"),
                     is_test=not livemode,
+                    disputed=self._disputed(intent) if charge.get("disputed") else 0,
                 )
         raise self._client.unusable()
 
@@ -131,14 +138,14 @@ class Stripe:
         return self._refund_state(self._call("GET", "refunds", refund_id))
 
     def list_refunds(self, provider_id: str, payment_ref: str | None) -> Sequence[RefundState]:
-        query = {"payment_intent": self._intent(provider_id, payment_ref), "limit": "100"}
-        states: list[RefundState] = []
-        while True:
-            page = self._call("GET", "refunds", params=query)
-            states += [self._refund_state(refund) for refund in page.get("data") or ()]
-            if not page.get("has_more"):
-                return states
-            query["starting_after"] = states[-1].provider_id
+        intent_id = self._intent(provider_id, payment_ref)
+        refunds = self._list("refunds", payment_intent=intent_id)
+        return [self._refund_state(refund) for refund in refunds]
+
+    def list_returned(self, since: datetime) -> Collection[str]:
+        query = {"created[gte]": str(_seconds(since))}
+        objects = [*self._list("refunds", **query), *self._list("disputes", **query)]
+        return {each["payment_intent"] for each in objects if each.get("payment_intent")}
 
     def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
         """Do nothing, because Stripe has no receipts of 54-FZ."""
@@ -184,6 +191,21 @@ class Stripe:
     def _call(self, method: str, *path: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401
         headers = {"Stripe-Version": VERSION, **content.pop("headers", {})}
         return self._client.call(method, *path, headers=headers, **content)
+
+    def _disputed(self, intent: dict[str, Any]) -> int:
+        disputes = self._list("disputes", payment_intent=intent["id"])
+        return sum(int(each["amount"]) for each in disputes if each["status"] in _TAKEN)
+
+    def _list(self, path: str, **query: str) -> list[dict[str, Any]]:
+        """Return all objects of a list."""
+        objects: list[dict[str, Any]] = []
+        parameters = {**query, "limit": "100"}
+        while True:
+            page = self._call("GET", path, params=parameters)
+            objects += page.get("data") or ()
+            if not page.get("has_more"):
+                return objects
+            parameters["starting_after"] = objects[-1]["id"]
 
     def _call_if_allowed(self, path: str) -> dict[str, Any]:
         """Return an object, or an empty one if the key has no right to it."""

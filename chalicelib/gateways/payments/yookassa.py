@@ -14,8 +14,8 @@ Facts that this module depends on, from YooKassa's OpenAPI document and the page
 
 import json
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from chalicelib.core.settings import settings
@@ -120,14 +120,12 @@ class YooKassa:
         provider_id: str,
         payment_ref: str | None,
     ) -> Sequence[RefundState]:
-        states: list[RefundState] = []
-        query = {"payment_id": provider_id, "limit": "100"}
-        while True:
-            page = self._client.call("GET", "refunds", params=query)
-            states += [self._refund_state(refund) for refund in page.get("items") or ()]
-            if not page.get("next_cursor"):
-                return states
-            query["cursor"] = page["next_cursor"]
+        return [self._refund_state(refund) for refund in self._list_refunds(payment_id=provider_id)]
+
+    def list_returned(self, since: datetime) -> Collection[str]:
+        """Return the payments that were refunded. YooKassa reports disputes by letter."""
+        refunds = self._list_refunds(**{"created_at.gte": since.astimezone(UTC).isoformat()})
+        return {str(refund.get("payment_id")) for refund in refunds}
 
     def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
         body = {
@@ -162,6 +160,16 @@ class YooKassa:
 
     def _post(self, path: str, key: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._client.call("POST", path, json=body, headers={"Idempotence-Key": key})
+
+    def _list_refunds(self, **query: str) -> list[dict[str, Any]]:
+        refunds: list[dict[str, Any]] = []
+        parameters = {**query, "limit": "100"}
+        while True:
+            page = self._client.call("GET", "refunds", params=parameters)
+            refunds += page.get("items") or ()
+            if not page.get("next_cursor"):
+                return refunds
+            parameters["cursor"] = page["next_cursor"]
 
     def _refund_state(self, refund: object) -> RefundState:
         match refund:

@@ -111,23 +111,25 @@ def compute_booking_page_state(page: Record, services: Sequence[Record]) -> Reco
     return RecordState("booking_page_on", "good")
 
 
-def compute_payment_state(payment: Record) -> RecordState:  # noqa: PLR0911  one a state
+def compute_payment_state(payment: Record) -> RecordState:
     """Return what a member wants to know of a payment."""
-    if payment["problem"] and payment["status"] != "succeeded":
-        return RecordState("payment_check_state", "warn")
-    if payment["refundDue"]:
-        return RecordState("payment_refund_due", "warn")
-    if unfinished := {refund["status"] for refund in payment["refunds"]} - {"done"}:
-        text = "payment_refund_failed" if "failed" in unfinished else "payment_returning"
-        return RecordState(text, "warn")
-    if payment["refunded"]:
-        is_whole = payment["refunded"] >= payment["amount"]
-        return RecordState("payment_refunded" if is_whole else "payment_refunded_partly", "")
-    if payment["status"] == "succeeded":
-        return RecordState("payment_deposit" if payment["isDeposit"] else "payment_paid", "good")
-    if payment["status"] in {"created", "pending"}:
-        return RecordState("payment_open", "warn")
-    return RecordState("payment_failed", "")
+    status, refunded = payment["status"], payment["refunded"]
+    is_whole = refunded >= payment["amount"]
+    unfinished = {refund["status"] for refund in payment["refunds"]} - {"done"}
+    states = (
+        (payment["problem"] and status != "succeeded", "payment_check_state", "warn"),
+        (payment["disputed"], "payment_disputed", "warn"),
+        (payment["refundDue"], "payment_refund_due", "warn"),
+        ("failed" in unfinished, "payment_refund_failed", "warn"),
+        (unfinished, "payment_returning", "warn"),
+        (refunded and is_whole, "payment_refunded", ""),
+        (refunded, "payment_refunded_partly", ""),
+        (status == "succeeded" and payment["isDeposit"], "payment_deposit", "good"),
+        (status == "succeeded", "payment_paid", "good"),
+        (status in {"created", "pending"}, "payment_open", "warn"),
+    )
+    found = (RecordState(text, tone) for is_so, text, tone in states if is_so)
+    return next(found, RecordState("payment_failed", ""))
 
 
 def add_states(

@@ -76,6 +76,7 @@ from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.payments.rules.job_kinds import (
     END_MERCHANT_SECRET,
     PAYMENT_JOBS,
+    READ_RETURNS,
     REFUND_JOBS,
 )
 from chalicelib.domains.payments.store import merchants, payments
@@ -308,6 +309,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     **dict.fromkeys(
         (*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are exported for reading only"
     ),
+    READ_RETURNS: "accounts at payment providers are exported for reading only",
     END_MERCHANT_SECRET: "secrets of payment accounts are not exported",
     CLOSE_RECEIPT: "as above",
     invoke.ANSWER_EXPIRED: "stored answers are not exported",

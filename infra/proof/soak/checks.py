@@ -43,6 +43,10 @@ class Entry(NamedTuple):
     request_id: str | None
 
 
+TOP_UPS = {ledger.TOPUP, ledger.TOPUP_RETURNED}
+"""Kinds of entries whose ``request_id`` is a payment."""
+
+
 def check_ledger(
     topped_up: int, available: int, reserved: int, entries: Sequence[Entry]
 ) -> dict[str, int]:
@@ -60,7 +64,10 @@ def check_ledger(
     for number, entry in enumerate(entries, 1):
         balance += entry.amount - entry.held
         require(balance == entry.balance_after, f"entry {number} does not continue the one before")
-        if entry.request_id:
+        change = entry.amount - entry.held
+        may_overdraw = change >= 0 or entry.kind == ledger.TOPUP_RETURNED
+        require(balance >= 0 or may_overdraw, f"entry {number} takes more than there is")
+        if entry.request_id and entry.kind not in TOP_UPS:
             ends[entry.request_id].append(entry.kind)
         if entry.kind in {ledger.SETTLE, ledger.EMPTY} and entry.request_id:
             charged[entry.request_id] = -entry.amount
@@ -74,9 +81,11 @@ def check_ledger(
     credited = sum(topup.amount for topup in entries if topup.kind == ledger.TOPUP)
     require(credited == topped_up, f"{topped_up} kopecks were paid, and {credited} credited")
     spent = sum(charged.values())
+    returned = -sum(entry.amount for entry in entries if entry.kind == ledger.TOPUP_RETURNED)
     require(
-        topped_up == available + spent,
-        f"{topped_up} kopecks were paid, {available} are left, and {spent} were charged",
+        topped_up - returned == available + spent,
+        f"{topped_up} kopecks were paid, {returned} returned, {available} are left, and {spent} "
+        "were charged",
     )
     return charged
 

@@ -57,6 +57,7 @@ class FakeStripe(JsonServer):
         super().__init__()
         self.sessions: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
+        self.disputes: dict[str, dict[str, Any]] = {}
         self.refund_status = "succeeded"
         self.allows = True
         self.is_restricted = self.is_live = False
@@ -102,8 +103,8 @@ class FakeStripe(JsonServer):
                 return 200, self.sessions[session_id]
             case "POST", ["checkout", "sessions", session_id, "expire"]:
                 return self._expire(session_id)
-            case "GET", ["refunds"]:
-                return 200, self._refunds_page(request)
+            case "GET", [("refunds" | "disputes") as kind]:
+                return 200, self._page(getattr(self, kind), request)
             case "GET", ["refunds", refund_id] if refund_id in self.refunds:
                 return 200, self.refunds[refund_id]
             case "POST", _ if request.path in SCHEMAS:
@@ -181,12 +182,28 @@ class FakeStripe(JsonServer):
                 return 200, self.refunds[refund_id]
         return error(404, "resource_missing", "payment_intent")
 
-    def _refunds_page(self, request: ReceivedRequest) -> dict[str, Any]:
-        intent_id = request.query["payment_intent"]
+    def _page(self, rows: dict[str, dict[str, Any]], request: ReceivedRequest) -> dict[str, Any]:
+        intent_id = request.query.get("payment_intent")
+        since = int(request.query.get("created[gte]", "0"))
         last_id = request.query.get("starting_after", "")
-        refunds = [it for it in self.refunds.values() if it["payment_intent"] == intent_id]
-        refunds = [it for it in refunds if it["id"] > last_id]
-        return {"object": "list", "data": refunds[:2], "has_more": len(refunds) > 2}
+        found = [it for it in rows.values() if intent_id in {None, it["payment_intent"]}]
+        found = [it for it in found if it["id"] > last_id and it["created"] >= since]
+        return {"object": "list", "data": found[:2], "has_more": len(found) > 2}
+
+    def dispute(self, session_id: str, status: str) -> None:
+        """Let the client's bank dispute a payment, or decide."""
+        session = self.sessions[session_id]
+        intent = session["payment_intent"]
+        intent["latest_charge"]["disputed"] = True
+        dispute_id = f"du_{session_id}"
+        self.disputes[dispute_id] = {
+            "id": dispute_id,
+            "object": "dispute",
+            "created": 1_795_770_000,
+            "amount": session["amount_total"],
+            "payment_intent": intent["id"],
+            "status": status,
+        }
 
 
 def authorization(secret: str) -> str:

@@ -8,6 +8,7 @@ without the properties that the service does not send: what is not listed is ref
 import base64
 import json
 import uuid
+from datetime import datetime
 from typing import Any
 
 import jsonschema
@@ -207,8 +208,14 @@ class FakeYooKassa(JsonServer):
         return {"id": f"rt-{len(self.receipts)}", "type": body["type"], "status": "pending"}
 
     def _refunds_page(self, request: ReceivedRequest) -> dict[str, Any]:
-        payment_id, limit = request.query["payment_id"], 2
-        refunds = [it for it in self.refunds.values() if it["payment_id"] == payment_id]
+        payment_id, limit = request.query.get("payment_id"), 2
+        since = datetime.fromisoformat(request.query.get("created_at.gte", "2000-01-01T00:00Z"))
+        refunds = [
+            it
+            for it in self.refunds.values()
+            if payment_id in {None, it["payment_id"]}
+            and datetime.fromisoformat(it["created_at"]) >= since
+        ]
         start = int(request.query.get("cursor", "0"))
         page: dict[str, Any] = {"type": "list", "items": refunds[start : start + limit]}
         if start + limit < len(refunds):

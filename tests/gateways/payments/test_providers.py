@@ -23,7 +23,7 @@ from chalicelib.gateways.payments import (
     client,
     provider_for,
 )
-from chalicelib.gateways.payments.local_merchant import settle_payment
+from chalicelib.gateways.payments.local_merchant import return_payment, settle_payment
 from tests import fakes
 from tests.fakes.payments import FakeStripe, FakeYooKassa
 from tests.fakes.payments.stripe import SECRET as STRIPE_SECRET
@@ -122,6 +122,17 @@ class TestAnyProvider:
         assert account.provider.refund_state(refunds[1].provider_id) == refunds[1]
         assert list(account.provider.list_refunds(payment[0].provider_id, payment[1])) == refunds
         assert account.provider.state(payment[0].provider_id).refunded == 250000
+
+    def test_payments_that_were_returned_are_listed(self, account: Shop) -> None:
+        payment, payment_ref = account.paid()
+        begin, later = clock.now() - timedelta(days=30_000), clock.now() + timedelta(days=30)
+        if account.server is None:
+            return_payment(payment.provider_id, "returned", 100)
+        else:
+            for number in range(3):
+                account.refund(f"refund-{number}", 100, (payment, payment_ref))
+        assert account.provider.list_returned(begin) == {payment_ref or payment.provider_id}
+        assert not account.provider.list_returned(later)
 
     def test_more_than_the_payment_is_not_refunded(self, account: Shop) -> None:
         payment = account.paid()
@@ -383,6 +394,23 @@ class TestStripe:
         payment = account.paid()
         stripe.refund_status = status
         assert account.refund("refund-1", 100, payment).status == expected
+
+    @pytest.mark.parametrize(
+        ("status", "taken"),
+        [
+            ("needs_response", 250050),
+            ("under_review", 250050),
+            ("lost", 250050),
+            ("won", 0),
+            ("warning_needs_response", 0),
+        ],
+    )
+    def test_disputes(self, stripe: FakeStripe, status: str, taken: int) -> None:
+        payment, payment_ref = Shop(ACCOUNT, stripe, stripe.pay).paid()
+        stripe.dispute(payment.provider_id, status)
+        provider = provider_for(ACCOUNT)
+        assert provider.state(payment.provider_id).disputed == taken
+        assert provider.list_returned(clock.now() - timedelta(days=30_000)) == {payment_ref}
 
     def test_a_key_without_rights_fails_the_check(self, stripe: FakeStripe) -> None:
         stripe.allows = False

@@ -226,6 +226,13 @@ def end_merchant_secret(stage: Stage) -> Steps:
     assert former["secretRemovedAt"]
 
 
+def read_returned_payments(stage: Stage) -> Steps:
+    stage.use_test_merchant()
+    before = waiting_jobs("read-returned-payments")
+    yield
+    assert len(waiting_jobs("read-returned-payments")) == len(before)
+
+
 def top_up_payment(stage: Stage) -> Steps:
     stage.use_test_merchant()
     account = stage.owner.workspace.owner_id
@@ -605,6 +612,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "booking-payment": booking_payment,
     "booking-refund": booking_refund,
     "close-receipt": close_receipt,
+    "read-returned-payments": read_returned_payments,
     "end-merchant-secret": end_merchant_secret,
     "top-up-payment": top_up_payment,
     "resource-cascade": resource_cascade,

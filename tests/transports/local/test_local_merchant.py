@@ -91,6 +91,26 @@ def test_a_notification_arrives_as_the_developer_chooses(
     assert payment.status == ("succeeded" if seconds else "pending")
 
 
+def test_a_paid_payment_can_be_returned_and_disputed(
+    owner: Owner, url: str, timers: Timers, payment_id: str
+) -> None:
+    page = f"{url}{merchant.PATH}/{payment_id}"
+    seen = []
+    for action in ("return", "pay", "return", "dispute", "win"):
+        requests.post(page, {"action": action}, timeout=10, allow_redirects=False)
+        timers.send()
+        run_until_idle()
+        (payment,) = payments.latest(owner.workspace.id, 10)
+        seen.append((payment.status, int(payment.refunded_at_provider), int(payment.disputed)))
+    assert seen == [
+        ("pending", 0, 0),
+        ("succeeded", 0, 0),
+        ("succeeded", PRICE, 0),
+        ("succeeded", PRICE, PRICE),
+        ("succeeded", PRICE, 0),
+    ]
+
+
 def test_a_secret_without_the_prefix_is_refused(owner: Owner, url: str) -> None:
     body = ACCOUNT | {"secret": "x"}
     with pytest.raises(AppError) as refusal:

@@ -105,7 +105,9 @@ class EntryOut(Wire):
     """An entry of the ledger, in kopecks."""
 
     id: str = Field(description="Number of the entry, from 1.")
-    kind: str = Field(description="topup, adjust, reserve, settle, empty or release.")
+    kind: str = Field(
+        description="topup, topup_returned, adjust, reserve, settle, empty or release."
+    )
     amount: int = Field(description="Change of available and reserved together.")
     held: int = Field(description="Change of reserved.")
     balance_after: int = Field(description="Available money after the entry.")
@@ -196,7 +198,7 @@ def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
             raise IdempotencyMismatchError(msg)
         return CreditResult(account_id=account_id, balance=int(used.balance))
     wallet = ledger.wallet(account_id)
-    if wallet.available + args.kopecks < 0:
+    if wallet.available + args.kopecks < min(0, wallet.available):
         msg = (
             f"The account has {wallet.available} kopecks available. The balance cannot fall "
             "below 0. Debit a smaller amount."

@@ -33,7 +33,12 @@ SORT_KEY = "-"
 OPEN, SETTLED, RELEASED = "open", "settled", "released"
 TOPUP, ADJUST, RESERVE, RELEASE = "topup", "adjust", "reserve", "release"
 SETTLE, EMPTY = "settle", "empty"
-"""The kinds of entries. ``empty`` is the charge for a request that the model did not answer."""
+TOPUP_RETURNED = "topup_returned"
+"""The kinds of entries. ``empty`` is the charge for a request that the model did not answer.
+
+``topup_returned`` follows a top-up that was refunded or disputed at the provider. It alone may make
+``available`` negative.
+"""
 SETTLE_HOLD = JobKind("settle-hold")
 """The scheduled job that closes a hold after a crash."""
 
@@ -212,12 +217,14 @@ def post(
     """Stage a change of a wallet with its entry, and return the available money after the change.
 
     Raises:
-        ValueError: a balance would become negative. The caller must rule this out.
+        ValueError: the entry would take more than there is. The caller must rule this out.
     """
     # Only the condition on ``seq`` makes this balance right: it fails after any other change.
     seq, available = wallet.seq + 1, wallet.available + amount - held_change
     reserved = wallet.reserved + held_change
-    if available < 0 or reserved < 0:
+    # After a returned top-up the balance may be negative, and may rise, but nothing is spent.
+    is_overdrawn = available < min(0, wallet.available) and kind != TOPUP_RETURNED
+    if is_overdrawn or reserved < 0:
         balance = f"{wallet.available} and {wallet.reserved}"
         msg = f"an entry {kind} of {amount} and {held_change} on {balance}"
         raise ValueError(msg)

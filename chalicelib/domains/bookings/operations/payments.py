@@ -67,6 +67,7 @@ class PaymentOut(Wire):
     is_deposit: bool = Field(description="Whether it is a part of the price.")
     refunded: int = Field(description="Refunds that were requested and have not failed.")
     refundable: int = Field(description="What can still be refunded.")
+    disputed: int = Field(description="What the client's bank has taken back.")
     refund_due: bool = Field(
         description="Whether the booking is cancelled and the payment was not refunded."
     )

@@ -29,6 +29,7 @@ SHAREABLE_SUBJECTS = frozenset(
     {
         *("balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"),
         "refund_failed",
+        "topup_returned",
     }
 )
 """Kinds whose subject is not the name of a client, a visitor or an app."""
@@ -245,6 +246,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "limit_half": _limit,
     "webhook_off": _webhook,
     "balance": _balance,
+    "topup_returned": _balance,
     "app_connected": _app,
     "key_created": _key,
     "key_revoked": _key,
@@ -264,6 +266,7 @@ _PAGES = {
     "limit_half": "bots/{id}/limits",
     "webhook_off": "webhooks/{id}",
     "balance": "balance",
+    "topup_returned": "balance",
     "app_connected": "apps",
     "key_created": "keys",
     "key_revoked": "keys",

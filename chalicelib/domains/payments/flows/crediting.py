@@ -1,5 +1,6 @@
 """Credit the balance of an account with a payment to the platform."""
 
+import logging
 from typing import Final, cast
 
 from chalicelib.core import clock
@@ -14,6 +15,7 @@ from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.payments import PaymentMode, Receipt
 from chalicelib.lib import localized
@@ -25,6 +27,8 @@ DESCRIPTIONS: dict[Language, str] = {
     "ru": "Пополнение баланса",
 }
 """Name of the payment on the provider's page and on the receipt."""
+
+log = logging.getLogger(__name__)
 
 
 def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> PaymentRow:
@@ -72,7 +76,7 @@ def settle(workspace_id: str, payment_id: str) -> PaymentRow:
 
     Raises as ``settling.settle``.
     """
-    return settling.settle(workspace_id, payment_id, _stage_credit)
+    return settling.settle(workspace_id, payment_id, _stage_credit, stage_return=_stage_return)
 
 
 @job_handler(PAYMENT_JOBS[TOP_UP])
@@ -86,3 +90,20 @@ def _stage_credit(unit: UnitOfWork, payment: PaymentRow) -> int:
     ledger.post(unit, wallet, ledger.TOPUP, amount=amount, request_id=payment.id)
     unit.mention(f"account:{payment.subject_id}")
     return 0
+
+
+def _stage_return(unit: UnitOfWork, payment: PaymentRow, amount: int) -> None:
+    """Take from the balance what was refunded or disputed at the provider.
+
+    A negative amount comes back to the balance, because a dispute was won or a refund failed.
+    """
+    if amount == 0:  # A dispute became a refund.
+        return
+    wallet = ledger.wallet(payment.subject_id)
+    ledger.post(unit, wallet, ledger.TOPUP_RETURNED, amount=-amount, request_id=payment.id)
+    unit.mention(f"account:{payment.subject_id}")
+    unit.outbox.emit(Event("balance.returned", payment.subject_id))
+    log.error(  # The operator decides what to do about a dispute.
+        "a top-up was returned at the provider",
+        extra={"payment": payment.id, "account": payment.subject_id, "kopecks": amount},
+    )

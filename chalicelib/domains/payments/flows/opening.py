@@ -9,7 +9,7 @@ from chalicelib.core.errors import ConflictError, UpstreamFailedError
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.rules.job_kinds import PAYMENT_JOBS
-from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import (
     CREATED,
     FAILED,
@@ -66,6 +66,7 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
         row = payments.require(workspace_id, payment.id)
         if row.status == CREATED:
             payments.stage_created(unit, row, new_page.provider_id, new_page.url)
+            _stage_returns(unit, row)
         return row
 
     # The row is as it was read, so a status other than ``created`` is final or another request's.
@@ -78,6 +79,15 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
     if row.status != CREATED and row.url is None:
         raise PaymentEndedError("This payment has ended. Open the page again.")
     return row.url or new_page.url
+
+
+def _stage_returns(unit: UnitOfWork, payment: PaymentRow) -> None:
+    """Stage the first list of returned payments of an account that was set up before such lists."""
+    owner = accounts.merchant_owner(unit.workspace_id, payment.purpose)
+    merchant = accounts.merchant_of(unit.workspace_id, payment)
+    if merchant.returns_read_at is None:
+        unit.save(merchants.returns_job(owner, merchant.merchant_id))
+        merchants.stage_returns_read(unit, merchant, clock.now())
 
 
 def _create(provider: PaymentProvider, payment: PaymentRow, receipt: Receipt | None) -> Created:

@@ -38,6 +38,8 @@ StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
 
 The payment has its ``paid_at`` already.
 """
+StageReturn = Callable[[UnitOfWork, PaymentRow, int], None]
+"""Stages what follows when more or less of a payment was refunded or disputed at the provider."""
 Settle = Callable[[str, str], PaymentRow]
 """Asks for the state of a workspace's payment and applies the state, as ``settle`` does."""
 
@@ -47,11 +49,17 @@ log = logging.getLogger(__name__)
 
 
 def settle(
-    workspace_id: str, payment_id: str, stage_success: StageSuccess, *, ends: bool = False
+    workspace_id: str,
+    payment_id: str,
+    stage_success: StageSuccess,
+    *,
+    stage_return: StageReturn | None = None,
+    ends: bool = False,
 ) -> PaymentRow:
     """Ask the provider for a payment's state, apply it, and return the payment.
 
-    With ``ends``, the provider ends a pending payment if it can. Raises the errors of
+    With ``ends``, the provider ends a pending payment if it can. ``stage_return`` follows what is
+    refunded or disputed at the provider, by the difference in kopecks. Raises the errors of
     ``stage_success``, too.
 
     Raises:
@@ -81,15 +89,17 @@ def settle(
             payments.stage_change(unit, row, problem=problem)
         elif payment_states.may_follow(row.status, state.status):
             _stage_status(unit, row, state, stage_success)
-        elif row.status == SUCCEEDED and state.refunded != row.refunded_at_provider:
-            payments.stage_change(unit, row, refunded_at_provider=state.refunded, problem=None)
-        elif row.problem is not None:
-            payments.stage_change(unit, row, problem=None)
+        else:
+            _stage_report(unit, row, state, stage_return)
 
     try:
         run_unit(workspace_id, event, stage)
     except ProviderIdTakenError:
         run_unit(workspace_id, event, partial(stage, problem=ANOTHER_PAYMENT))
+    else:
+        # One transaction cannot credit a balance and take from it.
+        if state.refunded or state.disputed:
+            run_unit(workspace_id, event, stage)
     return payments.require(workspace_id, payment_id)
 
 
@@ -152,11 +162,25 @@ def _stage_status(
     if state.status == SUCCEEDED:
         now = clock.now()
         # The provider's clock may be ahead.
-        row.paid_at = min(state.paid_at or now, now)
-        values |= {"paid_at": row.paid_at, "refunded_at_provider": state.refunded}
+        values["paid_at"] = row.paid_at = min(state.paid_at or now, now)
         if refunded := stage_success(unit, row):
             values["refund_total"] = int(row.refund_total) + refunded
     payments.stage_change(unit, row, **values)
+
+
+def _stage_report(
+    unit: UnitOfWork, row: PaymentRow, state: PaymentState, stage_return: StageReturn | None
+) -> None:
+    """Stage what a report says of a payment whose status does not change."""
+    values: dict[str, Any] = {} if row.problem is None else {"problem": None}
+    reported = (state.refunded, state.disputed)
+    if row.status == SUCCEEDED and reported != (row.refunded_at_provider, row.disputed):
+        values |= {"refunded_at_provider": state.refunded, "disputed": state.disputed}
+        if stage_return is not None:
+            values["returned"] = min(int(row.amount), sum(reported))
+            stage_return(unit, row, values["returned"] - int(row.returned))
+    if values:
+        payments.stage_change(unit, row, **values)
 
 
 def _problem(row: PaymentRow, merchant: MerchantRow, state: PaymentState) -> str | None:

@@ -249,6 +249,9 @@ def _stage_secret(
             # The address for notifications stays, and the secret applies to earlier payments.
             row.merchant_id, row.account_id = former.merchant_id, former.account_id
             ctx.unit.delete(former)
+        row.replaced_at = row.secret_removed_at = None
+        ctx.unit.save(merchants.returns_job(workspace_id, row.merchant_id))
+        row.returns_read_at = former.returns_read_at if former else clock.now()
     row.provider, row.shop_id = args.provider, args.shop_id
     row.account_id, row.is_test = account.account_id or row.account_id, account.is_test
     row.sealed_secret = accounts.seal_secret(workspace_id, row.merchant_id, secret)

@@ -14,3 +14,8 @@ REFUND_JOBS = {"booking": JobKind("booking-refund", Queue.EVENTS)}
 """They send a refund. The payload has ``paymentId`` and ``refundId``."""
 END_MERCHANT_SECRET = JobKind("end-merchant-secret")
 """Removes the secret of a former account at a provider. The payload has ``merchantId``."""
+READ_RETURNS = JobKind("read-returned-payments", Queue.EVENTS)
+"""Reads once a day what was refunded or disputed at the provider of an account.
+
+The payload has ``merchantId``. The workspace is the owner of the account.
+"""

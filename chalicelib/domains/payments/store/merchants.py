@@ -14,7 +14,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
-from chalicelib.domains.payments.rules.job_kinds import END_MERCHANT_SECRET
+from chalicelib.domains.payments.rules.job_kinds import END_MERCHANT_SECRET, READ_RETURNS
 from chalicelib.engine import jobs
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.reading import Key, Rows
@@ -24,6 +24,8 @@ from chalicelib.engine.unit import UnitOfWork
 SORT_KEY = "-"
 FORMER_KEPT_FOR = timedelta(days=400)
 """Time after which the secret of a former account is removed, whatever can be refunded."""
+RETURNS_READ_AFTER = timedelta(days=1)
+"""Time between two lists of refunds and disputes."""
 FORMER_CHECKED_AFTER = timedelta(days=9)
 """Time after which it is removed if nothing can be refunded. Late money arrives for 8 days."""
 HOOK_CLAIM = "payment-hook"
@@ -36,7 +38,8 @@ class MerchantRow(ContentRow):
     ``merchant_id`` is random, and part of the webhook's address. ``sealed_secret`` is encrypted
     (``gateways.sealing``), and ``last_four`` are the last characters of the secret. ``account_id``
     is the provider's id of the account, or None if no key was allowed to read it. ``is_test`` is
-    None in rows that are older than this fact. A former account has ``replaced_at``, and
+    None in rows that are older than this fact. ``returns_read_at`` is when refunds and disputes at
+    the provider were last listed. A former account has ``replaced_at``, and
     ``secret_removed_at`` once its secret is empty. ``vat_code``
     and ``tax_system_code`` are the provider's codes on receipts; without ``vat_code``, the provider
     sends no receipts. ``receipts_closed_by`` says who sends the closing receipt of a payment:
@@ -52,6 +55,7 @@ class MerchantRow(ContentRow):
     last_four = UnicodeAttribute()
     account_id = UnicodeAttribute(null=True)
     is_test = BooleanAttribute(null=True)
+    returns_read_at = UTCDateTimeAttribute(null=True)
     replaced_at = UTCDateTimeAttribute(null=True)
     secret_removed_at = UTCDateTimeAttribute(null=True)
     vat_code = UnicodeAttribute(null=True)
@@ -124,6 +128,18 @@ def stage_former(unit: UnitOfWork, merchant: MerchantRow) -> None:
     unit.save(
         jobs.row(END_MERCHANT_SECRET, unit.workspace_id, payload, due, job_id=former.merchant_id)
     )
+
+
+def stage_returns_read(unit: UnitOfWork, merchant: MerchantRow, at: datetime) -> None:
+    """Stage when refunds and disputes at the provider were listed."""
+    unit.update(merchant, [MerchantRow.returns_read_at.set(at)])
+
+
+def returns_job(workspace_id: str, merchant_id: str) -> jobs.JobRow:
+    """Return the job that lists refunds and disputes at the provider for the first time."""
+    due = clock.now() + RETURNS_READ_AFTER
+    payload = {"merchantId": merchant_id}
+    return jobs.row(READ_RETURNS, workspace_id, payload, due, job_id=merchant_id)
 
 
 def stage_end_of_secret(unit: UnitOfWork, former: MerchantRow) -> None:

@@ -51,6 +51,8 @@ class PaymentRow(ContentRow):
     the provider reports. ``problem`` is why a response of the provider was refused.
     ``is_imported`` says that the payment came with a workspace from another stage. It is for
     reading only, because this stage does not know the secret of its account.
+    ``disputed`` is what the client's bank has taken back. ``returned`` is what a balance has lost
+    of a top-up because of both.
     ``receipt_sent_at`` is when the provider was first asked for the closing receipt, which names
     ``receipt_description``, and ``receipt_closed_at`` when it took it.
     """
@@ -77,6 +79,8 @@ class PaymentRow(ContentRow):
     paid_at = UTCDateTimeAttribute(null=True)
     refund_total = NumberAttribute(default=0)
     refunded_at_provider = NumberAttribute(default=0)
+    disputed = NumberAttribute(default=0)
+    returned = NumberAttribute(default=0)
     receipt_sent_at = UTCDateTimeAttribute(null=True)
     receipt_description = UnicodeAttribute(null=True)
     receipt_closed_at = UTCDateTimeAttribute(null=True)
@@ -97,7 +101,8 @@ class PaymentRow(ContentRow):
         """Kopecks that were paid and not refunded."""
         if self.status != SUCCEEDED:
             return 0
-        return int(self.amount - max(self.refund_total, self.refunded_at_provider))
+        left = self.amount - max(self.refund_total, self.refunded_at_provider) - self.disputed
+        return max(int(left), 0)
 
     @property
     def refundable(self) -> int:
@@ -210,10 +215,17 @@ def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None: 
     """Stage new values of a payment.
 
     The commit requires that its status is unchanged, and that no refund was requested since. So the
-    sum of refunds never exceeds the payment.
+    sum of refunds never exceeds the payment. What a balance has lost must be unchanged, too, so
+    that it is taken once.
     """
-    unchanged = (PaymentRow.status == payment.status) & (
-        PaymentRow.refund_total == int(payment.refund_total)
+    returned = int(payment.returned)
+    same_return = PaymentRow.returned == returned
+    if not returned:  # Rows of earlier releases do not have the attribute.
+        same_return |= PaymentRow.returned.does_not_exist()
+    unchanged = (
+        (PaymentRow.status == payment.status)
+        & (PaymentRow.refund_total == int(payment.refund_total))
+        & same_return
     )
     unit.update(payment, _actions(PaymentRow, values), unchanged)
 

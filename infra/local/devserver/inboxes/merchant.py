@@ -7,7 +7,7 @@ payment on the page ``/dev/pay/{id}``, and chooses how its notification is sent.
 import json
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import requests
@@ -16,7 +16,12 @@ from chalicelib.core.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.gateways.payments import PaymentStatus
-from chalicelib.gateways.payments.local_merchant import PATH, read_payment, settle_payment
+from chalicelib.gateways.payments.local_merchant import (
+    PATH,
+    read_payment,
+    return_payment,
+    settle_payment,
+)
 from chalicelib.transports.http import HttpRequest, HttpResponse, redirect
 from infra.local.devserver import inboxes
 from infra.local.devserver.api_gateway import LocalRoute
@@ -25,6 +30,12 @@ LATE_SECONDS = 20
 NOTIFICATIONS = {"once": [0], "late": [LATE_SECONDS], "twice": [0, 1], "never": []}
 """Seconds after which notifications are sent, by what the developer chooses."""
 STATUSES: dict[str, PaymentStatus] = {"pay": "succeeded", "decline": "failed"}
+RETURNS: dict[str, tuple[Literal["returned", "disputed"], bool]] = {
+    "return": ("returned", True),
+    "dispute": ("disputed", True),
+    "win": ("disputed", False),
+}
+"""What happens to a paid payment, and whether to its whole amount."""
 NEWEST = 100
 """Payments in the list, newest first."""
 
@@ -49,14 +60,18 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 
 def _settle(payment_id: str, payment: dict[str, Any], form: dict[str, list[str]]) -> None:
-    """Let the client pay or fail, and send the notifications.
+    """Let the client pay or fail, or the money go back, and send the notifications.
 
     After any other action the payment waits.
     """
-    status = STATUSES.get(form.get("action", [""])[0])
-    if status is None:
+    action = form.get("action", [""])[0]
+    if action in STATUSES:
+        settle_payment(payment_id, STATUSES[action])
+    elif action in RETURNS and payment["status"] == "succeeded":
+        how, is_whole = RETURNS[action]
+        return_payment(payment_id, how, payment["amount"] if is_whole else 0)
+    else:
         return
-    settle_payment(payment_id, status)
     for seconds in NOTIFICATIONS.get(form.get("notification", [""])[0], [0]):
         Timer(seconds, _notify, [payment_id, payment["shop_id"]]).start()
 
