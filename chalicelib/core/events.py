@@ -60,6 +60,7 @@ INTERNAL_TYPES = {
     "member.added": "an account becomes a member of the workspace",
     "member.removed": "an account is removed from the workspace",
     "member.role_changed": "a member gets another role",
+    "payment.refused": "the payment provider refuses the first payment since it took one",
     "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails",
 }
 """Types that only members receive, never webhooks, each with its purpose.
@@ -106,6 +107,7 @@ MESSAGE_KINDS = {
     "webhook_off": MessageKind("webhook.switched_off", status="off"),
     "balance": MessageKind("balance.low", status="low", owner_only=True),
     "topup_returned": MessageKind("balance.returned", owner_only=True),
+    "payment_refused": MessageKind("payment.refused", owner_only=True),
     "app_connected": MessageKind("connection.created", owner_only=True),
     "key_created": MessageKind("key.created", owner_only=True),
     "key_revoked": MessageKind("key.revoked", owner_only=True),

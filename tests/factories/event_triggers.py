@@ -1,6 +1,7 @@
 """For every type of events, what makes the service emit one, through its public faces."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -11,9 +12,10 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Prices, Terms, TokenUsage
 from chalicelib.domains.bots.rules import CAPABILITIES
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.payments.flows.opening import PaymentRefusedError
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
-from chalicelib.gateways.payments import ProviderError
+from chalicelib.gateways.payments import ProviderError, local_merchant
 from chalicelib.gateways.payments.local_merchant import LocalMerchant
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_console, call_operator
@@ -21,7 +23,7 @@ from tests.factories.chat import Bot, ScriptedModel, ask, new_bot
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit, top_up
 from tests.factories.oauth import connect
-from tests.factories.payments import pay_booking
+from tests.factories.payments import open_payment, pay_booking, take_payments
 from tests.factories.proposals import ASKED, call
 from tests.factories.salon import Salon
 from tests.fakes.receiver import Receiver, status
@@ -189,8 +191,32 @@ def _change_role(world: World) -> None:
     world.member("manager")
 
 
+def _return_top_up(world: World) -> None:
+    take_payments(world.workspace_id)
+    owner_id = world.owner.workspace.owner_id
+    arguments = {"account_id": owner_id, "amount": 10_000}
+    top_up = call_console(world.workspace_id, "start_top_up", **arguments)
+    provider_id = top_up["url"].rpartition("/")[2]
+    local_merchant.settle_payment(provider_id, "succeeded")
+    local_merchant.return_payment(provider_id, "returned", 10_000)
+    call_console(world.workspace_id, "get_top_up", account_id=owner_id, id=top_up["id"])
+
+
+def _refuse_payment(world: World) -> None:
+    booking = Salon.opened(world.api, requirePayment=True).book("2027-01-18T10:00")
+    take_payments(world.workspace_id)
+
+    def refuse(*_: object) -> NoReturn:
+        raise ProviderError("The amount is too small.")
+
+    world.monkeypatch.setattr(LocalMerchant, "create", refuse)
+    with suppress(PaymentRefusedError):
+        open_payment(world.workspace_id, booking["id"])
+
+
 TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "balance.low": _spend,
+    "balance.returned": _return_top_up,
     "booking.created": _book,
     "booking.hold_expired": _let_hold_expire,
     "booking.moved": _move_booking,
@@ -213,6 +239,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "member.removed": _remove_member,
     "member.role_changed": _change_role,
     "order.created": _order,
+    "payment.refused": _refuse_payment,
     "product.low_stock": _sell,
     "webhook.switched_off": _lose_receiver,
 }

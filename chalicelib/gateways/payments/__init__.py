@@ -35,18 +35,19 @@ class Account(NamedTuple):
     """What a provider says of the account that a key belongs to.
 
     ``account_id`` is None if the key may not read it, as a restricted key of Stripe. ``is_test``
-    says that payments move no money.
+    says that payments move no money. ``has_receipts`` says that each payment needs a receipt.
     """
 
     account_id: str | None
     is_test: bool
+    has_receipts: bool = False
 
 
 class Receipt(NamedTuple):
     """A receipt of one service under the Russian law 54-FZ.
 
-    The client's ``email`` or ``phone`` is required. ``vat_code`` and ``tax_system_code`` are the
-    provider's codes, which the owner chooses.
+    The client's ``email`` or ``phone`` is required. ``vat_code``, ``closing_vat_code`` of the
+    closing receipt and ``tax_system_code`` are the provider's codes, which the owner chooses.
     """
 
     email: str | None
@@ -56,6 +57,13 @@ class Receipt(NamedTuple):
     vat_code: str
     tax_system_code: str | None
     payment_mode: PaymentMode
+    closing_vat_code: str | None = None
+
+    @property
+    def rate_code(self) -> str:
+        """Code of the VAT rate, which a closing receipt may have of its own."""
+        is_closing = self.payment_mode == "full_payment"
+        return (self.closing_vat_code if is_closing else None) or self.vat_code
 
 
 class PaymentRequest(NamedTuple):

@@ -147,7 +147,12 @@ class YooKassa:
             raise ProviderError("The secret key belongs to another shop.")
         if shop.get("status") != "enabled":
             raise ProviderError("YooKassa has not enabled this shop yet.")
-        return Account(self._shop_id, is_test=bool(shop.get("test")))
+        match shop:
+            case {"fiscalization": {"enabled": bool(has_receipts)}}:
+                pass
+            case _:
+                has_receipts = bool(shop.get("fiscalization_enabled"))
+        return Account(self._shop_id, bool(shop.get("test")), has_receipts)
 
     @staticmethod
     def read_hook(body: bytes) -> HookObject | None:
@@ -237,7 +242,7 @@ def _receipt(receipt: Receipt, currency: str) -> dict[str, Any]:
                 "description": receipt.description[:MAX_DESCRIPTION],
                 "quantity": 1,
                 "amount": _money(receipt.amount, currency),
-                "vat_code": int(receipt.vat_code),
+                "vat_code": int(receipt.rate_code),
                 "payment_mode": _MODES.get(receipt.payment_mode, receipt.payment_mode),
                 "payment_subject": "service",
             }

@@ -126,6 +126,7 @@ def compute_payment_state(payment: Record) -> RecordState:
         (refunded, "payment_refunded_partly", ""),
         (status == "succeeded" and payment["isDeposit"], "payment_deposit", "good"),
         (status == "succeeded", "payment_paid", "good"),
+        (status == "refused", "payment_refused", "warn"),
         (status in {"created", "pending"}, "payment_open", "warn"),
     )
     found = (RecordState(text, tone) for is_so, text, tone in states if is_so)

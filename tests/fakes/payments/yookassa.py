@@ -51,7 +51,7 @@ RECEIPT_PARTS = {
             description={"type": "string", "maxLength": 128},
             quantity={"type": "number"},
             amount=AMOUNT,
-            vat_code={"type": "integer", "minimum": 1, "maximum": 10},
+            vat_code={"type": "integer", "minimum": 1, "maximum": 12},
             payment_mode={
                 "enum": [
                     "full_prepayment",
@@ -115,6 +115,7 @@ class FakeYooKassa(JsonServer):
         self.refunds: dict[str, dict[str, Any]] = {}
         self.receipts: list[dict[str, Any]] = []
         self.shop_status = "enabled"
+        self.has_receipts = False
         self.refund_status = "succeeded"
         self._by_key: dict[str, dict[str, Any]] = {}
 
@@ -135,7 +136,9 @@ class FakeYooKassa(JsonServer):
         match request.method, request.path.strip("/").split("/"):
             case "GET", ["me"]:
                 status = self.shop_status
-                return 200, {"account_id": SHOP_ID, "status": status, "test": True}
+                fiscalization = {"enabled": self.has_receipts, "provider": "atol"}
+                shop = {"account_id": SHOP_ID, "status": status, "test": True}
+                return 200, {**shop, "fiscalization": fiscalization}
             case "GET", ["payments", payment_id] if payment_id in self.payments:
                 return 200, self.payments[payment_id]
             case "GET", ["refunds", refund_id] if refund_id in self.refunds:

@@ -322,6 +322,13 @@ class TestYooKassa:
         with pytest.raises(UnknownOutcomeError):
             provider_for(SHOP).state(payment_id)
 
+    @pytest.mark.parametrize("has_receipts", [True, False])
+    def test_the_account_says_whether_it_sends_receipts(
+        self, yookassa: FakeYooKassa, has_receipts: bool
+    ) -> None:
+        yookassa.has_receipts = has_receipts
+        assert provider_for(SHOP).inspect() == (SHOP_ID, True, has_receipts)
+
     def test_a_shop_that_is_not_enabled_fails_the_check(self, yookassa: FakeYooKassa) -> None:
         yookassa.shop_status = "disabled"
         with pytest.raises(ProviderError, match="has not enabled this shop"):
@@ -426,7 +433,7 @@ class TestStripe:
     ) -> None:
         stripe.secret, stripe.is_restricted = secret, True
         facts = provider_for(Merchant("stripe", "", secret)).inspect()
-        assert facts == (None, is_test)
+        assert facts[:2] == (None, is_test)
 
     def test_a_payment_of_another_account_is_unknown(self, stripe: FakeStripe) -> None:
         with pytest.raises(PaymentUnknownError):

@@ -47,6 +47,7 @@ from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, 
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.payments.flows.accounts import needs_email
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
@@ -181,6 +182,9 @@ def book(  # noqa: PLR0913  what a booking may come with
     reads = BookingReads(ctx.unit)
     service = SERVICES.found(reads.read_service(args.service_id))
     contact = _contact(ctx, args.client, service, reads.rows)
+    if service.is_prepaid and not contact.email and needs_email(ctx.workspace_id):
+        problem = "expected an e-mail address, to which the receipt is sent, received none"
+        raise ValidationError.of("client.email", problem)
     visitor = ctx.principal.rate_limit_key
     visitor_keys = visitor_bookings.visitor_keys(
         ctx.workspace_id,

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, NotFoundError
+from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import first_id_at
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
@@ -23,6 +23,8 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows.refunds import RefundTooLargeError
+from chalicelib.domains.payments.rules import payment_states
+from chalicelib.domains.payments.rules.receipt_codes import MIN_AMOUNTS
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import FAILED, PaymentRow, RefundRow
 from chalicelib.domains.services.store.services import SERVICES
@@ -60,7 +62,7 @@ class PaymentOut(Wire):
     service_name: str | None = Field(description="Name of the service, or null.")
     client_name: str | None = Field(description="Name of the client, or null.")
     start_at: Timestamp | None = Field(description="Start of the booking, or null.")
-    status: str = Field(description="created, pending, succeeded, expired or failed.")
+    status: str = Field(description="created, pending, succeeded, expired, failed or refused.")
     amount: int = Field(description="Amount.")
     currency: str = Field(description="Currency, such as RUB.")
     price: int | None = Field(description="Price of the booking, or null.")
@@ -90,6 +92,7 @@ class PaymentOut(Wire):
         return cls.from_row(
             payment.attribute_values,
             id=payment.id,
+            status=payment.shown_status,
             booking_id=payment.subject_id,
             service_name=booking and booking.service_name,
             client_name=booking and booking.client_name,
@@ -275,11 +278,17 @@ def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsOut:
 @operation(title="Set what is paid in advance", role=Role.MANAGER, idempotent=True)
 def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
     """Set what clients pay in advance for a service, for bookings from now on."""
-    service = SERVICES.require(ctx.workspace_id, args.service_id)
+    service, merchant = (
+        SERVICES.require(ctx.workspace_id, args.service_id),
+        merchants.find_current(ctx.workspace_id),
+    )
+    least = MIN_AMOUNTS.get(merchant.provider, 0) if merchant else 0
+    if 0 < payment_states.deposit(int(service.price), args.deposit_percent) < least:
+        problem = f"expected a part of at least {least} kopecks, received less. Raise the part"
+        raise ValidationError.of("depositPercent", problem)
     service.deposit_percent, service.refund_until_min = args.deposit_percent, args.refund_until_min
     ctx.unit.save(service)
-    has_merchant = merchants.find_current(ctx.workspace_id) is not None
-    return PaymentTermsOut(**args.model_dump(), takes_payments=has_merchant)
+    return PaymentTermsOut(**args.model_dump(), takes_payments=merchant is not None)
 
 
 def _read_bounds(

@@ -78,6 +78,15 @@ def _member(workspace_id: str, account_id: str) -> Record:
     return {"name": account.name, "email": account.email, "role": role}
 
 
+def _payment(workspace_id: str, payment_id: str) -> Record:
+    payment = payments.require(workspace_id, payment_id)
+    return {
+        "description": payment.description,
+        "kopecks": int(payment.amount),
+        "reason": payment.reason,
+    }
+
+
 def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
     row = listing_of("WEBHOOK").find(workspace_id, webhook_id)
     return row and {to_camel(name): value for name, value in row.values.items()}
@@ -90,6 +99,7 @@ _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "connection": _connection,
     "key": _key,
     "member": _member,
+    "payment": _payment,
     "webhook": _webhook,
 }
 """Functions that read the record of an internal type, by the noun of the type."""

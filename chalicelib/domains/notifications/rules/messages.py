@@ -211,6 +211,13 @@ def _balance(language: Language, balance: Record) -> tuple[str | None, Pairs]:
     return amount, [("left", amount)]
 
 
+def _payment(language: Language, payment: Record) -> tuple[str | None, Pairs]:
+    return payment["description"], [
+        ("total", localized.money(language, payment["kopecks"])),
+        ("reason", payment["reason"]),
+    ]
+
+
 def _key(_: Language, key: Record) -> tuple[str | None, Pairs]:
     return key["name"], [
         ("key", key["masked"]),
@@ -247,6 +254,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "webhook_off": _webhook,
     "balance": _balance,
     "topup_returned": _balance,
+    "payment_refused": _payment,
     "app_connected": _app,
     "key_created": _key,
     "key_revoked": _key,
@@ -267,6 +275,7 @@ _PAGES = {
     "webhook_off": "webhooks/{id}",
     "balance": "balance",
     "topup_returned": "balance",
+    "payment_refused": "payment-settings",
     "app_connected": "apps",
     "key_created": "keys",
     "key_revoked": "keys",

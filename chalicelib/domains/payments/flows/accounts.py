@@ -133,7 +133,17 @@ def receipt_of(  # noqa: PLR0913, PLR0917  the parts of a receipt
     if merchant.vat_code is None or not (email or phone):
         return None
     codes = (merchant.vat_code, merchant.tax_system_code)
-    return Receipt(email, phone, description, amount, *codes, mode)
+    closing_code = merchant.closing_vat_code
+    return Receipt(email, phone, description, amount, *codes, mode, closing_code)
+
+
+def needs_email(workspace_id: str) -> bool:
+    """Return whether a payment to a workspace needs the client's e-mail address.
+
+    YooKassa sends receipts by e-mail only.
+    """
+    merchant = merchants.find_current(workspace_id)
+    return merchant is not None and merchant.provider == "yookassa" and bool(merchant.vat_code)
 
 
 def _purpose(workspace_id: str, merchant_id: str) -> str:

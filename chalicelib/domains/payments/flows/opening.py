@@ -4,6 +4,8 @@ The payment is stored first, and its id is the idempotency key of the request. S
 result is unknown is repeated, and returns the same page of the provider.
 """
 
+import logging
+
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, UpstreamFailedError
 from chalicelib.core.unit import AuditEvent
@@ -16,6 +18,7 @@ from chalicelib.domains.payments.store.payments import (
     PaymentRow,
     ProviderIdTakenError,
 )
+from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
@@ -26,6 +29,8 @@ from chalicelib.gateways.payments import (
     Receipt,
     UnknownOutcomeError,
 )
+
+log = logging.getLogger(__name__)
 
 
 class PaymentRefusedError(ConflictError):
@@ -66,7 +71,7 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
         row = payments.require(workspace_id, payment.id)
         if row.status == CREATED:
             payments.stage_created(unit, row, new_page.provider_id, new_page.url)
-            _stage_returns(unit, row)
+            _stage_merchant(unit, row)
         return row
 
     # The row is as it was read, so a status other than ``created`` is final or another request's.
@@ -81,11 +86,16 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
     return row.url or new_page.url
 
 
-def _stage_returns(unit: UnitOfWork, payment: PaymentRow) -> None:
-    """Stage the first list of returned payments of an account that was set up before such lists."""
+def _stage_merchant(unit: UnitOfWork, payment: PaymentRow) -> None:
+    """Stage that the account takes payments again, after a refusal.
+
+    An account that was set up before returned payments were listed gets its first list.
+    """
     owner = accounts.merchant_owner(unit.workspace_id, payment.purpose)
     merchant = accounts.merchant_of(unit.workspace_id, payment)
-    if merchant.returns_read_at is None:
+    if merchant.refused_at is not None:
+        merchants.stage_refusal(unit, merchant, None)
+    elif merchant.returns_read_at is None:
         unit.save(merchants.returns_job(owner, merchant.merchant_id))
         merchants.stage_returns_read(unit, merchant, clock.now())
 
@@ -118,5 +128,19 @@ def _fail(workspace_id: str, payment: PaymentRow, reason: str) -> None:
         row = payments.require(workspace_id, payment.id)
         if row.status == CREATED:
             payments.stage_change(unit, row, status=FAILED, reason=reason)
+            _stage_message(unit, row)
 
     run_unit(workspace_id, _event(payment), stage)
+
+
+def _stage_message(unit: UnitOfWork, payment: PaymentRow) -> None:
+    """Stage the message about the first refusal of an account, until it takes a payment again."""
+    owner = accounts.merchant_owner(unit.workspace_id, payment.purpose)
+    merchant = merchants.find(owner, payment.merchant_id)
+    if merchant is None or merchant.refused_at is not None:
+        return
+    merchants.stage_refusal(unit, merchant, clock.now())
+    if owner == unit.workspace_id:
+        unit.outbox.emit(Event("payment.refused", payment.id))
+    else:  # The operator set up the account.
+        log.error("a payment provider refuses top-ups", extra={"payment": payment.id})

@@ -14,6 +14,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Pattern, Timestamp, Wire, optional, printable
 from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
 from chalicelib.domains.payments.flows import accounts, former_accounts
+from chalicelib.domains.payments.rules.receipt_codes import TAX_SYSTEMS, VAT_RATES
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.gateways.payments import Account, ProviderError, UnknownOutcomeError
@@ -30,8 +31,11 @@ Secret = Annotated[
     AfterValidator(printable),
 ]
 MerchantId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Code = Annotated[
-    str, StringConstraints(strip_whitespace=True), Pattern("[0-9]{1,2}", "one or two digits")
+VatCode = Annotated[
+    str, StringConstraints(strip_whitespace=True), Pattern("[1-9]|1[0-2]", "a code from 1 to 12")
+]
+TaxSystemCode = Annotated[
+    str, StringConstraints(strip_whitespace=True), Pattern("[1-6]", "a code from 1 to 6")
 ]
 
 
@@ -42,7 +46,16 @@ class MerchantOut(Wire):
     shop_id: str = Field(description="Shop id at YooKassa; empty for others.")
     last_four: str = Field(description="Last characters of the secret.")
     vat_code: str | None = Field(description="Code of the VAT rate on receipts, or null.")
+    closing_vat_code: str | None = Field(
+        description="Code of the VAT rate on closing receipts; null: as vatCode."
+    )
     tax_system_code: str | None = Field(description="Code of the tax system, or null.")
+    wrong_codes: list[str] = Field(
+        description="Fields whose stored code does not exist, so that receipts are refused."
+    )
+    refused_at: Timestamp | None = Field(
+        description="Since when the provider refuses payments, or null."
+    )
     account_id: str | None = Field(description="The provider's id of the account, or null.")
     is_test: bool | None = Field(description="Whether payments move no money; null: not known.")
     hook_url: str = Field(description="Address for the provider's notifications.")
@@ -55,7 +68,18 @@ class MerchantOut(Wire):
     def from_record(cls, merchant: MerchantRow) -> Self:
         """Return the wire form of a stored account."""
         path = HOOK_PATH.format(merchant_id=merchant.merchant_id)
-        return cls.from_row(merchant.attribute_values, hook_url=settings().public_url + path)
+        codes = {
+            "vatCode": (merchant.vat_code, VAT_RATES),
+            "closingVatCode": (merchant.closing_vat_code, VAT_RATES),
+            "taxSystemCode": (merchant.tax_system_code, TAX_SYSTEMS),
+        }
+        return cls.from_row(
+            merchant.attribute_values,
+            hook_url=settings().public_url + path,
+            wrong_codes=[
+                name for name, (code, known) in codes.items() if code and code not in known
+            ],
+        )
 
 
 class MerchantResult(Wire):
@@ -117,8 +141,11 @@ class MerchantSet(Wire):
     provider: Literal["yookassa", "stripe", "test"] = Field(description="Payment provider.")
     shop_id: ShopId = Field(default="", description="Shop id at YooKassa; empty for others.")
     secret: Secret | None = optional("Secret key; omit it to keep the stored one.")
-    vat_code: Code | None = optional("Code of the VAT rate on receipts; null: no receipts.")
-    tax_system_code: Code | None = optional("Code of the tax system on receipts.")
+    vat_code: VatCode | None = optional("Code of the VAT rate on receipts; null: no receipts.")
+    closing_vat_code: VatCode | None = optional(
+        "Code of the VAT rate on the closing receipt, if it differs from vatCode."
+    )
+    tax_system_code: TaxSystemCode | None = optional("Code of the tax system on receipts.")
     second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
@@ -216,7 +243,11 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
     if args.secret is not None:
         merchant = _stage_secret(ctx, args, merchant, args.secret)
     assert merchant is not None  # noqa: S101  without a secret, it is the stored account
+    if merchant.has_receipts and args.vat_code is None:
+        problem = "expected a code, because this shop sends receipts, received none"
+        raise ValidationError.of("vatCode", problem)
     merchant.vat_code, merchant.tax_system_code = args.vat_code, args.tax_system_code
+    merchant.closing_vat_code, merchant.refused_at = args.closing_vat_code, None
     merchant.updated_at = clock.now()
     ctx.unit.save(merchant)
     if workspace_id != PLATFORM:
@@ -254,6 +285,7 @@ def _stage_secret(
         row.returns_read_at = former.returns_read_at if former else clock.now()
     row.provider, row.shop_id = args.provider, args.shop_id
     row.account_id, row.is_test = account.account_id or row.account_id, account.is_test
+    row.has_receipts = account.has_receipts
     row.sealed_secret = accounts.seal_secret(workspace_id, row.merchant_id, secret)
     row.last_four = secret[-SHOWN_CHARACTERS:]
     return row

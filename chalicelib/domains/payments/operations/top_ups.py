@@ -47,7 +47,7 @@ class TopUpRef(Wire):
 class TopUpOut(TopUpRef):
     """A payment that tops up a balance."""
 
-    status: str = Field(description="created, pending, succeeded, expired or failed.")
+    status: str = Field(description="created, pending, succeeded, expired, failed or refused.")
     amount: int = Field(description="Amount in kopecks.")
     created_at: Timestamp = Field(description="When it was opened.")
     paid_at: Timestamp | None = Field(description="When the money was credited, or null.")
@@ -55,7 +55,7 @@ class TopUpOut(TopUpRef):
     @classmethod
     def from_record(cls, payment: PaymentRow) -> Self:
         """Return the wire form of a stored top-up."""
-        return cls.from_row(payment.attribute_values, id=payment.id)
+        return cls.from_row(payment.attribute_values, id=payment.id, status=payment.shown_status)
 
 
 class TopUpResult(Wire):

@@ -40,11 +40,13 @@ class MerchantRow(ContentRow):
     is the provider's id of the account, or None if no key was allowed to read it. ``is_test`` is
     None in rows that are older than this fact. ``returns_read_at`` is when refunds and disputes at
     the provider were last listed. A former account has ``replaced_at``, and
-    ``secret_removed_at`` once its secret is empty. ``vat_code``
-    and ``tax_system_code`` are the provider's codes on receipts; without ``vat_code``, the provider
-    sends no receipts. ``receipts_closed_by`` says who sends the closing receipt of a payment:
-    ``service``, or the ``register`` of the business. ``is_imported`` says that the account came
-    with a workspace from another stage, without its secret.
+    ``secret_removed_at`` once its secret is empty. ``has_receipts`` says that the
+    provider demands receipts, and ``refused_at`` when it refused a payment, of which the owner was
+    told. ``vat_code``, ``closing_vat_code`` of closing receipts and ``tax_system_code`` are the
+    provider's codes on receipts; without ``vat_code``, the provider sends no receipts.
+    ``receipts_closed_by`` says who sends the closing receipt of a payment: ``service``, or the
+    ``register`` of the business. ``is_imported`` says that the account came with a workspace from
+    another stage, without its secret.
     """
 
     version = VersionAttribute()
@@ -58,7 +60,10 @@ class MerchantRow(ContentRow):
     returns_read_at = UTCDateTimeAttribute(null=True)
     replaced_at = UTCDateTimeAttribute(null=True)
     secret_removed_at = UTCDateTimeAttribute(null=True)
+    has_receipts = BooleanAttribute(null=True)
+    refused_at = UTCDateTimeAttribute(null=True)
     vat_code = UnicodeAttribute(null=True)
+    closing_vat_code = UnicodeAttribute(null=True)
     tax_system_code = UnicodeAttribute(null=True)
     receipts_closed_by = UnicodeAttribute(default="service")
     is_imported = BooleanAttribute(null=True)
@@ -133,6 +138,13 @@ def stage_former(unit: UnitOfWork, merchant: MerchantRow) -> None:
 def stage_returns_read(unit: UnitOfWork, merchant: MerchantRow, at: datetime) -> None:
     """Stage when refunds and disputes at the provider were listed."""
     unit.update(merchant, [MerchantRow.returns_read_at.set(at)])
+
+
+def stage_refusal(unit: UnitOfWork, merchant: MerchantRow, at: datetime | None) -> None:
+    """Stage that the owner was told of a refused payment, or that a payment was taken again."""
+    path = MerchantRow.refused_at
+    is_unchanged = path == merchant.refused_at if merchant.refused_at else path.does_not_exist()
+    unit.update(merchant, [path.set(at) if at else path.remove()], is_unchanged)
 
 
 def returns_job(workspace_id: str, merchant_id: str) -> jobs.JobRow:

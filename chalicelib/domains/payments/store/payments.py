@@ -33,6 +33,8 @@ Purpose = Literal["booking", "top_up"]
 CREATED, PENDING, SUCCEEDED, EXPIRED, FAILED = (
     *("created", "pending", "succeeded", "expired", "failed"),
 )
+REFUSED = "refused"
+"""The status that is shown, but not stored, of a failed payment that the provider never had."""
 REQUESTED, SENT, DONE = "requested", "sent", "done"
 OPEN = (CREATED, PENDING)
 """Statuses of a payment that the client can still make."""
@@ -90,6 +92,12 @@ class PaymentRow(ContentRow):
     def id(self) -> str:
         """Id of the payment, which is also its idempotency key at the provider."""
         return self.sk
+
+    @property
+    def shown_status(self) -> str:
+        """The status, or ``refused`` if the provider did not take the payment."""
+        is_refused = self.status == FAILED and self.provider_id is None and self.reason is not None
+        return REFUSED if is_refused else self.status
 
     @property
     def is_open(self) -> bool:

@@ -24,7 +24,7 @@ MAX_PAGE = 500
 """Maximum payments of a day on one page."""
 MAX_ROWS = 5_000
 """Maximum payments of a CSV file, as of leads."""
-COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded")
+COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded", "reason")
 Payment = dict[str, Any]
 
 
@@ -67,6 +67,7 @@ def _export(request: ConsoleRequest, day: str) -> HttpResponse:
             request.translate(compute_payment_state(payment).text),
             payment["amount"] / 100,
             payment["refunded"] / 100,
+            payment["reason"] or payment["problem"],
         ]
         for payment in _read_all(request, day)
     ]

@@ -1,15 +1,17 @@
 """The page of the account at a payment provider that takes a workspace's payments."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.core.settings import settings
+from chalicelib.domains.payments.rules import receipt_codes
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
-KEPT_FIELDS = ("provider", "shopId", "vatCode", "taxSystemCode")
+KEPT_FIELDS = ("provider", "shopId", "vatCode", "closingVatCode", "taxSystemCode")
 """Fields that are sent with each change, because the operation replaces the account."""
 
 
@@ -39,12 +41,33 @@ def _providers(request: ConsoleRequest) -> dict[str, str]:
     return {name: request.translate(f"provider_{name}") for name in names}
 
 
+def _vat_codes(request: ConsoleRequest) -> dict[str, str]:
+    codes = receipt_codes.VAT_RATES
+    return {code: ". ".join((code, request.translate(f"vat_{code}"))) for code in codes}
+
+
+def _tax_systems(request: ConsoleRequest) -> dict[str, str]:
+    codes = receipt_codes.TAX_SYSTEMS
+    return {code: ". ".join((code, request.translate(f"tax_{code}"))) for code in codes}
+
+
+def _choices(
+    request: ConsoleRequest, names: Mapping[str, str], offered: Iterable[str], *, stored: str
+) -> list[tuple[str, str]]:
+    """Return the offered codes, and the stored one, also if it does not exist."""
+    codes = list(dict.fromkeys([*offered, *filter(None, [stored])]))
+    unknown = request.translate("code_unknown", code=stored)
+    none = ("", request.translate("code_none"))
+    return [none, *((code, names.get(code, unknown)) for code in codes)]
+
+
 FORM = Form(
     Field("provider", "payment_provider", new="yookassa", names=_providers),
     Field("shopId", "payment_shop", empty=""),
     HiddenField("secret", "payment_secret", empty=""),
-    Field("vatCode", "payment_vat"),
-    Field("taxSystemCode", "payment_tax_system"),
+    Field("vatCode", "payment_vat", names=_vat_codes),
+    Field("closingVatCode", "payment_closing_vat", names=_vat_codes),
+    Field("taxSystemCode", "payment_tax_system", names=_tax_systems),
     HiddenField("secondFactor", "second_factor_code", empty=""),
 )
 
@@ -60,13 +83,24 @@ def _arguments(merchant: Record, changes: dict[str, Any]) -> dict[str, Any]:
 
 def _page(request: ConsoleRequest, merchant: Record, state: State = STORED) -> HttpResponse:
     is_checked = bool(merchant and request.query_value("check"))
+    values, vat_codes = FORM.page_values(request, merchant, state), _vat_codes(request)
+    typed = values["typed"]
     return request.page(
         "payment_settings",
         merchant=merchant,
         providers=_providers(request).items(),
         former=request.call("list_former_merchants")["merchants"],
         check=request.call("check_merchant") if is_checked else None,
-        **FORM.page_values(request, merchant, state),
+        prepayment_codes=_choices(
+            request, vat_codes, receipt_codes.prepayment_codes(), stored=typed["vatCode"]
+        ),
+        closing_codes=_choices(
+            request, vat_codes, receipt_codes.closing_codes(), stored=typed["closingVatCode"]
+        ),
+        tax_systems=_choices(
+            request, _tax_systems(request), receipt_codes.TAX_SYSTEMS, stored=typed["taxSystemCode"]
+        ),
+        **values,
     )
 
 
