@@ -17,6 +17,7 @@ from chalicelib.gateways.payments import (
     PaymentRequest,
     PaymentState,
     PaymentStatus,
+    PaymentUnknownError,
     ProviderError,
     Receipt,
     RefundRequest,
@@ -61,6 +62,8 @@ class FakeShop:
     can_expire: bool = False
     refund_status: RefundStatus = "done"
     secret: str = SECRET
+    series: str = "pay"
+    """The beginning of the ids of payments."""
     listed_since: list[datetime] = field(default_factory=list)
     mistaken_id: str | None = None
     """The id in each response to a new payment, instead of its own."""
@@ -108,7 +111,7 @@ class FakeProvider:
 
     def create(self, request: PaymentRequest) -> Created:
         def effect() -> Created:
-            new_key = f"pay-{len(self.shop.payments) + 1}"
+            new_key = f"{self.shop.series}-{len(self.shop.payments) + 1}"
             provider_id = self.shop.keys.setdefault(request.idempotency_key, new_key)
             if provider_id not in self.shop.payments:
                 self.shop.payments[provider_id] = FakePayment(request, amount=request.amount)
@@ -122,7 +125,7 @@ class FakeProvider:
         return self._call("state", lambda: self._state(provider_id))  # type: ignore[no-any-return]
 
     def _state(self, provider_id: str) -> PaymentState:
-        payment = self.shop.payments[provider_id]
+        payment = self._payment(provider_id)
         account = payment.account or self.merchant.shop_id or None
         return PaymentState(
             payment.status,
@@ -137,9 +140,14 @@ class FakeProvider:
             disputed=payment.disputed,
         )
 
+    def _payment(self, provider_id: str) -> FakePayment:
+        if provider_id not in self.shop.payments:
+            raise PaymentUnknownError("The shop does not have this payment.")
+        return self.shop.payments[provider_id]
+
     def expire(self, provider_id: str) -> PaymentState:
         def effect() -> PaymentState:
-            payment = self.shop.payments[provider_id]
+            payment = self._payment(provider_id)
             if self.shop.can_expire and payment.status == "pending":
                 payment.status = "expired"
             return self._state(provider_id)
@@ -152,7 +160,7 @@ class FakeProvider:
                 request.idempotency_key, f"refund-{len(self.shop.refunds) + 1}"
             )
             if refund_id not in self.shop.refunds:
-                paid = self.shop.payments[request.provider_id].amount
+                paid = self._payment(request.provider_id).amount
                 if self.shop.refunded(request.provider_id) + request.amount > paid:
                     raise ProviderError("More than what was paid cannot be refunded.")
                 state = RefundState(refund_id, self.shop.refund_status, request.amount)

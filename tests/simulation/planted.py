@@ -16,8 +16,11 @@ from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.domains.bookings.flows import booking_payments
 from chalicelib.domains.bookings.rules import payment_effects
 from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBooking
-from chalicelib.domains.payments.store.payments import RefundRow
+from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
 from chalicelib.engine import connection
+from chalicelib.engine.unit import UnitOfWork
 from tests.simulation.database import RATES, TRANSACTION, Reply, Sent, SimulatedDatabase
 from tests.simulation.schedule import Schedule
 
@@ -139,6 +142,20 @@ def _forget_erasures(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(booking_payments, "effect_of", effect_of)
 
 
+def _overwrite_the_former_account(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        accounts, "find_same", lambda workspace_id, *_, **__: merchants.find_current(workspace_id)
+    )
+
+
+def _take_a_return_twice(patch: pytest.MonkeyPatch) -> None:
+    def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None:
+        unchanged = PaymentRow.status == payment.status
+        unit.update(payment, payments._actions(PaymentRow, values), unchanged)
+
+    patch.setattr(payments, "stage_change", stage_change)
+
+
 def _nothing(_: pytest.MonkeyPatch) -> None:
     pass
 
@@ -162,7 +179,11 @@ BUGS = {
     "a cause that is its own": Bug("jobs", 24, plant=_own_cause),
     "a job done twice": Bug("jobs", 1, JobDoneTwice),
     "a payment outside the transaction": Bug("paying", 39, PaymentOutside),
-    "a payment that forgets an erasure": Bug("paying", 19, plant=_forget_erasures),
+    "a payment that forgets an erasure": Bug("paying", 67, plant=_forget_erasures),
+    "a key that overwrites another account's": Bug(
+        "replacing", 14, plant=_overwrite_the_former_account
+    ),
+    "a return that is taken twice": Bug("returning", 80, plant=_take_a_return_twice),
     "a new key for each request of a refund": Bug("paying", 249, plant=_new_key_for_each_request),
 }
 

@@ -21,7 +21,7 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import JobKind, Queue
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.principals import PLATFORM, VisitorPrincipal
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
@@ -34,7 +34,7 @@ from chalicelib.domains.chat.flows.exchange import Ending
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.messages import Ended
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
@@ -46,9 +46,10 @@ from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
 from tests.conftest import Answer, Api, Owner, call_console, call_operator
 from tests.domains.billing import books
+from tests.domains.billing.books import check_prefixes
 from tests.factories.examples import submit
 from tests.factories.salon import CREATE, STATUS, Salon, bookings_of, check_calendars
-from tests.fakes.payment_shop import FakeProvider, FakeShop
+from tests.fakes.payment_shop import FakePayment, FakeProvider, FakeShop
 from tests.simulation.schedule import Process
 from tests.simulation.simulation import Simulation
 
@@ -511,6 +512,7 @@ class Paying(Scenario):
 
     def begin(self, simulation: Simulation) -> None:
         self.simulation, self.shop = simulation, FakeShop()
+        self.shops = [self.shop]
         simulation.patch.setattr(gateway, "provider_for", self._provider)
         self.cancelled: set[str] = set()
         self.former_balance = int(ledger.wallet(self.account).available)
@@ -573,13 +575,23 @@ class Paying(Scenario):
         """Pay, decline or leave the payments of a booking at the provider."""
         with suppress(AppError):
             for payment in payments.latest(self.workspace, 100):
-                provider_payment = self.shop.payments.get(payment.provider_id or "")
+                provider_payment = self._payments.get(payment.provider_id or "")
                 if (
                     payment.subject_id == booking_id
                     and provider_payment
                     and provider_payment.status == "pending"
                 ):
                     provider_payment.status = self.simulation.random.choice(self.ENDS)
+
+    @property
+    def _payments(self) -> dict[str, FakePayment]:
+        """The payments at all accounts, by id."""
+        return {name: payment for shop in self.shops for name, payment in shop.payments.items()}
+
+    def _refunded(self, provider_id: str) -> int:
+        return sum(
+            shop.refunded(provider_id) for shop in self.shops if provider_id in shop.payments
+        )
 
     def _notify(self, booking_id: str) -> None:
         with suppress(AppError):
@@ -613,10 +625,10 @@ class Paying(Scenario):
         bookings = {row.id: row for row in bookings_of(self.workspace)}
         ids = {row.provider_id: row for row in rows if row.provider_id}
         credited = 0
-        for provider_id, provider_payment in self.shop.payments.items():
+        for provider_id, provider_payment in self._payments.items():
             row = ids.get(provider_id)
             if provider_payment.status != "succeeded":
-                assert self.shop.refunded(provider_id) == 0
+                assert self._refunded(provider_id) == 0
                 continue
             # The client pays only on a page that the service has shown.
             assert row is not None
@@ -625,7 +637,7 @@ class Paying(Scenario):
                 credited += provider_payment.amount
                 continue
             booking = bookings[row.subject_id]
-            refunded = self.shop.refunded(provider_id)
+            refunded = self._refunded(provider_id)
             if booking.paid_by == row.id:
                 assert refunded == 0
             else:
@@ -663,6 +675,130 @@ class UnreliableProvider(FakeProvider):
         return result
 
 
+class Replacing(Paying):
+    """The owner enters the key of another account, and returns, while clients pay."""
+
+    PROMISE = "A payment is applied or refunded at its own account, whichever key is entered later."
+    SECRETS = ("key-of-a-1", "key-of-b-1", "key-of-a-2", "key-of-b-2")
+    """Keys of two accounts, with the letter of the account."""
+
+    def prepare(self) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gateway, "provider_for", lambda it: RestrictedProvider(FakeShop(), it))
+            body = {"provider": "stripe", "secret": self.SECRETS[0]}
+            self.salon = Salon.opened(self.api, requirePayment=True, price=1_000)
+            merchant = call_console(self.workspace, "set_merchant", **body)["merchant"]
+            call_operator("set_platform_merchant", **body)
+        self.merchant_id = merchant["hookUrl"].rpartition("/")[2]
+        self.account = self.owner.workspace.owner_id
+
+    def begin(self, simulation: Simulation) -> None:
+        super().begin(simulation)
+        self.shops.append(FakeShop(series="b"))
+        simulation.client(self._replace)
+
+    def _provider(self, merchant: Merchant) -> FakeProvider:
+        shop = self.shops["-b-" in merchant.secret]
+        return UnreliableRestrictedProvider(shop, merchant, self.simulation)
+
+    def _replace(self) -> None:
+        for _ in range(3):
+            self.simulation.schedule.pause(self.simulation.random.uniform(0, 900))
+            secret = self.simulation.random.choice(self.SECRETS)
+            self.simulation.serve(partial(self._enter, secret))
+
+    def _enter(self, secret: str) -> None:
+        with suppress(AppError):
+            call_console(self.workspace, "set_merchant", provider="stripe", secret=secret)
+
+
+class Returning(Scenario):
+    """Top-ups are paid, and refunded or disputed at the provider, in parts."""
+
+    PROMISE = "A balance loses what was returned of its top-ups, once."
+    TOP_UP = 20_000
+
+    def prepare(self) -> None:
+        self.shop = FakeShop()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gateway, "provider_for", lambda it: FakeProvider(self.shop, it))
+            body = {"provider": "yookassa", "shopId": "1", "secret": self.shop.secret}
+            call_operator("set_platform_merchant", **body)
+        merchant = merchants.find_current(PLATFORM)
+        assert merchant
+        self.merchant_id = merchant.merchant_id
+        self.account = self.owner.workspace.owner_id
+
+    def begin(self, simulation: Simulation) -> None:
+        self.simulation, self.shop = simulation, FakeShop()
+        simulation.patch.setattr(
+            gateway, "provider_for", lambda it: UnreliableProvider(self.shop, it, simulation)
+        )
+        self.former_balance = int(ledger.wallet(self.account).available)
+        super().begin(simulation)
+        simulation.client(self._run_jobs)
+
+    def _run_jobs(self) -> None:
+        for _ in range(4):
+            self.simulation.schedule.pause(self.simulation.random.uniform(0, 600))
+            self.simulation.run_jobs()
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        random = simulation.random
+        opened: list[str] = []
+
+        def open_page() -> None:
+            with suppress(AppError):
+                arguments = {"account_id": self.account, "amount": self.TOP_UP}
+                url = call_console(self.workspace, "start_top_up", **arguments)["url"]
+                opened.append(url.rpartition("/")[2])
+
+        simulation.serve(open_page)
+        if not opened:
+            return
+        self.shop.pay(opened[0])
+        payment = self.shop.payments[opened[0]]
+        for _ in range(random.randint(1, 3)):
+            for _ in range(random.randint(0, 2)):
+                # Notifications of one payment overlap.
+                simulation.client(partial(simulation.serve, partial(self._notify, opened[0])))
+            simulation.schedule.pause(random.choice([1, 60, 600]))
+            payment.elsewhere = random.randrange(payment.elsewhere, self.TOP_UP + 1)
+            payment.disputed = random.choice([0, self.TOP_UP - payment.elsewhere])
+        simulation.serve(partial(self._notify, opened[0]))
+
+    def _notify(self, provider_id: str) -> None:
+        with suppress(AppError):
+            call_visitor("receive_payment_hook", merchantId=self.merchant_id, body=provider_id)
+
+    def check(self) -> None:
+        entries = ledger.entries(self.account)[::-1]
+        kept = 0
+        for row in payments.latest(self.workspace, 1_000):
+            payment = self.shop.payments.get(row.provider_id or "")
+            if payment is None or payment.status != "succeeded":
+                continue
+            assert row.status == "succeeded", f"{row.provider_id} is paid, and {row.status} here"
+            returned = min(self.TOP_UP, payment.elsewhere + payment.disputed)
+            ours = [entry for entry in entries if entry.request_id == row.id]
+            assert [entry.kind for entry in ours].count(ledger.TOPUP) == 1
+            assert sum(int(entry.amount) for entry in ours) == self.TOP_UP - returned
+            kept += self.TOP_UP - returned
+        assert int(ledger.wallet(self.account).available) == self.former_balance + kept
+        check_prefixes(entries)
+
+
+class RestrictedProvider(FakeProvider):
+    """An account whose keys cannot read which account they belong to."""
+
+    def inspect(self) -> Account:
+        return self._call("inspect", lambda: Account(None, is_test=False))  # type: ignore[no-any-return]
+
+
+class UnreliableRestrictedProvider(UnreliableProvider, RestrictedProvider):
+    """Such an account whose responses take time, and may be lost."""
+
+
 def call_visitor(operation: str, **arguments: str) -> None:
     """Run an operation as a visitor."""
     visitor = VisitorPrincipal(visitor="v")
@@ -678,4 +814,6 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "jobs": Jobs,
     "events": Events,
     "paying": Paying,
+    "replacing": Replacing,
+    "returning": Returning,
 }
