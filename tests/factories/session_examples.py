@@ -93,6 +93,7 @@ class WorkspaceIds:
                 things.booking,
                 status="pending_payment",
                 due=100,
+                paid_by=None,
                 client_email="held@example.com",
             ),
             visited=copy_booking(workspace_id, things.booking, status="completed", price=100),

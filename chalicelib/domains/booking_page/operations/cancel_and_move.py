@@ -19,8 +19,8 @@ from chalicelib.domains.bookings.flows import (
     booking_changes,
     booking_links,
     booking_payments,
+    rest_to_pay,
     slot_search,
-    visit_payments,
 )
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.booking_payments import RefundState
@@ -169,7 +169,7 @@ class ManagedBooking(Wire):
             refund_reason=refund and refund.reason,
             due=int(row.due or 0) if pay_url else 0,
             left=_left_to_pay(workspace_id, row),
-            refund_until=visit_payments.refund_ends_at(row),
+            refund_until=rest_to_pay.refund_ends_at(row),
             refund=back if refunds else 0,
             asks_business=asks_business,
         )
@@ -264,9 +264,9 @@ def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
 
 
 def _left_to_pay(workspace_id: str, row: BookingRow) -> int:
-    if not visit_payments.is_prepaid(row):
+    if not rest_to_pay.is_prepaid(row):
         return 0
-    return visit_payments.left_to_pay(row, EventRow.newest(workspace_id, row.id))
+    return rest_to_pay.left_to_pay(row, EventRow.newest(workspace_id, row.id))
 
 
 def _moves_left(row: BookingRow) -> int:

@@ -14,7 +14,7 @@ from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Timestamp, Wire
 from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
 from chalicelib.domains.booking_page.operations.cancel_and_move import TokenText
-from chalicelib.domains.bookings.flows import booking_links, booking_payments, visit_payments
+from chalicelib.domains.bookings.flows import booking_links, booking_payments, rest_to_pay
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import bookings
@@ -75,8 +75,8 @@ class PayableBooking(Wire):
             refund=refund and refund.amount,
             refund_reason=refund and refund.reason,
             due=int(row.due or 0),
-            left=visit_payments.left_to_pay(row, bookings.EventRow.newest(workspace_id, row.id)),
-            refund_until=visit_payments.refund_ends_at(row),
+            left=rest_to_pay.left_to_pay(row, bookings.EventRow.newest(workspace_id, row.id)),
+            refund_until=rest_to_pay.refund_ends_at(row),
             hold_expires_at=row.hold_expires_at,
         )
 

@@ -16,7 +16,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.bookings.flows import booking_links, visit_payments
+from chalicelib.domains.bookings.flows import booking_links, rest_to_pay
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store import bookings
@@ -93,16 +93,14 @@ class VisitPaymentNote(BookingMoneyRef):
 def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
     """Return what of a booking is paid, what is left to pay, and the link that pays it."""
     booking, events = bookings.read_with_history(ctx.workspace_id, args.booking_id)
-    merchant = (
-        merchants.find_current(ctx.workspace_id) if visit_payments.is_prepaid(booking) else None
-    )
+    merchant = merchants.find_current(ctx.workspace_id) if rest_to_pay.is_prepaid(booking) else None
     can_pay = booking.is_payable and merchant is not None
     sends_receipts = merchant is not None and merchant.vat_code is not None
     return BookingMoney(
         due=int(booking.due or 0) if booking.is_payable else 0,
         paid=int(booking.paid or 0),
-        left=visit_payments.left_to_pay(booking, events),
-        refund_until=visit_payments.refund_ends_at(booking),
+        left=rest_to_pay.left_to_pay(booking, events),
+        refund_until=rest_to_pay.refund_ends_at(booking),
         payment_url=booking_links.pay_url(ctx.workspace_id, booking) if can_pay else None,
         notes=[VisitPayment.from_record(event) for event in events if event.noted],
         closed_by=merchant.receipts_closed_by if merchant and sends_receipts else None,
@@ -114,9 +112,9 @@ def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     """Note in the history that the client has paid at the visit. It is no fiscal receipt."""
     booking, events = bookings.read_with_history(ctx.workspace_id, args.booking_id)
     if args.method == "withdrawn":
-        amount = -visit_payments.noted_amount(events)
+        amount = -rest_to_pay.noted_amount(events)
     else:
-        left = visit_payments.left_to_pay(booking, events)
+        left = rest_to_pay.left_to_pay(booking, events)
         amount = min(args.amount or left, left)
         if booking.status not in PAID_STATUSES:
             amount = 0

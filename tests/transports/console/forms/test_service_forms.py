@@ -154,7 +154,8 @@ def test_a_service_says_what_it_lacks_with_a_link_that_fixes_it(
     owner: Owner, console_owner: Person, path: str
 ) -> None:
     here = path.removesuffix("/services")
-    service = make(owner, "create_service", name="Haircut", durationMin=60)["service"]["id"]
+    haircut = make(owner, "create_service", name="Haircut", durationMin=60, price=150_000)
+    service = haircut["service"]["id"]
 
     def service_page() -> str:
         return text(console_owner.get(f"{path}/{service}"))
