@@ -1,6 +1,7 @@
 """Accounts at the test merchant, and payments that are stored without a provider."""
 
 import json
+from datetime import datetime
 from typing import NamedTuple
 
 from chalicelib.application.invoke import invoke
@@ -95,7 +96,7 @@ def _replace_merchant(workspace_id: str, account_id: str) -> MerchantRow:
     return other
 
 
-def copy_booking(workspace_id: str, booking_id: str, **changes: str | int) -> str:
+def copy_booking(workspace_id: str, booking_id: str, **changes: str | int | datetime) -> str:
     """Store a copy of a booking with other values, and return its id."""
     booking = BOOKINGS.require(workspace_id, booking_id)
     own = {"pk", "sk", "version", "created_at", "updated_at"}

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from cryptography.hazmat.primitives.hashes import SHA1
@@ -93,7 +94,8 @@ class WorkspaceIds:
                 things.booking,
                 status="pending_payment",
                 due=100,
-                paid_by=None,
+                starts_at=clock.now() + timedelta(days=1),
+                ends_at=clock.now() + timedelta(days=1, minutes=30),
                 client_email="held@example.com",
             ),
             visited=copy_booking(workspace_id, things.booking, status="completed", price=100),
