@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.core.manifest import SERVER
-from chalicelib.transports.api_docs import openapi, prose
+from chalicelib.transports.api_docs import openapi, prose, samples
 from chalicelib.transports.api_docs.model import Area, Field, OperationDoc, Reference
-from chalicelib.transports.web import docs
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 BASE_URL = "http://127.0.0.1:8000"
@@ -103,7 +102,7 @@ def _operation(operation: OperationDoc) -> Iterator[str]:
         yield f"Answer: `{operation.answer_type}`"
     codes = (f"{f.status} {_codes(f.codes)}" for f in operation.failures)
     yield f"Errors: {'; '.join(codes)}"
-    yield f"```sh\n{docs.curl(operation)}\n```"
+    yield f"```sh\n{samples.curl(operation)}\n```"
 
 
 def _codes(codes: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.plans import PLANS, PLANS_WITH_API
 from chalicelib.core.principals import Audience
 from chalicelib.core.scopes import Scope
-from chalicelib.transports.web import docs
+from chalicelib.transports.api_docs import samples
 from tests.conftest import Answer, Api, Owner, all_rows, call_operator
 from tests.contract.conftest import World
 from tests.factories.examples import Things, every_operation, example, uses_ids
@@ -26,7 +26,7 @@ def send(api: Api, operation: Operation, arguments: dict[str, Any]) -> Answer:
     for name in operation.path_parameters:
         path = path.replace(f"{{{name}}}", arguments_left.pop(name))
     if operation.reads_query:
-        query = {name: docs.query_text(value) for name, value in arguments_left.items()}
+        query = {name: samples.query_text(value) for name, value in arguments_left.items()}
         return api.call(operation.method, f"{path}?{urlencode(query)}")
     return api.call(operation.method, path, arguments_left)
 

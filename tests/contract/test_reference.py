@@ -18,9 +18,8 @@ from chalicelib.core import manifest
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.transports.api_docs import openapi, prose
+from chalicelib.transports.api_docs import openapi, prose, samples
 from chalicelib.transports.chat import chat_route
-from chalicelib.transports.web import docs
 from infra.local.reference import DOCUMENT, markdown
 from tests.conftest import Api
 from tests.contract.conftest import (
@@ -55,7 +54,7 @@ def run(runner: ExampleRunner, program: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @every_example
 def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> None:
-    command = docs.curl(EACH[name])
+    command = samples.curl(EACH[name])
     assert succeeded(EACH[name], shell(runner, command))
 
 
@@ -63,7 +62,7 @@ def test_the_curl_command_runs_as_printed(name: str, runner: ExampleRunner) -> N
 def test_the_python_program_runs_as_printed(
     name: str, runner: ExampleRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = run(runner, docs.python(EACH[name]), monkeypatch)
+    printed = run(runner, samples.python(EACH[name]), monkeypatch)
     kinds = ("'status': True", "BEGIN:VCALENDAR", "'type': 'done'")
     assert any(kind in printed for kind in kinds), printed
 
@@ -72,7 +71,7 @@ def test_the_python_program_runs_as_printed(
     "name", slow_but_for(QUICK, [n for n, entry in EACH.items() if entry.tool])
 )
 def test_the_tool_call_succeeds(name: str, runner: ExampleRunner) -> None:
-    message = docs.tool_call(EACH[name])
+    message = samples.tool_call(EACH[name])
     assert message is not None
     answer = runner.world.api.call("POST", "/api/mcp", runner.fill(message).encode())
     result = json.loads(answer.body)["result"]
@@ -112,7 +111,7 @@ class TestAnswers:
 
 def recording(runner: ExampleRunner, name: str) -> Any:
     """Return the response to an example in the format of the reference."""
-    text = shell(runner, docs.curl(EACH[name]))
+    text = shell(runner, samples.curl(EACH[name]))
     for own_url in (runner.base_url, settings().public_url):
         text = text.replace(own_url, manifest.SERVER)
     for pattern, instead in OWN.items():

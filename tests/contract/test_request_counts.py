@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.transports.web import docs
+from chalicelib.transports.api_docs import samples
 from infra.bench.dynamodb.usage import metering
 from infra.bench.dynamodb.write_units import WrittenRow
 from tests.contract.conftest import (
@@ -60,7 +60,7 @@ def record_rows(name: str, rows: list[WrittenRow]) -> None:
 
 def call(runner: ExampleRunner, name: str) -> None:
     """Run the example of an operation, which must succeed."""
-    answer = shell(runner, docs.curl(EACH[name]))
+    answer = shell(runner, samples.curl(EACH[name]))
     assert succeeded(EACH[name], answer)
 
 

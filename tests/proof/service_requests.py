@@ -15,10 +15,9 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.gateways import telegram
-from chalicelib.transports.api_docs import openapi
+from chalicelib.transports.api_docs import openapi, samples
 from chalicelib.transports.api_docs.model import OperationDoc
 from chalicelib.transports.chalice_app import MCP_PATH, TELEGRAM_PATH
-from chalicelib.transports.web import docs
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
@@ -116,7 +115,7 @@ def _send_example(runner: ExampleRunner, document: OperationDoc, **changes: Any)
     api = runner.world.api if document.needs_key else Api(None)
     if query:
         url += "?" + urlencode(
-            {name: docs.query_text(argument) for name, argument in arguments.items()}
+            {name: samples.query_text(argument) for name, argument in arguments.items()}
         )
         arguments = {}
     return api.call(document.method, url, arguments or None, {"Idempotency-Key": KEY})
@@ -165,7 +164,7 @@ def _check_chat(codes: dict[str, list[str]], answer: Answer) -> None:
 def _tools(runner: ExampleRunner) -> Iterator[ServiceRequest]:
     """The tool server shares the operations, so a list, a read and a write are enough."""
     for name in ("list_sites", "create_site"):
-        message = docs.tool_call(EACH[name])
+        message = samples.tool_call(EACH[name])
         assert message is not None
         body = runner.fill(message).encode()
         yield _tool_request(runner, f"tool of {name}", body)
