@@ -22,7 +22,7 @@ from chalicelib.domains.assistants.operations import (  # noqa: F401  they decla
     catalog,
     ordering,
 )
-from chalicelib.transports import mcp, tools
+from chalicelib.transports import json_rpc, mcp, tools
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
@@ -151,7 +151,7 @@ def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any
     except ValidationError as error:
         # UCP demands this error for too many ids (catalog lookup, batch size).
         if error.errors[0].field.startswith("catalog.ids"):
-            raise mcp.RpcError(mcp.INVALID_PARAMS, error.message) from None
+            raise json_rpc.RpcError(json_rpc.INVALID_PARAMS, error.message) from None
         raise
     answer = {
         name: part

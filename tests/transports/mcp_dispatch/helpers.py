@@ -46,3 +46,7 @@ def rpc(answer: Answer) -> dict[str, Any]:
     body = json.loads(answer.body)
     assert body["jsonrpc"] == "2.0"
     return body
+
+
+def error(answer: Answer) -> tuple[int, int]:
+    return answer.status, rpc(answer)["error"]["code"]
