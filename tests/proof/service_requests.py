@@ -15,7 +15,7 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.gateways import telegram
-from chalicelib.transports.api_docs import openapi, samples
+from chalicelib.transports.api_docs import failures, samples
 from chalicelib.transports.api_docs.model import OperationDoc
 from chalicelib.transports.chalice_app import MCP_PATH, TELEGRAM_PATH
 from tests.conftest import Answer, Api
@@ -76,7 +76,7 @@ def operation_requests(runner: ExampleRunner) -> Iterator[ServiceRequest]:
         yield ServiceRequest(
             " with ".join([name, *(field for field in changes if changes[field] is not None)]),
             send,
-            partial(_check_envelope, openapi.failure_codes(openapi.errors_of(operation))),
+            partial(_check_envelope, failures.failure_codes(failures.errors_of(operation))),
             repeat=send if repeats else None,
             is_changed=bool(changes),
         )
@@ -133,7 +133,7 @@ def _check_envelope(codes: dict[str, list[str]], answer: Answer) -> None:
 
 
 def _chats(runner: ExampleRunner) -> Iterator[ServiceRequest]:
-    codes = openapi.failure_codes(iter(openapi.CHAT))
+    codes = failures.failure_codes(iter(failures.CHAT))
     agent = runner.world.things.agent
     messages = {
         "chat": ("Do you sell bread?", {}),
@@ -186,8 +186,8 @@ def _tool_request(runner: ExampleRunner, name: str, body: bytes) -> ServiceReque
     return ServiceRequest(name, lambda: runner.world.api.call("POST", MCP_PATH, body), check)
 
 
-_EVERY_CODE = openapi.failure_codes(
-    error for operation in REGISTRY for error in openapi.errors_of(operation)
+_EVERY_CODE = failures.failure_codes(
+    error for operation in REGISTRY for error in failures.errors_of(operation)
 )
 
 
@@ -244,7 +244,7 @@ def _submit(person: Person, path: str, fields: dict[str, str]) -> Answer:
 
 def check_page(answer: Answer) -> None:
     """Check that a page has a documented status, and a body unless it leads elsewhere."""
-    statuses = {"200", "303", "304", "422", *openapi.STATUSES}
+    statuses = {"200", "303", "304", "422", *failures.STATUSES}
     require(str(answer.status) in statuses, answer)
     require(answer.status in {303, 304} or bool(answer.body), answer)
 

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY
-from chalicelib.transports.api_docs import openapi
+from chalicelib.transports.api_docs import failures
 from chalicelib.transports.chalice_app import MCP_PATH
 
 
@@ -28,7 +28,7 @@ class _UndeclaredErrors(logging.Handler):
         if not name or not code or getattr(record, "route", "") == MCP_PATH:
             return
         if name in {entry.name for entry in REGISTRY.entries()}:
-            errors = openapi.errors_of(REGISTRY[name])
+            errors = failures.errors_of(REGISTRY[name])
             if code not in {error.code for error in errors}:
                 self.seen.add((name, code))
 

@@ -1,164 +1,33 @@
-"""Generate the OpenAPI 3.1 document from the registry. Inputs and records are named components.
-
-The document lists the statuses and error codes of each operation.
-"""
+"""Generate the OpenAPI 3.1 document from the registry. Inputs and records are named components."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.core import areas, errors, idempotency_keys
+from chalicelib.core import areas, idempotency_keys
 from chalicelib.core.manifest import SERVER
 from chalicelib.core.operations import REGISTRY, Operation, ServedAs
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
 from chalicelib.core.wire.schema import Wire
-from chalicelib.domains.billing.rules.spending_windows import (
-    DailyLimitError,
-    InsufficientBalanceError,
-    MonthlyLimitError,
-    WeeklyLimitError,
-)
 from chalicelib.domains.chat.flows.accept_message import MESSAGES
-from chalicelib.domains.chat.flows.chat_history import MessageTooLongError
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
-from chalicelib.domains.chat.store.chat_sessions import SessionBusyError
 from chalicelib.transports import form_data, public, rest
+from chalicelib.transports.api_docs import failures
 from chalicelib.transports.chat import chat_events, chat_route
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 
-STATUSES = {
-    "400": "The input is invalid; `errors` lists the fields.",
-    "401": "The key is missing or invalid.",
-    "403": "The plan, the scope or the account's role does not allow it.",
-    "404": "The workspace has no record with this id.",
-    "405": "The path does not accept this method; `Allow` lists those it accepts.",
-    "409": "The request conflicts with the current state.",
-    "413": "The body, a field or the response is too large.",
-    "415": "The operation does not accept the type of the body.",
-    "429": "Too many requests; `Retry-After` is the time to wait in seconds.",
-    "500": "An internal error; report the `requestId`.",
-    "502": "An external service failed or sent an invalid response.",
-    "503": "Unavailable, overloaded or not configured; has `Retry-After` if a retry may help.",
-}
+CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
+ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
+"""Recorded responses to the operations' examples, which ``make reference`` writes.
 
-_ALWAYS: tuple[type[errors.AppError], ...] = (
-    errors.ValidationError,
-    errors.NotFoundError,
-    errors.MethodNotAllowedError,
-    errors.PayloadTooLargeError,
-    errors.RateLimitedError,
-    errors.InternalError,
-    errors.UnavailableError,
-)
-CHAT: tuple[type[errors.AppError], ...] = (
-    *_ALWAYS,
-    MessageTooLongError,
-    errors.ForbiddenError,
-    errors.IdempotencyMismatchError,
-    errors.InProgressError,
-    errors.StorageLimitError,
-    SessionBusyError,
-    errors.UnsupportedMediaTypeError,
-    DailyLimitError,
-    WeeklyLimitError,
-    MonthlyLimitError,
-    InsufficientBalanceError,
-    errors.NotConfiguredError,
-)
-"""Errors that the bot chat returns before the first byte of its stream."""
-
-
-def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
-    """Yield the errors of an operation, which its declaration implies or lists."""
-    yield from _ALWAYS
-    if Audience.KEY in operation.audience:
-        yield from (errors.UnauthorizedError, errors.PlanRequiredError)
-    if operation.scope is not None:
-        yield errors.InsufficientScopeError
-        if operation.scope.admin_only:
-            yield errors.AdminRequiredError
-    if not operation.reads_query:
-        yield errors.UnsupportedMediaTypeError
-    if not operation.read_only:
-        yield errors.StorageLimitError
-    if operation.accepts_idempotency_key:
-        yield from (errors.IdempotencyMismatchError, errors.InProgressError)
-    if operation.open_world:
-        yield from (errors.UpstreamFailedError, errors.NotConfiguredError)
-    yield from operation.errors
-
-
-def failure_codes(which: Iterator[type[errors.AppError]]) -> dict[str, list[str]]:
-    """Return the codes of these errors by their HTTP status, both in ascending order."""
-    codes_by_status: dict[str, set[str]] = {}
-    for error in which:
-        codes_by_status.setdefault(str(error.status), set()).add(error.code)
-    return {status: sorted(codes_by_status[status]) for status in sorted(codes_by_status)}
-
-
-def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
-    """Return every error code of the API and the chat with its meaning, sorted by status."""
-    every: set[type[errors.AppError]] = {*CHAT, *_REFUSALS}
-    every.update(*map(errors_of, operations))
-    sorted_errors = sorted(every, key=lambda error: (error.status, error.code))
-    return [
-        {"code": error.code, "status": error.status, "description": _meaning(error)}
-        for error in sorted_errors
-    ]
-
-
-_REFUSALS = (errors.UnauthorizedError, errors.ForbiddenError)
-"""Errors that paths without an operation return."""
-
-
-def _meaning(error: type[errors.AppError]) -> str:
-    return " ".join((error.__doc__ or "").replace("``", "`").split())
-
-
-def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the schema of the failure envelope; ``warnings`` is the schema of that field.
-
-    ``error_codes`` is the result of ``catalogue``.
-    """
-    text = {"type": "string"}
-    field = {
-        "type": "object",
-        "properties": {"field": text, "message": text},
-        "required": ["field", "message"],
-    }
-    data = {
-        "type": "object",
-        "required": ["status", "message", "code", "requestId"],
-        "properties": {
-            "status": {"type": "boolean", "description": "false: the call failed."},
-            "message": {
-                **text,
-                "description": "The expected value, the received value and what to do.",
-            },
-            "code": {
-                **text,
-                "description": "Stable code.",
-                "examples": sorted(error_code["code"] for error_code in error_codes),
-            },
-            "errors": {
-                "type": "array",
-                "items": field,
-                "description": "The invalid fields, on 400 only.",
-            },
-            "warnings": warnings,
-            "requestId": {**text, "description": "Send this id when you report a problem."},
-        },
-    }
-    return {"type": "object", "required": ["data"], "properties": {"data": data}}
-
-
+The deployed service has the finished document instead.
+"""
 _SECURITY = "apiKey"
-
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": idempotency_keys.HEADER,
     "in": "header",
@@ -169,18 +38,9 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": idempotency_keys.MAX_LENGTH},
 }
-
-
 _FORM_FILE = "file"
 """The documented name of the file part. Any name is accepted."""
 _PART = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
-
-
-ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
-"""Recorded responses to the operations' examples, which ``make reference`` writes.
-
-The deployed service has the finished document instead.
-"""
 
 
 def _documented_operations() -> list[Operation]:
@@ -198,7 +58,7 @@ def document() -> dict[str, Any]:
     The reference is built only from this document.
     """
     operations = _documented_operations()
-    codes = catalogue(operations)
+    codes = failures.catalogue(operations)
     names, schemas = components(
         [*(operation.input for operation in operations if _has_named_body(operation)), ChatRequest],
         [
@@ -250,14 +110,14 @@ def document() -> dict[str, Any]:
             "schemas": {
                 **schemas,
                 **chat_events.schemas(),
-                "Failure": schema(_WARNINGS, codes),
+                "Failure": failures.schema(_WARNINGS, codes),
             },
             "responses": {
                 f"Failure{status}": {
                     "description": text,
                     "content": {"application/json": {"schema": {"$ref": f"{REF}Failure"}}},
                 }
-                for status, text in STATUSES.items()
+                for status, text in failures.STATUSES.items()
             },
         },
         "x-errors": codes,
@@ -286,7 +146,7 @@ def _access_sentence(operation: Operation) -> str:
 
 def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, Any]:
     tool = f" Tool: `{operation.tool}`." if operation.tool else ""
-    codes = failure_codes(errors_of(operation))
+    codes = failures.failure_codes(failures.errors_of(operation))
     entry: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [_area(operation)],
@@ -379,7 +239,7 @@ def _chat(body: str) -> dict[str, Any]:
             "contentSchema": {"$ref": f"{REF}{chat_events.EVENT}"},
         }
     }
-    codes = failure_codes(iter(CHAT))
+    codes = failures.failure_codes(iter(failures.CHAT))
     entry = {
         "operationId": "chat_stream",
         "tags": [areas.CHAT.name],
@@ -403,9 +263,6 @@ def _chat(body: str) -> dict[str, Any]:
         "x-error-codes": codes,
     }
     return _add_example_response(entry)
-
-
-CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
 
 
 def _has_named_body(operation: Operation) -> bool:
