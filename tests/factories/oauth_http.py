@@ -9,8 +9,12 @@ from chalicelib.domains.oauth.rules import registration
 from tests.conftest import Answer, Api
 from tests.factories.console import FORM, Person
 from tests.factories.oauth import CHALLENGE, REDIRECT_URI, VERIFIER
+from tests.fakes.internet import Answer as ServerAnswer
+from tests.fakes.internet import http_response
 
 BASE = "http://127.0.0.1:8000"
+DOCUMENT = "https://chat.example.com/client.json"
+"""The id of a client that publishes its metadata."""
 AUTHORIZE = "/oauth/authorize"
 CLIENT: str = registration.register({"client_name": "Claude", "redirect_uris": [REDIRECT_URI]})[
     "client_id"
@@ -26,6 +30,12 @@ REQUEST = {
     "resource": f"{BASE}/api/mcp",
 }
 """A valid authorization request."""
+
+
+def document() -> ServerAnswer:
+    """Return the response of the client's server with its metadata."""
+    metadata = {"client_id": DOCUMENT, "client_name": "Chat", "redirect_uris": [REDIRECT_URI]}
+    return http_response(json.dumps(metadata).encode())
 
 
 def path(**changes: str | None) -> str:
