@@ -111,7 +111,7 @@ looks for the authorization server. The service does not provide OpenID Connect.
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
     "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),
-    "/oauth/register": Lazy("chalicelib.transports.oauth.metadata:register"),
+    "/oauth/register": Lazy("chalicelib.transports.oauth.register:register"),
 }
 """Endpoints that OAuth clients call with POST."""
 _CONSENT: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:show")

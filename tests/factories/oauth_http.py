@@ -60,6 +60,11 @@ def returned(answer: Answer) -> dict[str, str]:
     return {name: value for name, (value,) in query.items()}
 
 
+def register(metadata: Any, **headers: str) -> Answer:
+    """Register a client."""
+    return Api(None).call("POST", "/oauth/register", metadata, headers)
+
+
 def send_form(endpoint: str, **fields: str) -> Answer:
     """Send a form to an endpoint."""
     body = urlencode(fields).encode()

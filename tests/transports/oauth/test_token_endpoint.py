@@ -1,4 +1,4 @@
-"""Endpoints for registration, tokens and revocation that OAuth clients call."""
+"""Endpoints for tokens and revocation that OAuth clients call."""
 
 import base64
 import json
@@ -18,14 +18,15 @@ from tests.factories.oauth import REDIRECT_URI, forged, grant, works
 from tests.factories.oauth_http import (
     BASE,
     CLIENT,
+    DOCUMENT,
     content,
     error_of,
     exchange_form,
+    register,
     send_form,
 )
 from tests.fakes.internet import Internet, http_response
 
-DOCUMENT = "https://chat.example.com/client.json"
 BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
@@ -257,45 +258,6 @@ class TestRevocation:
         answer = send_form("revoke", token=tokens["access_token"], client_id=other["client_id"])
         assert error_of(answer) == "invalid_grant"
         assert works(tokens["access_token"])
-
-
-def register(metadata: Any, **headers: str) -> Answer:
-    return Api(None).call("POST", "/oauth/register", metadata, headers)
-
-
-class TestRegistration:
-    def test_a_client_gets_an_id(self) -> None:
-        answer = register({"redirect_uris": [REDIRECT_URI], "client_name": "Claude"})
-        assert answer.status == 201
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["Access-Control-Allow-Origin"] == "*"
-        assert content(answer)["client_id"] == CLIENT
-        assert content(answer)["token_endpoint_auth_method"] == "none"
-
-    @pytest.mark.parametrize(
-        ("metadata", "status", "error"),
-        [
-            (b"{", 400, "invalid_client_metadata"),
-            (b"[]", 400, "invalid_client_metadata"),
-            (b'{"a": "' + b"x" * 40_000 + b'"}', 413, "invalid_client_metadata"),
-            ({}, 400, "invalid_redirect_uri"),
-            ({"redirect_uris": ["http://evil.example/"]}, 400, "invalid_redirect_uri"),
-            (
-                {"redirect_uris": [REDIRECT_URI], "grant_types": ["x"]},
-                400,
-                "invalid_client_metadata",
-            ),
-        ],
-    )
-    def test_metadata_that_cannot_be_used_is_refused(
-        self, metadata: Any, status: int, error: str
-    ) -> None:
-        answer = register(metadata)
-        assert (answer.status, error_of(answer)) == (status, error)
-
-    def test_a_form_is_no_metadata(self) -> None:
-        answer = register(b"a=1", **{"Content-Type": FORM})
-        assert (answer.status, error_of(answer)) == (415, "invalid_client_metadata")
 
 
 @pytest.mark.parametrize("path", ["token", "revoke", "register"])
