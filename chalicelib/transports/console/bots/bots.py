@@ -19,9 +19,9 @@ from chalicelib.transports.console.console_request import (
     Problem,
     find_by_id,
 )
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Record, rubles
-from chalicelib.transports.console.list_page import deletion
 from chalicelib.transports.http import HttpResponse, redirect
 
 FAILURES = (

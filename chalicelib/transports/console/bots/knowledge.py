@@ -9,7 +9,7 @@ from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
-from chalicelib.transports.console.list_page import deletion
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 

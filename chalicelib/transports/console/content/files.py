@@ -4,7 +4,8 @@ from typing import Any
 
 from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.deletion import deletion
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 

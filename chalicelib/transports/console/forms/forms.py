@@ -8,7 +8,8 @@ from chalicelib.domains.leads.flows.form_html import PREVIEW_STYLES
 from chalicelib.domains.leads.rules import form_templates
 from chalicelib.transports.console.bots.embed import BUILDERS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.deletion import deletion
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse, redirect

@@ -9,6 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
@@ -22,7 +23,7 @@ from chalicelib.transports.console.form_controls import (
     rubles,
     tags,
 )
-from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts

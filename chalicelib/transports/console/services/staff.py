@@ -5,6 +5,7 @@ from typing import Any
 
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
@@ -14,7 +15,7 @@ from chalicelib.transports.console.form_controls import (
     number,
     status_switch,
 )
-from chalicelib.transports.console.list_page import ListPage, deletion
+from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.services.services import (
     MAX_CHOICES,
     add_states,

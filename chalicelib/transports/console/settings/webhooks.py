@@ -14,9 +14,9 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
-from chalicelib.transports.console.list_page import deletion
 from chalicelib.transports.http import HttpResponse, redirect
 
 ALL, CHOSEN = "all", "chosen"

@@ -8,7 +8,7 @@ from chalicelib.core.errors import AppError, ConflictError, NotFoundError, Versi
 from chalicelib.domains.sites.flows.undoing import KEPT_AFTER_DELETION
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.list_page import deletion
+from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.sites.sites import list_path, site_path
 from chalicelib.transports.http import HttpResponse, redirect
 
