@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import api_keys
-from chalicelib.transports.console import routes
+from chalicelib.transports.console.menu import GROUPS
 from chalicelib.transports.console.routes import BOT, ROUTES
 from tests.conftest import PASSWORD, Api, call_console, call_operator
 from tests.e2e.conftest import (
@@ -417,7 +417,7 @@ def test_long_names_and_empty_lists_fit_the_page(
                 save_screenshot(tab.page, f"{name}-long-{screen}-light")
     with open_console(**SCREENS[screen]) as tab:
         tab.start_session(email)
-        for part in [link.path for links in routes.GROUPS.values() for link in links]:
+        for part in [link.path for links in GROUPS.values() for link in links]:
             tab.open(f"/console/w/{empty}{part}")
             misfits = elements(tab.page, OVERFLOW) + findings(tab.page)
             if misfits:

@@ -22,7 +22,8 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine import audit
 from chalicelib.transports import auth, form_data
-from chalicelib.transports.console import routes, typed_values
+from chalicelib.transports.console import typed_values
+from chalicelib.transports.console.menu import menu
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.form_data import SentFile
 from chalicelib.transports.http import HttpRequest, HttpResponse, media_type
@@ -340,7 +341,7 @@ class ConsoleRequest:
             "request": self,
             "membership": self.membership,
             "may": self.membership.may if self.membership else None,
-            "menu": routes.menu(self.membership.may) if self.membership else [],
+            "menu": menu(self.membership.may) if self.membership else [],
             "csrf": self.csrf,
             # Each page has a new key, so that a form that is opened again is another call.
             "once": token_urlsafe(18),

@@ -1,82 +1,10 @@
-"""The pages of the console by path. Their modules are imported with the first request.
+"""The pages of the console by path. Their modules are imported with the first request."""
 
-The menu shows the pages of a workspace in groups. A member sees the pages that their role may open.
-"""
-
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from chalicelib.transports.console.page import MAX_UPLOAD_BYTES, Page, View
 from chalicelib.transports.lazy import Lazy
-
-
-class Link(NamedTuple):
-    """A link of the menu, with a path within the workspace, an icon, and a catalogue key."""
-
-    path: str
-    icon: str
-    text: str
-
-    @property
-    def operation(self) -> str:
-        """The operation that the page is for."""
-        return ROUTES[WORKSPACE + self.path].shows
-
-
-DAILY = (
-    Link("", "layout-dashboard", "overview"),
-    Link("/leads", "inbox", "leads"),
-    Link("/bookings", "calendar-check", "bookings"),
-    Link("/clients", "users", "clients"),
-    Link("/dialogs", "messages-square", "dialogs"),
-)
-"""Pages of every day. Phones show them without opening the menu."""
-ONLINE = (
-    Link("/services", "concierge-bell", "services"),
-    Link("/staff", "contact", "staff"),
-    Link("/booking-page", "calendar-check", "booking_page"),
-    Link("/forms", "clipboard-list", "forms"),
-    Link("/products", "package", "products"),
-    Link("/files", "image", "files"),
-    Link("/bots", "bot", "bots"),
-    Link("/sites", "globe", "sites"),
-)
-"""Pages of what visitors see."""
-SETTINGS = (
-    Link("/settings", "settings", "workspace_settings"),
-    Link("/members", "users-round", "members"),
-    Link("/payments", "credit-card", "payments"),
-    Link("/balance", "wallet", "balance"),
-    Link("/notifications", "bell", "notifications"),
-    Link("/keys", "key-round", "api_keys"),
-    Link("/apps", "plug", "connected_apps"),
-    Link("/webhooks", "webhook", "webhooks"),
-    Link("/audit", "scroll-text", "audit_log"),
-)
-"""Pages of settings, money and programs."""
-GROUPS = {"": DAILY, "online_pages": ONLINE, "settings_pages": SETTINGS}
-"""The links of each group, by the key of its heading. The first group has none."""
-
-
-class Group(NamedTuple):
-    """A group of the menu, with its links and the catalogue key of its heading, if any."""
-
-    heading: str
-    links: list[Link]
-
-
-def menu(may: Callable[[str], bool]) -> list[Group]:
-    """Return the groups of links to pages whose operation the member may call.
-
-    Groups without links are left out.
-    """
-    groups = [
-        Group(heading, [link for link in links if may(link.operation)])
-        for heading, links in GROUPS.items()
-    ]
-    return [group for group in groups if group.links]
-
 
 PREFIX = "/console"
 INVITATION = f"{PREFIX}/invitations/{{invitation}}"
