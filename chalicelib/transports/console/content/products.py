@@ -9,6 +9,7 @@ from typing import Any
 
 from chalicelib.core.errors import AppError
 from chalicelib.domains.catalog.store.products import InsufficientStockError, SkuTakenError
+from chalicelib.transports.console.categories import category_names
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
@@ -21,8 +22,8 @@ from chalicelib.transports.console.form_controls import (
     rubles,
     status_switch,
 )
+from chalicelib.transports.console.image_warnings import image_warnings
 from chalicelib.transports.console.list_page import ListPage
-from chalicelib.transports.console.services.services import category_names, image_warnings
 from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 20

@@ -12,8 +12,8 @@ from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.services import hours_form
 from chalicelib.transports.console.services.hours_form import Day, Intervals
-from chalicelib.transports.console.services.services import booking_path
 from chalicelib.transports.console.services.staff import find_resource, services_of, staff_path
+from chalicelib.transports.console.services.upcoming_bookings import booking_path
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 

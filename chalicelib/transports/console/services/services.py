@@ -1,17 +1,16 @@
-"""Pages of services, and functions that the pages of services, staff and hours share."""
+"""Pages of services."""
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from chalicelib.core import clock
-from chalicelib.core.clock import iso
 from chalicelib.transports.console import record_states
+from chalicelib.transports.console.categories import category_names
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
+    MAX_CHOICES,
     Field,
     Images,
     Switch,
@@ -23,16 +22,15 @@ from chalicelib.transports.console.form_controls import (
     rubles,
     tags,
 )
+from chalicelib.transports.console.image_warnings import image_warnings
 from chalicelib.transports.console.list_page import ListPage
-from chalicelib.transports.console.routes import ROUTES, WORKSPACE
+from chalicelib.transports.console.services.upcoming_bookings import booking_path, upcoming_bookings
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
-MAX_CHOICES = 100
-"""Maximum number of services, staff, sites or bots that a form offers."""
-MAX_BOOKINGS = 5
-_BOOKING = re.compile(re.escape(f"{WORKSPACE}/bookings/") + r"{\w+}")
-_NOT_IMPORTED = re.compile(r"The image (.+) was not imported: (.+)\.", re.DOTALL)
+PAGE_SIZE = 20
+FILTERS = {"q": "q", "status": "status"}
+TIMES_SHOWN = 5
 
 
 def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,58 +42,11 @@ def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[
     return record_states.add_states(with_lacks, record_states.compute_service_state)
 
 
-def upcoming_bookings(request: ConsoleRequest, **of: str) -> list[dict[str, Any]]:
-    """Return the next confirmed bookings of a service or of a resource."""
-    bookings: list[dict[str, Any]] = request.call(
-        "list_bookings",
-        **of,
-        **{"from": iso(clock.now())},
-        status="confirmed",
-        sort="startAtAsc",
-        size=MAX_BOOKINGS,
-    )["bookings"]
-    return bookings
-
-
 def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
     """Return the local start of a slot, with its weekday."""
     start = datetime.fromisoformat(slot["startLocal"])
     weekday = request.translate(f"day_{slot['weekday']}")
     return f"{weekday}, {texts.local_moment(request.language, start)}"
-
-
-def booking_path(request: ConsoleRequest) -> str:
-    """Return the path before the id of a booking's page, or "" if the console has no such page."""
-    if any(map(_BOOKING.fullmatch, ROUTES)):
-        return f"{request.current_membership.path}/bookings/"
-    return ""
-
-
-def image_warnings(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the URL of each image that could not be taken, and the reason."""
-    matches = [_NOT_IMPORTED.fullmatch(warning) for warning in answer.get("warnings", ())]
-    return [(match[1], match[2]) for match in matches if match]
-
-
-PAGE_SIZE = 20
-FILTERS = {"q": "q", "status": "status"}
-TIMES_SHOWN = 5
-
-
-def category_names(request: ConsoleRequest, kind: str = "service") -> dict[str, str]:
-    """Return the names of the categories of a kind by id, each after its parents' names."""
-    categories = {
-        category["id"]: category
-        for category in request.call("list_categories", kind=kind)["categories"]
-    }
-
-    def name_of(category_id: str) -> str:
-        category = categories[category_id]
-        parent = category["parentId"]
-        prefix = f"{name_of(parent)} / " if parent in categories else ""
-        return f"{prefix}{category['name']}"
-
-    return {category_id: name_of(category_id) for category_id in categories}
 
 
 FORM = Form(

@@ -8,6 +8,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
+    MAX_CHOICES,
     Field,
     Photo,
     Ticks,
@@ -15,14 +16,10 @@ from chalicelib.transports.console.form_controls import (
     number,
     status_switch,
 )
+from chalicelib.transports.console.image_warnings import image_warnings
 from chalicelib.transports.console.list_page import ListPage
-from chalicelib.transports.console.services.services import (
-    MAX_CHOICES,
-    add_states,
-    booking_path,
-    image_warnings,
-    upcoming_bookings,
-)
+from chalicelib.transports.console.services.services import add_states
+from chalicelib.transports.console.services.upcoming_bookings import booking_path, upcoming_bookings
 from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 20

@@ -9,8 +9,8 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import problem_at_fields
-from chalicelib.transports.console.services.services import booking_path
 from chalicelib.transports.console.services.staff import Resource, find_resource, staff_path
+from chalicelib.transports.console.services.upcoming_bookings import booking_path
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 

@@ -13,8 +13,7 @@ from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.rules.sections import MAX_SECTIONS, SectionType
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
-from chalicelib.transports.console.form_controls import Field, Record, Typed
-from chalicelib.transports.console.services.services import MAX_CHOICES
+from chalicelib.transports.console.form_controls import MAX_CHOICES, Field, Record, Typed
 from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.console.uploads import store_files
