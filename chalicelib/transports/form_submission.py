@@ -1,0 +1,190 @@
+"""Submissions of a business's forms, as JSON or by a browser without script, which gets pages."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.application.invoke import Reply
+from chalicelib.core.errors import AppError
+from chalicelib.core.ids import new_id
+from chalicelib.core.operations import Operation
+from chalicelib.domains.leads.flows import form_checks, form_html
+from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
+from chalicelib.domains.leads.rules import form_fields, form_texts
+from chalicelib.transports import form_data, rest
+from chalicelib.transports.auth import visitor
+from chalicelib.transports.http import (
+    HTML_TYPE,
+    HttpRequest,
+    HttpResponse,
+    failure,
+    json_object,
+    media_type,
+    prefers_html,
+    redirect,
+)
+
+_CAMPAIGN = ("source", "medium", "campaign", "term", "content")
+_TEXT = {"type": "string"}
+BODY: Mapping[str, Any] = {
+    "type": "object",
+    "description": (
+        "The declared fields by name, as text or JSON values. Other fields are dropped. "
+        "Names that begin with an underscore describe the origin of the visit."
+    ),
+    "properties": {
+        form_html.PAGE: {**_TEXT, "description": "URL of the page with the form."},
+        form_html.REFERRER: {**_TEXT, "description": "URL of the page before it."},
+        **{
+            f"_utm_{part}": {**_TEXT, "description": f"The campaign's {part}."}
+            for part in _CAMPAIGN
+        },
+        form_html.ELAPSED: {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Milliseconds that the visitor took. Under 2,000 is refused.",
+        },
+    },
+    "additionalProperties": True,
+}
+"""Schema of the body, for the OpenAPI document."""
+_ACTIONABLE_STATUSES = frozenset({400, 415})
+"""Statuses whose messages are shown unchanged, because visitors or developers can act on them."""
+
+
+def submit(operation: Operation, request: HttpRequest) -> HttpResponse:
+    """Respond to a form with JSON, or with pages for a browser that sent it without script.
+
+    Robots fill in the honeypot, a field that users do not see. Such a submission gets the usual
+    response, but is not stored.
+    """
+    submitted: Mapping[str, Any] | None = None
+    try:
+        # The size and type are checked before the body is parsed.
+        rest.check_input(operation, request)
+        submitted = _sent_values(request)
+        # A robot must not learn that the honeypot has caught the submission.
+        if form_checks.is_robot(submitted):
+            reply = _decoy_reply(public_form(request.path["id"]))
+        else:
+            form_checks.check_fill_time(submitted)
+            values = _submission_input(request, submitted)
+            reply = rest.call(operation, visitor(request), request, lambda: values)
+        response = _success(request, reply)
+    except AppError as error:
+        response = _failure(request, submitted, error)
+    return response.with_log_fields(operation=operation.name)
+
+
+def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
+    """Return the sent values by name, including the fields that our script adds.
+
+    Raises:
+        ValidationError: the body is malformed.
+    """
+    if media_type(request) in form_data.TYPES:
+        return form_data.last_values(request)
+    return json_object(request.body)
+
+
+def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the operation's input: the values that the visitor typed, and the visit's origin.
+
+    Without script, the page is the ``Referer`` header, which is often only an origin.
+    """
+
+    def text_of(name: str) -> str | None:
+        value = submitted.get(name)
+        return value if isinstance(value, str) and value else None
+
+    page = text_of(form_html.PAGE) or request.headers.get("referer")
+    link = _query(page or "")
+    campaign = {part: text_of(f"_utm_{part}") or link.get(f"utm_{part}") for part in _CAMPAIGN}
+    return {
+        "id": request.path["id"],
+        "values": {name: value for name, value in submitted.items() if not name.startswith("_")},
+        "page": page,
+        "referrer": text_of(form_html.REFERRER),
+        "campaign": campaign,
+    }
+
+
+def _query(url: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(urlsplit(url).query, max_num_fields=form_data.MAX_FIELDS))
+    except ValueError:
+        return {}
+
+
+def _decoy_reply(form: PublicForm) -> Reply:
+    """Return a response that looks like the response to a stored submission."""
+    result = SubmissionResult(
+        id=new_id(), message=form.success_message, redirect_url=form.redirect_url
+    )
+    return Reply(to_json({"data": {"status": True, **result.model_dump(by_alias=True)}}))
+
+
+def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
+    if not prefers_html(request):
+        return rest.success(reply)
+    result = SubmissionResult.model_validate(from_json(reply.body)["data"])
+    if result.redirect_url:
+        return redirect(result.redirect_url)
+    language = form_fields.language(result.message, [])
+    return _page(
+        200, form_html.thanks_page(result.message, language, request.headers.get("referer"))
+    )
+
+
+def _failure(
+    request: HttpRequest, submitted: Mapping[str, Any] | None, error: AppError
+) -> HttpResponse:
+    """Return the failure in the form's language.
+
+    JSON responses also have the error code.
+    """
+    form = _find_form(request)
+    language = form.language if form else _language(request)
+    message = form_texts.for_failure(language, error.code)
+    if error.status not in _ACTIONABLE_STATUSES:
+        error.message = message
+    answer = failure(error, request.request_id)
+    if not prefers_html(request):
+        return answer
+    if form is None or submitted is None:
+        html = form_html.failure_page(message, language, request.headers.get("referer"))
+    else:
+        html = form_html.error_page(
+            form.title,
+            form.fields,
+            language,
+            message=error.message,
+            values=submitted,
+            errors={wrong.field: wrong.message for wrong in error.errors},
+        )
+    return _page(error.status, html, **error.headers)._replace(log=answer.log)
+
+
+def _find_form(request: HttpRequest) -> PublicForm | None:
+    """Return the requested form, or None.
+
+    The form may not exist, or the database may be unavailable.
+    """
+    try:
+        return public_form(request.path["id"])
+    except AppError:
+        return None
+
+
+def _page(status: int, html: str, **headers: str) -> HttpResponse:
+    return HttpResponse(
+        status, html.encode(), {"Content-Type": HTML_TYPE, **form_html.PAGE_HEADERS, **headers}
+    )
+
+
+def _language(request: HttpRequest) -> str:
+    """Return the language of the visitor's browser, for a form that does not exist."""
+    accepted = request.headers.get("accept-language", "").strip().lower()
+    return "ru" if accepted.startswith("ru") else "en"
