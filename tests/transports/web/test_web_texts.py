@@ -9,12 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib import core
-from chalicelib.core.jobs import JOB_HANDLERS
-from chalicelib.core.operations import REGISTRY
-from chalicelib.lib import po_files
 from chalicelib.transports import console, oauth, unsubscribe
 from chalicelib.transports.web import assets, texts
-from chalicelib.transports.web.texts import LANGUAGES, Language
+from chalicelib.transports.web.texts import LANGUAGES
 from tests.conftest import Time
 
 PAGES = (
@@ -25,37 +22,6 @@ PAGES = (
 )
 FROM_RECORDS = {"stopped", "limit_reached", "daily", "weekly", "monthly"}
 """Keys that pages take from records: the state of a bot, and the window of a limit."""
-
-
-def test_the_audit_log_has_a_text_for_every_change_and_nothing_else() -> None:
-    """Read operations change nothing. Visits and widget events are counted, not logged."""
-    changing = {
-        entry.name
-        for entry in REGISTRY.entries()
-        if entry.audit and entry.method not in {"GET", "READ"}
-    }
-    russian, english = (po_files.read(texts.LOCALE, one, "changes").texts for one in LANGUAGES)
-    assert set(russian) == changing | set(english)
-    assert not changing & set(english)
-    assert set(JOB_HANDLERS.modules) <= set(english)
-    for words in russian.values():
-        assert texts.language_of(str(words)) == "ru"
-
-
-@pytest.mark.parametrize(
-    ("language", "operation", "title", "words"),
-    [
-        ("ru", "create_key", "Create an API key", "Создан ключ API"),
-        ("en", "create_key", "Create an API key", "Create an API key"),
-        ("ru", "site-purge", None, "Завершено удаление сайта"),
-        ("en", "site-purge", None, "Finish deleting a site"),
-        ("ru", "of_a_release_before", None, "of_a_release_before"),
-    ],
-)
-def test_a_change_is_described_in_the_readers_language(
-    language: Language, operation: str, title: str | None, words: str
-) -> None:
-    assert texts.change(language, operation, title) == words
 
 
 def test_every_text_used_by_a_template_or_page_exists_and_none_is_unused() -> None:

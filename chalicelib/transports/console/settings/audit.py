@@ -7,7 +7,7 @@ from chalicelib.core.errors import AppError
 from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
-from chalicelib.transports.web import texts
+from chalicelib.transports.web import audit_sentences, texts
 
 FILTERS = ("actor", "from", "to")
 ENTRIES = 20
@@ -38,7 +38,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
         status,
         problem=problem,
         log=log,
-        describe=partial(texts.change_made, request.language),
+        describe=partial(audit_sentences.change_made, request.language),
         field_names=partial(_field_names, request),
         kind_of=partial(_kind_of, request),
         link=record_links.links(request),
