@@ -87,10 +87,10 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
 }
 """Pages behind links in e-mail, each with the handler of its form for POST."""
 BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {
-    "/book/{workspace}": (Lazy("chalicelib.transports.web.book_page:show"), None),
+    "/book/{workspace}": (Lazy("chalicelib.transports.web.booking_page:show"), None),
     "/book/{workspace}/{service}": (
-        Lazy("chalicelib.transports.web.book_page:show"),
-        Lazy("chalicelib.transports.web.book_page:book"),
+        Lazy("chalicelib.transports.web.booking_page:show"),
+        Lazy("chalicelib.transports.web.booking_page:book"),
     ),
 }
 """Pages on which visitors book, in frames of any site, each with the handler of its form."""
