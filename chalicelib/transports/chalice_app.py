@@ -69,12 +69,12 @@ PAGES: Mapping[str, LazyHandler] = {
 """Pages by path, for GET and HEAD."""
 FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/booking/{token}": (
-        Lazy("chalicelib.transports.web.managed_booking:show"),
-        Lazy("chalicelib.transports.web.managed_booking:change"),
+        Lazy("chalicelib.transports.web.manage_booking_page:show"),
+        Lazy("chalicelib.transports.web.manage_booking_page:change"),
     ),
     "/booking/confirm/{token}": (
-        Lazy("chalicelib.transports.web.managed_booking:show_link"),
-        Lazy("chalicelib.transports.web.managed_booking:book_by_link"),
+        Lazy("chalicelib.transports.web.confirm_booking_page:show"),
+        Lazy("chalicelib.transports.web.confirm_booking_page:book"),
     ),
     "/pay/{token}": (
         Lazy("chalicelib.transports.web.pay_page:show"),

@@ -2,15 +2,12 @@
 
 Programs that check links send GET, which therefore changes nothing. The page needs no script and no
 session, because its address is the secret.
-
-Another page, behind the link in an e-mail, books what a visitor has requested. There, GET only
-shows what would be booked.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from secrets import token_urlsafe
@@ -18,13 +15,10 @@ from typing import Any, Self
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
-from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
-from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.identity.store import workspaces
 from chalicelib.lib import localized
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
@@ -32,7 +26,6 @@ from chalicelib.transports.http import (
     HttpRequest,
     HttpResponse,
     check_body,
-    redirect,
 )
 from chalicelib.transports.web import month_view, render, texts
 from chalicelib.transports.web.booking_view import (
@@ -43,75 +36,6 @@ from chalicelib.transports.web.booking_view import (
     price_text,
     query_value,
 )
-
-
-def show_link(request: HttpRequest) -> HttpResponse:
-    """Show what the link books, with a button that does it."""
-    return render.private(_show_link)(request)
-
-
-def book_by_link(request: HttpRequest) -> HttpResponse:
-    """Book, and lead to the page of the booking.
-
-    Repeating it has no effect.
-    """
-    return render.private(_book)(request)
-
-
-def _show_link(request: HttpRequest) -> HttpResponse:
-    token = request.path["token"]
-    workspace_id = booking_links.parse(token).workspace_id
-    requested = book_for_visitor.require_awaited(workspace_id, token)
-    language, booking, terms = (
-        render.preferred_language(request),
-        requested.booking,
-        requested.request,
-    )
-    facts = booking_facts(language, booking)
-    if due := terms.get("amountDue"):
-        minutes = timedelta(minutes=terms.get("refundUntilMin") or 0)
-        last = datetime.fromisoformat(booking["startAt"]) - minutes
-        facts += payment_facts(
-            language, booking, due=due, left=booking["price"] - due, refund_until=clock.iso(last)
-        )
-    return render.notice(
-        request,
-        200,
-        icon="calendar-check",
-        title="book_link",
-        about="book_link_about",
-        button="book_link_submit",
-        facts=[(name, value) for _, name, value in facts],
-        workspace=workspaces.get(workspace_id).name,
-    )
-
-
-def _book(request: HttpRequest) -> HttpResponse:
-    check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
-    try:
-        token = request.path["token"]
-        # A forged token ends here, before the call is counted or read from the database.
-        booking_links.parse(token)
-        # The token is also the idempotency key, so a second click returns the first booking.
-        response = call(request, "book_by_link", {"token": token}, token)
-    except SlotUnavailableError as error:
-        return _show_taken(request, error)
-    return redirect(response["manageUrl"])
-
-
-def _show_taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
-    """Say that the time is taken, with the nearest free ones."""
-    language = render.preferred_language(request)
-    free = month_view.choices(language, error.details["alternatives"])
-    return render.notice(
-        request,
-        error.status,
-        icon="triangle-alert",
-        title="book_link_taken",
-        about="book_taken",
-        facts=[(texts.translate(language, "book_nearest"), choice.text) for choice in free],
-    )
-
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
 ANYONE = "any"

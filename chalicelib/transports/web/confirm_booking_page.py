@@ -1,0 +1,90 @@
+"""The page behind the link in an e-mail that books what a visitor has requested.
+
+Programs that check links send GET, which therefore only shows what would be booked.
+"""
+
+from datetime import datetime, timedelta
+
+from chalicelib.core import clock
+from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.transports import form_data
+from chalicelib.transports.http import (
+    MAX_PUBLIC_BODY_BYTES,
+    HttpRequest,
+    HttpResponse,
+    check_body,
+    redirect,
+)
+from chalicelib.transports.web import month_view, render, texts
+from chalicelib.transports.web.booking_view import booking_facts, call, payment_facts
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """Show what the link books, with a button that does it."""
+    return render.private(_show)(request)
+
+
+def book(request: HttpRequest) -> HttpResponse:
+    """Book, and lead to the page of the booking.
+
+    Repeating it has no effect.
+    """
+    return render.private(_book)(request)
+
+
+def _show(request: HttpRequest) -> HttpResponse:
+    token = request.path["token"]
+    workspace_id = booking_links.parse(token).workspace_id
+    requested = book_for_visitor.require_awaited(workspace_id, token)
+    language, booking, terms = (
+        render.preferred_language(request),
+        requested.booking,
+        requested.request,
+    )
+    facts = booking_facts(language, booking)
+    if due := terms.get("amountDue"):
+        minutes = timedelta(minutes=terms.get("refundUntilMin") or 0)
+        last = datetime.fromisoformat(booking["startAt"]) - minutes
+        facts += payment_facts(
+            language, booking, due=due, left=booking["price"] - due, refund_until=clock.iso(last)
+        )
+    return render.notice(
+        request,
+        200,
+        icon="calendar-check",
+        title="book_link",
+        about="book_link_about",
+        button="book_link_submit",
+        facts=[(name, value) for _, name, value in facts],
+        workspace=workspaces.get(workspace_id).name,
+    )
+
+
+def _book(request: HttpRequest) -> HttpResponse:
+    check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
+    try:
+        token = request.path["token"]
+        # A forged token ends here, before the call is counted or read from the database.
+        booking_links.parse(token)
+        # The token is also the idempotency key, so a second click returns the first booking.
+        response = call(request, "book_by_link", {"token": token}, token)
+    except SlotUnavailableError as error:
+        return _show_taken(request, error)
+    return redirect(response["manageUrl"])
+
+
+def _show_taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
+    """Say that the time is taken, with the nearest free ones."""
+    language = render.preferred_language(request)
+    free = month_view.choices(language, error.details["alternatives"])
+    return render.notice(
+        request,
+        error.status,
+        icon="triangle-alert",
+        title="book_link_taken",
+        about="book_taken",
+        facts=[(texts.translate(language, "book_nearest"), choice.text) for choice in free],
+    )
