@@ -77,8 +77,8 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
         Lazy("chalicelib.transports.web.confirm_booking_page:book"),
     ),
     "/pay/{token}": (
-        Lazy("chalicelib.transports.web.pay_page:show"),
-        Lazy("chalicelib.transports.web.pay_page:pay"),
+        Lazy("chalicelib.transports.web.pay_booking_page:show"),
+        Lazy("chalicelib.transports.web.pay_booking_page:pay"),
     ),
     "/unsubscribe/{token}": (
         Lazy("chalicelib.transports.unsubscribe:show"),
