@@ -34,17 +34,17 @@ from chalicelib.gateways import mail
 from chalicelib.lib import localized, zoned_times
 from chalicelib.transports import form_data
 from chalicelib.transports.http import MAX_PUBLIC_BODY_BYTES, HttpRequest, HttpResponse, check_body
-from chalicelib.transports.web import discovery, month_view, render, texts
-from chalicelib.transports.web.booking_view import (
+from chalicelib.transports.web import discovery, free_times, render, texts
+from chalicelib.transports.web.booking_facts import (
     booking_facts,
-    call,
-    moment_of,
     payment_facts,
     price_text,
-    query_value,
+    span_text,
     terms_texts,
+    zone_text,
 )
 from chalicelib.transports.web.texts import Language
+from chalicelib.transports.web.visitor_requests import call, moment_of, query_value
 
 ANYONE = "any"
 """Value of ``staff`` if any free member of the staff will do."""
@@ -269,7 +269,7 @@ def _times(visit: _Visit, staff: str) -> HttpResponse:
     def link(ids: Sequence[str] = (), **query: str) -> str:  # noqa: ARG001  chosen when booking
         return visit.link(staff=staff, **query)
 
-    view = month_view.month_view(visit.language, response, link)
+    view = free_times.month_view(visit.language, response, link)
     return visit.show("times", staff=staff, view=view, zone=view.zone)
 
 
@@ -295,7 +295,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         staff=staff,
         at=start,
         when=start and _span(visit, start, zone),
-        zone=month_view.zone_text(zone, start or clock.now()),
+        zone=zone_text(zone, start or clock.now()),
         zone_name=zone,
         typed={name: form_values.get(name, "") for name in CONTACTS},
         # The key makes a second click on the button a repetition of the same booking.
@@ -305,7 +305,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         message=summary,
         advises_call=summary == texts.translate(visit.language, "book_full"),
         errors=errors or {},
-        choices=None if slots is None else month_view.choices(visit.language, slots),
+        choices=None if slots is None else free_times.choices(visit.language, slots),
         honeypot=form_html.HONEYPOT,
         elapsed=form_html.ELAPSED,
     )
@@ -319,7 +319,7 @@ def _span(visit: _Visit, start: datetime, zone: str) -> str:
     local = start.astimezone(ZoneInfo(zone))
     length = timedelta(minutes=visit.service["durationMin"])
     end = (start + length).astimezone(ZoneInfo(zone))
-    return month_view.span_text(visit.language, local, end)
+    return span_text(visit.language, local, end)
 
 
 def _book(request: HttpRequest) -> HttpResponse:

@@ -18,8 +18,9 @@ from chalicelib.transports.http import (
     check_body,
     redirect,
 )
-from chalicelib.transports.web import month_view, render, texts
-from chalicelib.transports.web.booking_view import booking_facts, call, payment_facts
+from chalicelib.transports.web import free_times, render, texts
+from chalicelib.transports.web.booking_facts import booking_facts, payment_facts
+from chalicelib.transports.web.visitor_requests import call
 
 
 def show(request: HttpRequest) -> HttpResponse:
@@ -79,7 +80,7 @@ def _book(request: HttpRequest) -> HttpResponse:
 def _show_taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
     """Say that the time is taken, with the nearest free ones."""
     language = render.preferred_language(request)
-    free = month_view.choices(language, error.details["alternatives"])
+    free = free_times.choices(language, error.details["alternatives"])
     return render.notice(
         request,
         error.status,

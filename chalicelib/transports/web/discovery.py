@@ -16,7 +16,7 @@ from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.lib.localized import CURRENCY
 from chalicelib.transports.http import TEXT_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
-from chalicelib.transports.web.booking_view import call
+from chalicelib.transports.web.visitor_requests import call
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MAX_OFFERS = 30

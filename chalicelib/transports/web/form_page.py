@@ -9,7 +9,7 @@ from chalicelib.domains.leads.flows.submissions import form_with_business
 from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
-from chalicelib.transports.web.booking_view import query_value
+from chalicelib.transports.web.visitor_requests import query_value
 
 AGENT_SOURCE = "utm_source=agent"
 """The campaign of the links that assistants prepare, by which statistics count their orders."""

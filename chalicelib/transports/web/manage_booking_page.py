@@ -27,15 +27,15 @@ from chalicelib.transports.http import (
     HttpResponse,
     check_body,
 )
-from chalicelib.transports.web import month_view, render, texts
-from chalicelib.transports.web.booking_view import (
+from chalicelib.transports.web import free_times, render, texts
+from chalicelib.transports.web.booking_facts import (
     booking_facts,
-    call,
-    moment_of,
     payment_facts,
     price_text,
-    query_value,
+    span_text,
+    zone_text,
 )
+from chalicelib.transports.web.visitor_requests import call, moment_of, query_value
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
 ANYONE = "any"
@@ -160,7 +160,7 @@ def _times(visit: _Visit, status: int = 200, problem: str = "") -> HttpResponse:
         status,
         problem=problem,
         anyone=anyone,
-        view=month_view.month_view(language, response, link),
+        view=free_times.month_view(language, response, link),
         switch=_link(visit, anyone=not anyone),
     )
 
@@ -182,8 +182,8 @@ def _confirm(visit: _Visit) -> HttpResponse | None:
         "booking_confirm",
         at=query_value(visit.request, "at"),
         resource=query_value(visit.request, "resource"),
-        when=month_view.span_text(language, start.astimezone(zone), end.astimezone(zone)),
-        zone=month_view.zone_text(visit.zone, start),
+        when=span_text(language, start.astimezone(zone), end.astimezone(zone)),
+        zone=zone_text(visit.zone, start),
         once=token_urlsafe(18),
         back_link=_link(visit, anyone=query_value(visit.request, "staff") == ANYONE),
     )
@@ -250,6 +250,6 @@ def _show_refusal(visit: _Visit, error: AppError, form_values: Mapping[str, str]
     return visit.show(
         "booking_taken",
         error.status,
-        choices=month_view.choices(language, list(slots), link),
+        choices=free_times.choices(language, list(slots), link),
         back_link=_link(visit, anyone=anyone),
     )

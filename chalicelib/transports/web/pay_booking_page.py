@@ -16,13 +16,8 @@ from chalicelib.transports.http import (
     redirect,
 )
 from chalicelib.transports.web import render, texts
-from chalicelib.transports.web.booking_view import (
-    booking_facts,
-    call,
-    payment_facts,
-    price_text,
-    query_value,
-)
+from chalicelib.transports.web.booking_facts import booking_facts, payment_facts, price_text
+from chalicelib.transports.web.visitor_requests import call, query_value
 
 PAYABLE = ("payable", "pending", "declined")
 """States in which the client can pay."""

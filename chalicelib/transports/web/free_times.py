@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from chalicelib.transports.web import texts
+from chalicelib.transports.web.booking_facts import zone_text
 from chalicelib.transports.web.texts import Language
 
 Link = Callable[..., str]
@@ -121,19 +122,6 @@ def choices(
 ) -> list[Choice]:
     """Return times of several days, such as those nearest to one that is taken."""
     return [_choice(language, slot, link, "EEEE, d MMMM, HH:mm") for slot in slots]
-
-
-def zone_text(zone: str, when: datetime) -> str:
-    """Return a zone with the offset that it has at a moment, such as ``Europe/Moscow, UTC+3``."""
-    return f"{zone.replace('_', ' ')}, {texts.zone(texts.offset(when, zone))}"
-
-
-def span_text(language: Language, start: datetime, end: datetime) -> str:
-    """Return local times as ``Friday, 5 March 2027, 14:00`` to ``15:00``."""
-    first = texts.dated(language, start, "EEEE, d MMMM y, HH:mm")
-    if start.date() == end.date():
-        return f"{first}\u2013{texts.dated(language, end, 'HH:mm')}"
-    return f"{first} \u2013 {texts.dated(language, end, 'd MMMM, HH:mm')}"
 
 
 def _choice(language: Language, slot: Mapping[str, Any], link: Link, pattern: str) -> Choice:

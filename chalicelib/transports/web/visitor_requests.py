@@ -1,0 +1,45 @@
+"""What the pages of visitors read from a request, and the operations that they call for it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import from_json
+
+from chalicelib.application.invoke import invoke
+from chalicelib.core.operations import REGISTRY
+from chalicelib.transports.auth import visitor
+from chalicelib.transports.http import HttpRequest
+
+
+def call(
+    request: HttpRequest, operation: str, arguments: Mapping[str, Any], key: str = ""
+) -> dict[str, Any]:
+    """Call an operation for a visitor and return ``data`` of its envelope.
+
+    Raises:
+        AppError: as the operation documents.
+    """
+    reply = invoke(
+        REGISTRY[operation],
+        visitor(request),
+        lambda: arguments,
+        request_id=request.request_id,
+        idempotency_key=key or None,
+    )
+    data: dict[str, Any] = from_json(reply.body)["data"]
+    return data
+
+
+def query_value(request: HttpRequest, name: str) -> str:
+    """Return the last value of a query parameter, or "" if it is missing."""
+    return (list(request.query.get(name, ())) or [""])[-1]
+
+
+def moment_of(text: str) -> datetime | None:
+    """Return the moment that a link or form names, or None if it is malformed."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
