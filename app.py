@@ -18,9 +18,9 @@ precompiled.use()
 
 from chalice.app import Rate
 
-from chalicelib.transports import chalice_app
+from chalicelib.transports import routes
 
-app = chalice_app.create()
+app = routes.create()
 
 
 @app.schedule(Rate(1, unit=Rate.MINUTES), name="run-jobs")

@@ -6,7 +6,7 @@ import click
 
 from chalicelib.core.settings import settings
 from chalicelib.gateways import telegram
-from chalicelib.transports.chalice_app import TELEGRAM_PATH
+from chalicelib.transports.routes import TELEGRAM_PATH
 
 
 def change(action: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from chalicelib.transports import chalice_app, widget
+from chalicelib.transports import routes, widget
 from chalicelib.transports.http import HttpRequest
 from tests.support.patience import PATIENCE
 
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
-        if path == chalice_app.WIDGET_PATH:
+        if path == routes.WIDGET_PATH:
             answer = widget.script(HttpRequest("GET", path, {}))
             assert isinstance(answer.body, bytes)
             self._send(200, answer.body, answer.headers)

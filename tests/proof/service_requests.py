@@ -17,7 +17,7 @@ from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.gateways import telegram
 from chalicelib.transports.api_docs import failures, samples
 from chalicelib.transports.api_docs.model import OperationDoc
-from chalicelib.transports.chalice_app import MCP_PATH, TELEGRAM_PATH
+from chalicelib.transports.routes import MCP_PATH, TELEGRAM_PATH
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events

@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.transports.api_docs import failures
-from chalicelib.transports.chalice_app import MCP_PATH
+from chalicelib.transports.routes import MCP_PATH
 
 
 class _UndeclaredErrors(logging.Handler):

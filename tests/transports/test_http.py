@@ -152,7 +152,7 @@ class TestLambdaAndLocal:
         routes = [LocalRoute(path, handler) for path, handler in handlers.items()]
         if request.param == "app":
             for path, handler in handlers.items():
-                chalice_app._route(app, handler.__name__, "GET", path, handler)
+                chalice_app.add_route(app, handler.__name__, "GET", path, handler)
         with serving(app, *(routes if request.param == "local route" else ())) as server:
             yield lambda path, more=b"": server.request(
                 b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"

@@ -4,17 +4,22 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from chalicelib.transports import chalice_app
+from chalicelib.transports import chalice_app, routes
 from chalicelib.transports.chat import stream_runtime
-from chalicelib.transports.console import routes
 from chalicelib.transports.console.console_request import ConsoleRequest
+from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.lazy import Lazy
 from tests.support.sweep import sweep
 
-HANDLERS = [Lazy[Any, Any](stream_runtime.HANDLER), *chalice_app.PAGES.values()]
-VIEWS = [view for page in routes.ROUTES.values() for view in (page.get, page.post) if view]
-OTHERS = {name: lazy for name, lazy in vars(chalice_app).items() if isinstance(lazy, Lazy)}
+HANDLERS = [Lazy[Any, Any](stream_runtime.HANDLER), *routes.PAGES.values()]
+VIEWS = [view for page in ROUTES.values() for view in (page.get, page.post) if view]
+OTHERS = {
+    name: (lazy, module.__annotations__[name])
+    for module in (chalice_app, routes)
+    for name, lazy in vars(module).items()
+    if isinstance(lazy, Lazy)
+}
 
 
 def signature(lazy: Lazy[Any, Any]) -> tuple[tuple[Any, ...], Any]:
@@ -37,4 +42,5 @@ def test_a_view_of_the_console_takes_a_console_request_and_returns_a_response(
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_lazy_functions_have_their_declared_signature(name: str) -> None:
-    assert signature(OTHERS[name]) == get_args(chalice_app.__annotations__[name])
+    lazy, declared = OTHERS[name]
+    assert signature(lazy) == get_args(declared)

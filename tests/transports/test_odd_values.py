@@ -10,10 +10,10 @@ import pytest
 
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.transports.chalice_app import PAGES
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.http import HttpRequest
+from chalicelib.transports.routes import PAGES
 from tests.conftest import Answer, Api, Owner
 from tests.factories.console import Person, person
 from tests.factories.examples import Things, example

@@ -7,7 +7,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 
 from chalicelib.gateways import telegram
-from chalicelib.transports.chalice_app import TELEGRAM_PATH
+from chalicelib.transports.routes import TELEGRAM_PATH
 from infra.deploy import published_settings, stage_config, stage_facts
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Stack

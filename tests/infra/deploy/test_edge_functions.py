@@ -8,7 +8,7 @@ import dukpy
 import pytest
 from cfnlint.decode import cfn_yaml
 
-from chalicelib.transports import chalice_app, edge
+from chalicelib.transports import edge, routes
 from infra.deploy.stacks import build as stacks
 
 CODE = {
@@ -75,7 +75,7 @@ def test_the_service_keeps_its_paths() -> None:
 )
 def test_a_sites_path_is_one_page_of_its_own_site(uri: str, page: str) -> None:
     assert run_function("SitesFunction", uri)["uri"] == f"/s/shop.sites.example{page}"
-    assert "/s/{site}/{page}" in chalice_app.PAGES
+    assert "/s/{site}/{page}" in routes.PAGES
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from chalicelib.core.settings import read, settings
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.engine.connection import connection
 from chalicelib.engine.tables import TABLES
-from chalicelib.transports import chalice_app, edge, scheduled_functions
+from chalicelib.transports import edge, routes, scheduled_functions
 from chalicelib.transports.chat import chat_route, stream_probe
 from infra.deploy.names import APP, configuration_set, function_name
 from infra.deploy.package.build import ROOT
@@ -287,8 +287,8 @@ class TestMainDistribution:
         assert form_rules["CachePolicyId"] == CACHE_NOTHING
         assert set(form_rules["AllowedMethods"]) == ALL_METHODS
         # The start page varies by what its client accepts, which no cache's key has.
-        scripts = [chalice_app.WIDGET_PATH, chalice_app.BOOK_SCRIPT_PATH]
-        for path in [*(chalice_app.PAGES.keys() - {"/", "/form/{form}"}), *scripts]:
+        scripts = [routes.WIDGET_PATH, routes.BOOK_SCRIPT_PATH]
+        for path in [*(routes.PAGES.keys() - {"/", "/form/{form}"}), *scripts]:
             rules = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
             begins = next((begin for begin in caches if path.startswith(begin)), None)
             expected = caches[begins] if begins else "StaticCache"

@@ -23,11 +23,11 @@ from tests.transports.conftest import Connection
 
 SMALL_PROJECT = """
 from chalicelib.core import logs
-from chalicelib.transports import chalice_app
+from chalicelib.transports import chalice_app, routes
 from infra.local import devserver
 logs.configure()
 app = chalice_app.App(app_name="small", configure_logs=False)
-chalice_app.mount(app)
+routes.mount(app)
 devserver.install()
 """
 

@@ -1,0 +1,269 @@
+"""The routes of the service. A route imports its handler at the first request (ADR 22)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.core import logs
+from chalicelib.core.manifest import manifest
+from chalicelib.core.operations import REGISTRY, Entry, Operation, load_all
+from chalicelib.core.principals import Audience
+from chalicelib.core.settings import settings
+from chalicelib.transports import cors, form_data
+from chalicelib.transports.chalice_app import (
+    REFUSING,
+    App,
+    Handler,
+    add_route,
+    failure_handler,
+    method_not_allowed,
+    unknown_path,
+)
+from chalicelib.transports.console import routes as console_routes
+from chalicelib.transports.console.page import Page, View
+from chalicelib.transports.http import HttpRequest, HttpResponse
+from chalicelib.transports.lazy import Lazy
+
+MCP_PATH = "/api/mcp"
+TELEGRAM_PATH = "/api/telegram/webhook"
+PAYMENT_HOOK_PATH = "/api/public/payments/hooks/{merchant}"
+WIDGET_PATH = "/widget.js"
+BOOK_SCRIPT_PATH = "/book.js"
+FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
+MCP = "mcp"
+"""Last part of the path of a booking page's tools."""
+LazyHandler = Lazy[[HttpRequest], HttpResponse]
+PAGES: Mapping[str, LazyHandler] = {
+    "/": Lazy("chalicelib.transports.web.home:page"),
+    "/blog": Lazy("chalicelib.transports.web.blog:index"),
+    "/blog/{slug}": Lazy("chalicelib.transports.web.blog:post"),
+    "/blog/rss.xml": Lazy("chalicelib.transports.web.blog:rss"),
+    "/sitemap.xml": Lazy("chalicelib.transports.web.blog:sitemap"),
+    "/robots.txt": Lazy("chalicelib.transports.web.blog:robots"),
+    "/api/docs": Lazy("chalicelib.transports.web.docs:start"),
+    "/api/docs/search.json": Lazy("chalicelib.transports.web.docs:index"),
+    "/api/docs/{section}": Lazy("chalicelib.transports.web.docs:section"),
+    "/assets/{name}": Lazy("chalicelib.transports.web.assets:serve"),
+    "/s/{site}": Lazy("chalicelib.transports.web.sites:page"),
+    "/form/{form}": Lazy("chalicelib.transports.web.form_page:show"),
+    "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
+}
+"""Pages by path, for GET and HEAD."""
+FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
+    "/booking/{token}": (
+        Lazy("chalicelib.transports.web.manage_booking_page:show"),
+        Lazy("chalicelib.transports.web.manage_booking_page:change"),
+    ),
+    "/booking/confirm/{token}": (
+        Lazy("chalicelib.transports.web.confirm_booking_page:show"),
+        Lazy("chalicelib.transports.web.confirm_booking_page:book"),
+    ),
+    "/pay/{token}": (
+        Lazy("chalicelib.transports.web.pay_booking_page:show"),
+        Lazy("chalicelib.transports.web.pay_booking_page:pay"),
+    ),
+    "/unsubscribe/{token}": (
+        Lazy("chalicelib.transports.unsubscribe:show"),
+        Lazy("chalicelib.transports.unsubscribe:unsubscribe"),
+    ),
+}
+"""Pages behind links in e-mail, each with the handler of its form for POST."""
+BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {
+    "/book/{workspace}": (Lazy("chalicelib.transports.web.booking_page:show"), None),
+    "/book/{workspace}/{service}": (
+        Lazy("chalicelib.transports.web.booking_page:show"),
+        Lazy("chalicelib.transports.web.booking_page:book"),
+    ),
+}
+"""Pages on which visitors book, in frames of any site, each with the handler of its form."""
+OAUTH_METADATA: Mapping[str, LazyHandler] = {
+    "/.well-known/oauth-protected-resource": Lazy("chalicelib.transports.oauth.metadata:resource"),
+    "/.well-known/oauth-protected-resource/api/mcp": Lazy(
+        "chalicelib.transports.oauth.metadata:resource"
+    ),
+    "/.well-known/oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
+    "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
+    "/.well-known/jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
+}
+"""Documents by which clients discover how users sign in (RFC 9728, RFC 8414).
+
+If the base URL has a path, ``openid-configuration`` is the only place under the path where a client
+looks for the authorization server. The service does not provide OpenID Connect.
+"""
+OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
+    "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
+    "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),
+    "/oauth/register": Lazy("chalicelib.transports.oauth.register:register"),
+}
+"""Endpoints that OAuth clients call with POST."""
+_CONSENT: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:show")
+_CONSENT_FORM: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:decide")
+_HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")
+_OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_json")
+_TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
+_ASSISTANTS: LazyHandler = Lazy("chalicelib.transports.assistants:serve")
+_SITE_ASSISTANTS: LazyHandler = Lazy("chalicelib.transports.assistants:serve_site")
+_BOOK_LLMS: LazyHandler = Lazy("chalicelib.transports.web.discovery:book_llms")
+_WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
+_BOOK_SCRIPT: LazyHandler = Lazy("chalicelib.transports.widget:booking_script")
+_TELEGRAM: LazyHandler = Lazy("chalicelib.transports.telegram:serve")
+_PAYMENT_HOOK: LazyHandler = Lazy("chalicelib.transports.payment_hooks:serve")
+_FILE: LazyHandler = Lazy("chalicelib.transports.files:serve")
+_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
+_PUBLIC_OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy(
+    "chalicelib.transports.public:serve"
+)
+_CONSOLE: Lazy[[Page, View, HttpRequest], HttpResponse] = Lazy(
+    "chalicelib.transports.console.access:serve"
+)
+
+
+def create() -> App:
+    """Create the application with all its routes.
+
+    Raises:
+        RuntimeError: a deployed function has no stage.
+        ValueError: a setting has an invalid value.
+    """
+    if not logs.are_configured():  # ``chalice local`` configures its own log format.
+        logs.configure()
+    settings()  # A function with missing settings fails here, not at its first request.
+    if not manifest().digest:
+        load_all()
+    app = App(app_name="workspace-api", configure_logs=False)
+    mount(app)
+    return app
+
+
+def mount(app: App) -> None:
+    """Add a Chalice route for every operation, and for the few other public paths."""
+    # No other type is binary, and Chalice searches the list for each response.
+    app.api.binary_types[:] = [form_data.MULTIPART]
+    for entry in filter(lambda operation: operation.path, REGISTRY.entries()):
+        if Audience.PUBLIC in entry.audience:
+            serve = _operation_handler(entry, _PUBLIC_OPERATION)
+            _shared_route(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
+        else:
+            add_route(
+                app, entry.name, entry.method, entry.path, _operation_handler(entry, _OPERATION)
+            )
+    add_route(app, "health", "GET", "/api/health", _HEALTH)
+    add_route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
+    add_route(app, "telegram_webhook", "POST", TELEGRAM_PATH, _TELEGRAM)
+    add_route(app, "payment_webhook", "POST", PAYMENT_HOOK_PATH, _PAYMENT_HOOK)
+    for path, (view_page, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
+        view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
+        _shared_route(app, view, "GET", path, view_page, cors.PUBLIC, submit)
+    _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
+    policy = cors.TOOL_SERVER
+    _shared_route(app, "assistants", "POST", f"/book/{{workspace}}/{MCP}", _ASSISTANTS, policy)
+    on_site = f"/s/{{site}}/{MCP}"
+    add_route(app, "site_assistants_page", "GET", on_site, _page_named_mcp, cors.PUBLIC.handle)
+    add_route(app, "site_assistants", "POST", on_site, _SITE_ASSISTANTS, policy.handle)
+    add_route(app, "site_assistants_preflight", "OPTIONS", on_site, policy.preflight, policy.handle)
+    _shared_route(app, "book_llms", "GET", "/book/{workspace}/llms.txt", _BOOK_LLMS, cors.PUBLIC)
+    for path, handler in PAGES.items():
+        view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
+        _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
+    _mount_oauth(app)
+    for path, page in console_routes.ROUTES.items():
+        view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
+        for method, page_view in (("GET", page.get), ("POST", page.post)):
+            if page_view:
+                add_route(
+                    app,
+                    f"{view}_{method.lower()}",
+                    method,
+                    path,
+                    partial(_CONSOLE, page, page_view),
+                )
+            else:
+                refusal_name = f"{REFUSING}{view}_{method.lower()}"
+                add_route(app, refusal_name, method, path, _console_refusal_handler(app))
+    _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
+    _shared_route(app, "book_js", "GET", BOOK_SCRIPT_PATH, _BOOK_SCRIPT, cors.PUBLIC)
+    for view, path in FILE_PATHS.items():
+        _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
+    _share_routes(app)
+
+
+def _page_named_mcp(request: HttpRequest) -> HttpResponse:
+    # API Gateway prefers this path to a parameter, and a site may have a page of this name.
+    return PAGES["/s/{site}/{page}"](replace(request, path={**request.path, "page": MCP}))
+
+
+def _share_routes(app: App) -> None:
+    """Replace the routes of a workspace's pages by the routes that they share."""
+    shared_paths = set()
+    for path in list(app.routes):
+        if shared_path := app.workspace_pages.add(path):
+            app.page_routes[path] = app.routes.pop(path)
+            shared_paths.add(shared_path)
+    for number, shared_path in enumerate(sorted(shared_paths)):
+        for method in ("GET", "POST"):
+            view = f"console_{number}_{method.lower()}"
+            add_route(app, view, method, shared_path, failure_handler(shared_path, unknown_path()))
+
+
+def _mount_oauth(app: App) -> None:
+    """Add the routes of OAuth.
+
+    Pages of any origin may call the routes that need no cookie.
+    """
+    for path, handler in OAUTH_METADATA.items():
+        view = "oauth" + re.sub(r"\W+", "_", path)
+        _shared_route(app, view, "GET", path, handler, cors.OAUTH)
+    for path, handler in OAUTH_ENDPOINTS.items():
+        view = "oauth" + re.sub(r"\W+", "_", path.removeprefix("/oauth"))
+        _shared_route(app, view, "POST", path, handler, cors.OAUTH)
+    add_route(app, "oauth_consent", "GET", console_routes.CONSENT, _CONSENT)
+    add_route(app, "oauth_consent_form", "POST", console_routes.CONSENT, _CONSENT_FORM)
+
+
+def _shared_route(  # noqa: PLR0913, PLR0917  as ``add_route``, and the policy
+    app: App,
+    name: str,
+    method: str,
+    path: str,
+    handler: Handler,
+    policy: cors.Policy,
+    post: Handler | None = None,
+) -> None:
+    """Add a route that pages of other origins may call, with its preflight and its refusals.
+
+    A page with a form also has ``post``, which handles the form.
+    """
+    accepted = {method: handler} | ({"POST": post} if post else {})
+    for number, (content_types, serve) in enumerate(accepted.items()):
+        add_route(
+            app, f"{name}_form" if number else name, content_types, path, serve, policy.handle
+        )
+    add_route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
+    for refused_method in filter(
+        lambda candidate: candidate not in accepted, ("GET", "POST", "DELETE")
+    ):
+        view = f"{REFUSING}{name}_{refused_method.lower()}"
+        add_route(app, view, refused_method, path, _refusal_handler(app), policy.handle)
+
+
+def _refusal_handler(app: App) -> Handler:
+    def refuse(request: HttpRequest) -> HttpResponse:
+        raise method_not_allowed(request.method, app.methods(request.route))
+
+    return refuse
+
+
+def _operation_handler(
+    entry: Entry, serve: Callable[[Operation, HttpRequest], HttpResponse]
+) -> Handler:
+    """Return a handler that runs an operation and imports it at the first request."""
+    return lambda request: serve(REGISTRY[entry.name], request)
+
+
+def _console_refusal_handler(app: App) -> Handler:
+    def refuse(request: HttpRequest) -> HttpResponse:
+        error = method_not_allowed(request.method, app.methods(request.route))
+        return failure_handler(request.route, error)(request)
+
+    return refuse
