@@ -1,17 +1,13 @@
-"""Signing in, signing out, and the account page."""
+"""The account page."""
 
-from contextlib import suppress
-from dataclasses import replace
-
-from chalicelib.core.errors import AppError, NotFoundError, ValidationError
-from chalicelib.domains.identity.operations.sessions import MAX_DEVICE
-from chalicelib.transports.console import access, kept_forms, second_factor
+from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.transports.console import access, second_factor, sign_in
+from chalicelib.transports.console.browser_names import browser_name
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record
 from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
-from chalicelib.transports.web import texts
 
 ACCOUNT = f"{PREFIX}/account"
 FORM = Form(
@@ -23,77 +19,6 @@ FORM = Form(
 def home(request: ConsoleRequest) -> HttpResponse:
     """Redirect to the first workspace, or to the account page without a workspace."""
     return redirect(request.memberships[0].path if request.memberships else ACCOUNT)
-
-
-def sign_in_page(request: ConsoleRequest) -> HttpResponse:
-    """Show the sign-in form, or redirect accounts that are signed in already."""
-    next_path = request.query_value(access.NEXT)
-    if request.account is not None:
-        return redirect(next_path if access.is_consent_path(next_path) else PREFIX)
-    return access.render_sign_in(request, 200, next_path)
-
-
-def sign_in(request: ConsoleRequest) -> HttpResponse:
-    """Start a new session and redirect to the requested page.
-
-    A session that the browser already has ends. If the form carries another one, which arrived
-    after its session had ended, a page offers to send that.
-    """
-    next_path, kept_form = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
-    try:
-        session = ConsoleRequest(request.http, request.csrf).call(
-            "sign_in",
-            email=request.form_value("email"),
-            password=request.form_value("password"),
-            browser=request.http.headers.get("user-agent", ""),
-            language=chosen_language(request),
-            pageLanguage=request.language,
-            device=request.http.cookies.get(access.DEVICE_COOKIE, "")[:MAX_DEVICE],
-        )
-    except ValidationError as error:
-        # No account can have this input, so the response is the same as for a wrong password.
-        problem = Problem(request.translate("error_unauthorized"))
-        return access.render_sign_in(request, error.status, next_path, problem, kept_form)
-    except AppError as error:
-        return access.render_sign_in(
-            request, error.status, next_path, request.problem(error), kept_form
-        )
-    if request.account is not None:
-        _end_session(request, request.session_id)
-    cookies = access.start_cookies(request, session)
-    if kept_form is None:
-        return redirect(access.safe_redirect_path(next_path), cookies)
-    headers = {**request.http.headers, "cookie": f"{access.COOKIE}={session['token']}"}
-    signed_in = access.signed_in_request(replace(request.http, headers=headers))
-    if signed_in is None:  # The session has been ended at this moment.
-        return redirect(access.SIGN_IN)
-    return access.render_kept_form(signed_in, kept_form)._replace(cookies=cookies)
-
-
-def sign_out(request: ConsoleRequest) -> HttpResponse:
-    """End this session.
-
-    Pages that need another account are then shown again.
-    """
-    _end_session(request, request.session_id)
-    next_path = request.form_value(access.NEXT)
-    if access.safe_redirect_path(next_path) != next_path:
-        next_path = f"{access.SIGN_IN}?done=signed_out"
-    return redirect(next_path, [set_cookie(access.COOKIE, "", 0)])
-
-
-def person_problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure, in which ``name`` is a user's name."""
-    problem = request.problem(error)
-    if "name" not in problem.fields:
-        return problem
-    text = request.translate("wrong_person_name")
-    return problem._replace(fields={**problem.fields, "name": text})
-
-
-def chosen_language(request: ConsoleRequest) -> texts.Language | None:
-    """Return the language that a visitor has chosen on a page, if any."""
-    return texts.supported(request.http.language)
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -162,7 +87,7 @@ def change_password(request: ConsoleRequest) -> HttpResponse:
 
 def end_session(request: ConsoleRequest) -> HttpResponse:
     """End one session."""
-    _end_session(request, request.form_value("id"))
+    sign_in.end_session(request, request.form_value("id"))
     return redirect(f"{ACCOUNT}?done=session_ended")
 
 
@@ -170,48 +95,6 @@ def sign_out_everywhere(request: ConsoleRequest) -> HttpResponse:
     """End all sessions."""
     request.call("sign_out_everywhere")
     return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
-
-
-def _end_session(request: ConsoleRequest, session_id: str) -> None:
-    """End a session.
-
-    Another tab or a second click may have ended it already.
-    """
-    with suppress(NotFoundError):
-        request.call("end_session", id=session_id)
-
-
-def browser_name(user_agent: str) -> str:
-    """Return the names of browser and system in a ``User-Agent``, or "" if unknown."""
-    browser = next((name for token, name in _BROWSERS.items() if token in user_agent), "")
-    system = next((name for token, name in _SYSTEMS.items() if token in user_agent), "")
-    return ", ".join(filter(None, (browser, system)))
-
-
-# The order matters, because each browser also claims to be the later ones.
-_BROWSERS = {
-    "YaBrowser/": "Yandex Browser",
-    "SamsungBrowser/": "Samsung Internet",
-    "Edg/": "Edge",
-    "EdgA/": "Edge",
-    "EdgiOS/": "Edge",
-    "OPR/": "Opera",
-    "OPT/": "Opera",
-    "FxiOS/": "Firefox",
-    "Firefox/": "Firefox",
-    "CriOS/": "Chrome",
-    "Chrome/": "Chrome",
-    "Safari/": "Safari",
-}
-_SYSTEMS = {
-    "iPhone": "iPhone",
-    "iPad": "iPad",
-    "Android": "Android",
-    "Windows": "Windows",
-    "Mac OS X": "macOS",
-    "CrOS": "ChromeOS",
-    "Linux": "Linux",
-}
 
 
 def _find(request: ConsoleRequest) -> Record:

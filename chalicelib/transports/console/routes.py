@@ -48,6 +48,7 @@ def _page(
     return Page(_view(module, get), _view(module, post), shows, posts, **options)
 
 
+_sign_in = partial(_page, "sign_in")
 _account = partial(_page, "account")
 _invitations = partial(_page, "settings.invitations")
 _passwords = partial(_page, "passwords")
@@ -203,8 +204,8 @@ _OF_WORKSPACES = {
 """Pages by path within a workspace."""
 ROUTES = {
     PREFIX: _account("home"),
-    f"{PREFIX}/sign-in": _account("sign_in_page", "sign_in", guest=True, max_bytes=LONGEST),
-    f"{PREFIX}/sign-out": _account(post="sign_out", signs_out=True),
+    f"{PREFIX}/sign-in": _sign_in("sign_in_page", "sign_in", guest=True, max_bytes=LONGEST),
+    f"{PREFIX}/sign-out": _sign_in(post="sign_out", signs_out=True),
     INVITATION: _invitations("show", "accept", guest=True),
     FORGOT_PASSWORD: _passwords("index", "send", guest=True),
     RESET_PASSWORD: _passwords("show", "save", guest=True),

@@ -13,7 +13,6 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.engine import audit
-from chalicelib.transports.console import account
 from chalicelib.transports.console.routes import BOT, PREFIX, RESET_PASSWORD, ROUTES, WORKSPACE
 from tests.conftest import call_operator
 from tests.factories.console import HOSTILE, Person, World
@@ -332,20 +331,6 @@ def test_a_search_of_bots_is_visible_and_can_be_removed(world: World) -> None:
     page = world.person("boss").get(f"{world.here.path}/bots?q=zzz").body
     assert b"Nothing found" in page
     assert b'value="zzz"' in page
-
-
-@pytest.mark.parametrize(
-    ("mark", "name"),
-    [
-        ("CriOS/131.0 Mobile/15E148 Safari/604.1", "Chrome, iPhone"),
-        ("FxiOS/131.0 Mobile/15E148 Safari/604.1", "Firefox, iPhone"),
-        ("EdgiOS/131.0 Version/17.0 Mobile/15E148 Safari/604.1", "Edge, iPhone"),
-        ("Version/17.0 Mobile/15E148 Safari/604.1", "Safari, iPhone"),
-    ],
-)
-def test_a_session_is_named_after_its_browser(mark: str, name: str) -> None:
-    system = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 "
-    assert account.browser_name(system + mark) == name
 
 
 COMMANDS = [

@@ -7,9 +7,9 @@ from typing import Any
 
 from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError, NotFoundError
 from chalicelib.transports.console import access
-from chalicelib.transports.console.account import chosen_language, person_problem
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.routes import PREFIX
+from chalicelib.transports.console.sign_in import chosen_language
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import render
 
@@ -41,7 +41,7 @@ def accept(request: ConsoleRequest) -> HttpResponse:
     except ConflictError:  # The address has an account since the page was opened.
         return _page(request, ConflictError.status)
     except AppError as error:
-        return _page(request, error.status, person_problem(request, error))
+        return _page(request, error.status, _person_problem(request, error))
     return redirect(_start_of(joined), access.start_cookies(request, joined))
 
 
@@ -63,6 +63,15 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         typed_name=request.form_value("name"),
         sign_in_query=request.query_with(next=request.path, lang=request.http.language),
     )
+
+
+def _person_problem(request: ConsoleRequest, error: AppError) -> Problem:
+    """Return the messages of a failure, in which ``name`` is a user's name."""
+    problem = request.problem(error)
+    if "name" not in problem.fields:
+        return problem
+    text = request.translate("wrong_person_name")
+    return problem._replace(fields={**problem.fields, "name": text})
 
 
 def _gone(request: ConsoleRequest) -> HttpResponse:
