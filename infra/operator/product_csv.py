@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from chalicelib.core.text import fold, line_fold
-from chalicelib.core.wire import schema
+from chalicelib.core.wire import money
 from infra.operator import shopify_csv
 from infra.operator.spreadsheet_cells import (
     CODES,
@@ -209,7 +209,7 @@ def number(text: str) -> Decimal:
     Raises:
         CellError: it is not a number.
     """
-    number = schema.decimal(text)
+    number = money.decimal(text)
     if number is None:
         msg = f'expected a number, received "{text}"'
         raise CellError(msg)

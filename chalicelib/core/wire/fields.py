@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from chalicelib.core.wire.schema import MONEY, NULL_IS_A_VALUE, Partial, Wire, wire_name
+from chalicelib.core.wire.money import MONEY
+from chalicelib.core.wire.schema import NULL_IS_A_VALUE, Partial, Wire, wire_name
 
 
 class WireField(NamedTuple):

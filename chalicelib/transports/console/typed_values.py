@@ -3,7 +3,7 @@
 import re
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.wire.schema import MAX_KOPECKS
+from chalicelib.core.wire.money import MAX_KOPECKS
 from chalicelib.transports.web import texts
 
 _RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)

@@ -8,11 +8,11 @@ import pytest
 from pydantic import Field
 
 from chalicelib.core.errors import ValidationError
+from chalicelib.core.wire.money import Kopecks
 from chalicelib.core.wire.parsing import from_query, parse, unknown_fields
 from chalicelib.core.wire.schema import (
     NULL_IS_A_VALUE,
     Id,
-    Kopecks,
     Patch,
     Slug,
     Timestamp,
@@ -243,34 +243,6 @@ class TestParse:
         assert errors(Order, {"id": "x", "client": {"fulName": "A", "age": 4}}) == {
             "client.fullName": 'is required; you sent "fulName", "age"'
         }
-
-    @pytest.mark.parametrize(
-        ("price", "kopecks"),
-        [
-            (199.9, "19990 for 199.9 ₽"),
-            (1.005, "101 for 1.005 ₽"),
-            ("199.90", "19990 for 199.90 ₽"),
-            (" 0,5 ", "50 for 0,5 ₽"),
-            ("12,90", "1290 for 12,90 ₽"),
-            ("199 ₽", "19900 for 199 ₽"),
-            ("1 290 ₽", "129000 for 1 290 ₽"),
-            ("1\u00a0290,50 руб.", "129050 for 1\u00a0290,50 руб."),
-        ],
-    )
-    def test_an_error_about_a_price_in_rubles_states_it_in_kopecks(
-        self, price: Any, kopecks: str
-    ) -> None:
-        message = errors(Order, {"id": "x", "price": price})["price"]
-        assert message.startswith("expected an integer of kopecks, received ")
-        assert f"kopecks: {kopecks}" in message
-
-    @pytest.mark.parametrize("price", [-1, 10**11 + 1, "cheap", "1290", True, [1], {}, "-5 ₽"])
-    def test_every_price_error_names_the_unit(self, price: Any) -> None:
-        assert "kopecks" in errors(Order, {"id": "x", "price": price})["price"]
-
-    @pytest.mark.parametrize("price", ["1e3", "1.5.5", 1e300, -1.5, "999999999999.5"])
-    def test_a_text_that_is_not_a_price_gets_no_suggestion(self, price: Any) -> None:
-        assert "rubles" not in errors(Order, {"id": "x", "price": price})["price"]
 
     def test_a_pattern_error_is_described_in_words(self) -> None:
         message = errors(Moved, {"slug": "No Slug"})["slug"]

@@ -4,7 +4,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from chalicelib.core.wire.json_schema import json_schema
-from chalicelib.core.wire.schema import Id, Kopecks, Patch, Title, Wire, optional
+from chalicelib.core.wire.money import Kopecks
+from chalicelib.core.wire.schema import Id, Patch, Title, Wire, optional
 
 
 class Ref(Wire):

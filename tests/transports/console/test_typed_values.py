@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.wire.schema import MAX_KOPECKS
+from chalicelib.core.wire.money import MAX_KOPECKS
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.web.languages import LANGUAGES
 

@@ -15,7 +15,8 @@ from chalicelib.core.errors import ConflictError, IdempotencyMismatchError, NotF
 from chalicelib.core.idempotency_keys import IdempotencyKey
 from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.principals import Role, SessionPrincipal
-from chalicelib.core.wire.schema import MAX_KOPECKS, Id, Timestamp, Wire, optional, printable
+from chalicelib.core.wire.money import MAX_KOPECKS
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.billing.store.ledger import LedgerEntryRow, WalletRow
 from chalicelib.domains.identity.store import accounts

@@ -9,7 +9,8 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role, SessionPrincipal
-from chalicelib.core.wire.schema import Id, Kopecks, NoInput, Patch, Timestamp, Wire, optional
+from chalicelib.core.wire.money import Kopecks
+from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional
 from chalicelib.domains.billing.rules.spending_windows import (
     WINDOWS,
     Window,

@@ -13,15 +13,8 @@ from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import (
-    MAX_ID,
-    MAX_KOPECKS,
-    NULL_IS_A_VALUE,
-    OPENAPI_ONLY,
-    Id,
-    Kopecks,
-    Wire,
-)
+from chalicelib.core.wire.money import MAX_KOPECKS, Kopecks
+from chalicelib.core.wire.schema import MAX_ID, NULL_IS_A_VALUE, OPENAPI_ONLY, Id, Wire
 from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.catalog.operations.batches import (
     MAX_BATCH_PRODUCTS,

@@ -16,10 +16,10 @@ from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.money import Kopecks
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
-    Kopecks,
     ListQuery,
     Patch,
     SearchText,

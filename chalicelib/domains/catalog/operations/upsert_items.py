@@ -7,7 +7,8 @@ from pydantic import Field
 
 from chalicelib.core.text import line_fold
 from chalicelib.core.wire.batch_items import InvalidItem
-from chalicelib.core.wire.schema import Id, Kopecks, Partial, Pattern, SortOrder, optional
+from chalicelib.core.wire.money import Kopecks
+from chalicelib.core.wire.schema import Id, Partial, Pattern, SortOrder, optional
 from chalicelib.domains.catalog.operations.products import (
     MAX_SKU,
     BarcodeText,
