@@ -2,9 +2,6 @@
 
 The index keys, the entries, the look-ups and the counters of a record follow from the declaration.
 Units of work write these rows (``engine.indexing``), and ``engine.listing.queries`` reads pages.
-
-A noun also declares its events (ADR 60): each has a rule that compares a record before and after a
-unit of work. So jobs, cascades, chats and commands emit the same events as calls.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,6 +18,7 @@ from chalicelib.core.jobs import JobKind
 from chalicelib.core.text import cut_bytes, search_fold
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing import counters, lookups
+from chalicelib.engine.listing.event_rules import EventRules
 from chalicelib.engine.listing.index_entries import (
     ENTRY_ATTRIBUTES,
     INLINE_TEXT_BYTES,
@@ -38,43 +36,6 @@ from chalicelib.engine.listing.index_entries import (
 from chalicelib.engine.listing.lookups import Lookup, SideRow
 from chalicelib.engine.reading import Cost, Key, fetch
 from chalicelib.engine.tables import ContentRow, Facets, Record
-
-Rule = Callable[[Any, Any], bool]
-"""Whether a change is an event. The old record of a new record is None."""
-EventRules = Mapping[str, Rule]
-"""The rules of a noun, by the names of its events."""
-
-
-def is_new(old_record: Record | None, new_record: Record) -> bool:  # noqa: ARG001  a rule
-    """Whether the record is created."""
-    return old_record is None
-
-
-def changes(*names: str) -> Rule:
-    """Return the rule for changes of any of these attributes of an existing record."""
-    return lambda old_record, new_record: (
-        old_record is not None and _differ(old_record, new_record, names)
-    )
-
-
-def changes_others(*names: str) -> Rule:
-    """Return the rule for changes of any attribute of an existing record but these.
-
-    Attributes that all records have, such as times and index keys, do not count.
-    """
-
-    def rule(old_record: Record | None, new_record: Record) -> bool:
-        attributes = (
-            type(new_record).get_attributes().keys() - Record.get_attributes().keys() - {*names}
-        )
-        return old_record is not None and _differ(old_record, new_record, attributes)
-
-    return rule
-
-
-def _differ(old_record: Record, new_record: Record, names: Iterable[str]) -> bool:
-    return any(getattr(old_record, name) != getattr(new_record, name) for name in names)
-
 
 R = TypeVar("R", bound=Record)
 

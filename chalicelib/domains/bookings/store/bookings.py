@@ -17,7 +17,8 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
-from chalicelib.engine.listing.declaration import SortIndex, changes, is_new
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.event_rules import changes, is_new
 from chalicelib.engine.listing.index_entries import group
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup

@@ -17,7 +17,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.text import cut_bytes
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
-from chalicelib.engine.listing.declaration import is_new
+from chalicelib.engine.listing.event_rules import is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record

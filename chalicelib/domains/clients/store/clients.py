@@ -16,7 +16,8 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.listing import lookups
-from chalicelib.engine.listing.declaration import SortIndex, changes
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.event_rules import changes
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow

@@ -17,7 +17,8 @@ from chalicelib.core.text import fold
 from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
-from chalicelib.engine.listing.declaration import SortIndex, changes, changes_others, is_new
+from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.event_rules import changes, changes_others, is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
