@@ -11,7 +11,8 @@ from botocore.parsers import JSONParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.engine.connection import AnswerParsers, UnreadableAnswerError, connection
+from chalicelib.engine.answer_parser import AnswerParsers, UnreadableAnswerError
+from chalicelib.engine.connection import connection
 from tests.conftest import Api
 
 BLOB = st.binary(max_size=5).map(lambda data: base64.b64encode(data).decode())
