@@ -2,8 +2,6 @@
 
 Each write has the error to raise if its condition fails. DynamoDB reports failures by position, so
 the writes are kept in the order in which PynamoDB sends them: checks, deletes, puts, updates.
-
-Also conditional updates of one row outside of a unit of work.
 """
 
 import logging
@@ -12,15 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from pynamodb.exceptions import TransactWriteError, UpdateError
+from pynamodb.exceptions import TransactWriteError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.transactions import TransactWrite
 
 from chalicelib.core.errors import ConcurrentUpdateError, StorageLimitError, UnavailableError
-from chalicelib.core.retry import backoff, retry_on_conflict
+from chalicelib.core.retry import backoff
 from chalicelib.engine.connection import (
-    CONDITION_FAILED,
     CONFLICTS,
     IN_PROGRESS,
     PARTITION_FULL,
@@ -28,33 +25,8 @@ from chalicelib.engine.connection import (
     connection,
     error_code,
     is_unknown,
-    raise_failure,
 )
 from chalicelib.engine.tables import Row, size_of
-
-
-def update_if(row: Row, actions: list[Action], condition: Condition) -> bool:
-    """Update a row without a version if it meets a condition, and return whether it did.
-
-    The row then has its new values.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
-
-    def attempt() -> bool:
-        try:
-            row.update(actions, condition=condition)
-        except UpdateError as error:
-            if error_code(error) in CONFLICTS:
-                raise ConcurrentUpdateError from error
-            if error_code(error) != CONDITION_FAILED:
-                raise_failure(error)
-            return False
-        return True
-
-    return retry_on_conflict(attempt)
-
 
 MAX_ITEMS = 100
 MAX_BYTES = 4_000_000

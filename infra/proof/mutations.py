@@ -78,7 +78,10 @@ SUITES = {
         ("tests/domains/payments",),
     ),
     "engine": Suite(
-        _engine("unit", "transactions", "idempotency", "claims", "locks", "limits"),
+        _engine(
+            *("unit", "transactions", "conditional_updates", "idempotency", "claims"),
+            *("locks", "limits"),
+        ),
         (
             *("tests/engine/test_*.py", "tests/engine/faults", "tests/application"),
             *("tests/domains/files/test_file_uses.py", "tests/domains/client*/test_*.py"),

@@ -5,7 +5,7 @@ import pytest
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.identity.store import invitations, workspaces
 from chalicelib.domains.identity.store.invitations import InvitationRow
-from chalicelib.engine.transactions import update_if
+from chalicelib.engine.conditional_updates import update_if
 from tests.conftest import Time, all_rows, call_operator
 from tests.domains.identity.helpers import is_unknown_link, joined
 from tests.factories.people import Account, accept_as_new, invite, look_at, read_rows

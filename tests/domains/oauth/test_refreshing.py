@@ -6,7 +6,7 @@ from chalicelib.core import clock
 from chalicelib.domains.identity.rules import token_pairs
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.oauth.operations import tokens as operations
-from chalicelib.engine.transactions import update_if
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, all_rows, call_console

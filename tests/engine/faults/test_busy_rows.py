@@ -7,9 +7,9 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import JobKind
 from chalicelib.engine import jobs
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ControlRow
-from chalicelib.engine.transactions import update_if
 from tests.conftest import Api
 from tests.engine.faults.conftest import import_page
 from tests.fakes.dynamodb_faults import ALWAYS, busy_row, failing, unreachable

@@ -14,9 +14,9 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.engine.claims import ClaimRow, claim, claim_key, exact_hash, name_hash
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
-from chalicelib.engine.transactions import update_if
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails
 

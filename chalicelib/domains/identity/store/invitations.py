@@ -8,9 +8,9 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import IdentityRow
-from chalicelib.engine.transactions import update_if
 from chalicelib.lib import tokens
 
 LIFE = timedelta(days=7)

@@ -7,8 +7,8 @@ from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAt
 
 from chalicelib.core import clock
 from chalicelib.domains.notifications.rules.mail_reputation import Counts, Measure, Pause
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
-from chalicelib.engine.transactions import update_if
 from chalicelib.engine.unit import UnitOfWork
 
 WINDOW = timedelta(days=30)

@@ -10,8 +10,8 @@ from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.text import fold
 from chalicelib.domains.notifications.rules.mail_reputation import Suppression
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
-from chalicelib.engine.transactions import update_if
 from chalicelib.lib import emails
 
 SORT_KEY = "-"

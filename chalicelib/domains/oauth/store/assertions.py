@@ -3,8 +3,8 @@
 import hashlib
 from datetime import datetime
 
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
-from chalicelib.engine.transactions import update_if
 
 SORT_KEY = "-"
 

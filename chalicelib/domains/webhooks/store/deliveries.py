@@ -15,10 +15,10 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import UnavailableError
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import ContentRow
-from chalicelib.engine.transactions import update_if
 
 KEPT_FOR = timedelta(days=30)
 WAITING, DELIVERED, FAILED = "waiting", "delivered", "failed"

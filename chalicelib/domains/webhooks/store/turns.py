@@ -8,8 +8,8 @@ from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
+from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
-from chalicelib.engine.transactions import update_if
 
 SORT_KEY = "-"
 KEPT_FOR = timedelta(days=31)
