@@ -16,7 +16,8 @@ from pynamodb.exceptions import PynamoDBException
 
 from chalicelib.core import clock
 from chalicelib.core.errors import UnavailableError
-from chalicelib.engine.tables import MAX_ITEM_BYTES, ControlRow
+from chalicelib.engine.item_sizes import MAX_ITEM_BYTES
+from chalicelib.engine.tables import ControlRow
 
 MAX_BYTES = MAX_ITEM_BYTES - 1_000
 """Maximum bytes of a cached response. The remaining bytes of a row hold its key and names."""

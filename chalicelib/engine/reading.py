@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self, TypeVar, cast
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.engine.connection import batch_get, reaching
-from chalicelib.engine.tables import ContentRow, Row, is_key
+from chalicelib.engine.item_sizes import is_key
+from chalicelib.engine.tables import ContentRow, Row
 
 BATCH_GET_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB quota)."""

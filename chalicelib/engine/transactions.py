@@ -26,7 +26,8 @@ from chalicelib.engine.connection import (
     error_code,
     is_unknown,
 )
-from chalicelib.engine.tables import Row, size_of
+from chalicelib.engine.item_sizes import size_of
+from chalicelib.engine.tables import Row
 
 MAX_ITEMS = 100
 MAX_BYTES = 4_000_000

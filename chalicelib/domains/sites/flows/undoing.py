@@ -10,8 +10,9 @@ from chalicelib.core.clock import iso
 from chalicelib.core.jobs import Job
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.engine.item_sizes import size_of
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.tables import Record, size_of
+from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 
 KEPT_AFTER_DELETION = timedelta(days=30)
