@@ -13,7 +13,7 @@ from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
 from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import AuditEvent
-from chalicelib.engine.listing.index_entries import id_bounds
+from chalicelib.engine.listing.index_ranges import id_bounds
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import AuditTableRow, JsonAttribute
 

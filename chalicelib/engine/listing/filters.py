@@ -8,16 +8,13 @@ from typing import Generic, Self, TypeVar
 from pynamodb.expressions.condition import Condition
 
 from chalicelib.engine.listing.declaration import Declaration
-from chalicelib.engine.listing.index_entries import (
-    BY_ROW,
+from chalicelib.engine.listing.index_entries import BY_ROW, group, may_contain, token
+from chalicelib.engine.listing.index_ranges import (
     Bounds,
     IndexRange,
-    group,
     id_bounds,
     key_bounds,
-    may_contain,
     to_number,
-    token,
 )
 from chalicelib.engine.listing.query import Query
 from chalicelib.engine.tables import ContentRow, Record

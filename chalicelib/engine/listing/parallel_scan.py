@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.core import deadline, retry
-from chalicelib.engine.listing.index_entries import IndexEntry, IndexRange
+from chalicelib.engine.listing.index_entries import IndexEntry
+from chalicelib.engine.listing.index_ranges import IndexRange
 from chalicelib.engine.reading import Item, Partition
 from chalicelib.engine.tables import ContentRow
 

@@ -36,15 +36,13 @@ from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     SEPARATOR,
     IndexEntry,
-    IndexRange,
     entry_options,
     group,
-    id_bounds,
-    key_bounds,
     partition_of,
     read_entries,
     texts_partition,
 )
+from chalicelib.engine.listing.index_ranges import IndexRange, id_bounds, key_bounds
 from chalicelib.engine.listing.parallel_scan import ID_DIGITS, NUMBER_DIGITS, ParallelScan
 from chalicelib.engine.listing.query import Plan, Query, ResultPage
 from chalicelib.engine.listing.text_search import matches

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypedDict, TypeVar
 
-from chalicelib.engine.listing.index_entries import Bounds
+from chalicelib.engine.listing.index_ranges import Bounds
 from chalicelib.engine.reading import Cost
 from chalicelib.engine.tables import Record
 

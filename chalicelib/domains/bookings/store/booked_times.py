@@ -18,13 +18,8 @@ from chalicelib.domains.bookings.store.bookings import (
     BookingRow,
 )
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
-from chalicelib.engine.listing.index_entries import (
-    BY_ROW,
-    IndexRange,
-    group,
-    key_bounds,
-    partition_of,
-)
+from chalicelib.engine.listing.index_entries import BY_ROW, group, partition_of
+from chalicelib.engine.listing.index_ranges import IndexRange, key_bounds
 from chalicelib.engine.reading import PARALLEL_PARTITIONS, Cost, Item, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.lib.spans import Span
