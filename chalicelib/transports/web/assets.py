@@ -15,7 +15,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.accents import ACCENTS, colours
-from chalicelib.lib.markup import templates
+from chalicelib.lib.markup.css import minify_css
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"
@@ -64,7 +64,7 @@ def style_sheet(name: str) -> bytes:
 
 def minified(*names: str) -> bytes:
     """Join parts of style sheets, without comments and superfluous white space."""
-    return templates.minify_css("\n".join(map(_part, names))).encode()
+    return minify_css("\n".join(map(_part, names))).encode()
 
 
 def _part(name: str) -> str:

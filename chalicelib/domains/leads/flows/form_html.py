@@ -29,6 +29,7 @@ from chalicelib.domains.leads.rules.form_fields import (
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import localized
 from chalicelib.lib.markup import templates
+from chalicelib.lib.markup.css import minify_css
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,7 +77,7 @@ def _style_sheet(name: str) -> str:
     In the file, blank lines separate rules.
     """
     rules = (_FOLDER / "static" / f"{name}.css").read_text().split("\n\n")
-    return "\n".join(filter(None, map(templates.minify_css, rules)))
+    return "\n".join(filter(None, map(minify_css, rules)))
 
 
 _FORM_STYLE = _style_sheet("form")
