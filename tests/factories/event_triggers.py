@@ -10,7 +10,7 @@ import pytest
 from chalicelib.core.ids import new_id
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Prices, Terms, TokenUsage
-from chalicelib.domains.bots.rules import CAPABILITIES
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows.opening import PaymentRefusedError
 from chalicelib.gateways import llm

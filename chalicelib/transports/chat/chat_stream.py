@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from chalicelib.core.clock import iso
 from chalicelib.core.wire import parsing
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.bots.rules import TEST_CHANNEL
+from chalicelib.domains.bots.rules.channels import TEST_CHANNEL
 from chalicelib.domains.chat.flows import accept_message
 from chalicelib.domains.chat.flows.chat_request import ACTIONS, SOURCES, Caller, ChatRequest
 from chalicelib.domains.chat.flows.replays import Replay

@@ -1,6 +1,6 @@
 """The demo's bot, and what it knows beyond the catalogue."""
 
-from chalicelib.domains.bots import rules
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES, DEFAULT_CAPABILITIES
 from infra.local.demo import bakery
 from infra.local.demo.caller import Caller
 from infra.local.demo.texts import Language
@@ -19,10 +19,10 @@ def make(do: Caller, language: Language) -> None:
 def allow_actions(do: Caller, language: Language) -> None:
     """Let the bot do everything that bots can do, unless its capabilities were changed."""
     agent_id = do("list_agents")["agents"][0]["id"]
-    if tuple(do("get_agent", id=agent_id)["agent"]["capabilities"]) != rules.DEFAULT_CAPABILITIES:
+    if tuple(do("get_agent", id=agent_id)["agent"]["capabilities"]) != DEFAULT_CAPABILITIES:
         return
     order_form = bakery.load(language).order_form
     forms = {form["title"]: form for form in do("list_forms", size=100)["forms"]}
     form = forms.get(order_form["title"]) or do("create_form", **order_form)["form"]
-    everything = list(rules.CAPABILITIES)
+    everything = list(CAPABILITIES)
     do("update_agent", id=agent_id, capabilities=everything, orderFormId=form["id"])

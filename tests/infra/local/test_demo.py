@@ -18,7 +18,7 @@ from chalicelib.core.errors import PlanRequiredError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
 from chalicelib.core.settings import settings
-from chalicelib.domains.bots.rules import CAPABILITIES
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir

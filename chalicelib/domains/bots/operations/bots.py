@@ -14,8 +14,12 @@ from chalicelib.core.text import is_visible
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
 from chalicelib.domains.billing.rules.spending_windows import first_daily_limit
 from chalicelib.domains.billing.store import budgets, ledger
-from chalicelib.domains.bots import rules
-from chalicelib.domains.bots.rules import CAPABILITIES, DEFAULT_CAPABILITIES, Capability
+from chalicelib.domains.bots.rules.capabilities import (
+    CAPABILITIES,
+    DEFAULT_CAPABILITIES,
+    Capability,
+    normalize_capabilities,
+)
 from chalicelib.domains.bots.store import agents, bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.identity.store import workspaces
@@ -81,7 +85,7 @@ ModelName = Annotated[
 Capabilities = Annotated[
     list[Capability],
     Field(max_length=len(CAPABILITIES)),
-    AfterValidator(rules.normalize_capabilities),
+    AfterValidator(normalize_capabilities),
 ]
 PrivacyUrl = Annotated[
     str,

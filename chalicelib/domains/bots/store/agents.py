@@ -5,7 +5,7 @@ from typing import Any
 from pynamodb.attributes import BooleanAttribute, ListAttribute, UnicodeAttribute
 
 from chalicelib.core.jobs import KNOWLEDGE_STALE
-from chalicelib.domains.bots import rules
+from chalicelib.domains.bots.rules.capabilities import DEFAULT_CAPABILITIES
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
@@ -19,7 +19,7 @@ class AgentRow(Record):
     """A bot. An inactive bot does not answer; a private bot requires one of its keys.
 
     Only the widget enforces ``allowed_origins``. An empty list allows all origins. ``capabilities``
-    are listed in ``domains.bots.rules``. ``order_form_id`` is the form of orders, and
+    are listed in ``domains.bots.rules.capabilities``. ``order_form_id`` is the form of orders, and
     ``privacy_url`` the page that cards link to for consent.
     """
 
@@ -30,9 +30,7 @@ class AgentRow(Record):
     is_private = BooleanAttribute(default=False)
     welcome_message = UnicodeAttribute(null=True)
     allowed_origins: ListAttribute[Any] = ListAttribute(default=list)
-    capabilities: ListAttribute[Any] = ListAttribute(
-        default=lambda: list(rules.DEFAULT_CAPABILITIES)
-    )
+    capabilities: ListAttribute[Any] = ListAttribute(default=lambda: list(DEFAULT_CAPABILITIES))
     order_form_id = UnicodeAttribute(null=True)
     privacy_url = UnicodeAttribute(null=True)
 

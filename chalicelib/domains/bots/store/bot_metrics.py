@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Literal, get_args
 
-from chalicelib.domains.bots.rules import TEST_CHANNEL
+from chalicelib.domains.bots.rules.channels import TEST_CHANNEL
 from chalicelib.domains.identity.store import workspace_metrics
 from chalicelib.engine.metrics import Increments
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from chalicelib.core import clock
-from chalicelib.domains.bots.rules import TEST_CHANNEL
+from chalicelib.domains.bots.rules.channels import TEST_CHANNEL
 from chalicelib.domains.chat.flows.chat_request import ChatContact, ChatRequest
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.clients.flows import contacts, matching

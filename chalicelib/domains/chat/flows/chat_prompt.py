@@ -12,7 +12,7 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
-from chalicelib.domains.bots.rules import PROPOSING, Capability
+from chalicelib.domains.bots.rules.capabilities import PROPOSING, Capability
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.chat_history import (

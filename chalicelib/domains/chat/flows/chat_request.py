@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core.principals import VisitorPrincipal
 from chalicelib.core.wire.schema import Id, Wire, optional
-from chalicelib.domains.bots.rules import Channel
+from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 MAX_MESSAGE = 10_000

@@ -1,6 +1,6 @@
 """The tools that a model may call while a bot answers."""
 
-from chalicelib.domains.bots.rules import PROPOSING
+from chalicelib.domains.bots.rules.capabilities import PROPOSING
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows.proposal_tools import PROPOSAL_TOOLS
 from chalicelib.domains.chat.flows.read_tools import READ_TOOLS

@@ -17,7 +17,7 @@ from chalicelib.domains.billing.rules.spending_windows import (
     InsufficientBalanceError,
     SpendingError,
 )
-from chalicelib.domains.bots.rules import TEST_CHANNEL, Channel
+from chalicelib.domains.bots.rules.channels import TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_metrics, visits
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows import chat_leads

@@ -27,7 +27,7 @@ from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Hold, Settled, Stage
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.bots.rules import Channel
+from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import replays
 from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext

@@ -15,7 +15,7 @@ from chalicelib.core.text import cut_bytes
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.json_schema import json_schema
 from chalicelib.core.wire.schema import Wire
-from chalicelib.domains.bots.rules import Capability
+from chalicelib.domains.bots.rules.capabilities import Capability
 from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.rules.call_budget import MAX_RESULT_BYTES
 from chalicelib.domains.chat.store.proposals import OfferedSlot, ProposalRow

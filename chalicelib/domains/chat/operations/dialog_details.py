@@ -13,7 +13,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
-from chalicelib.domains.bots.rules import Channel
+from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.chat.operations.dialogs import (
     ActionOut,

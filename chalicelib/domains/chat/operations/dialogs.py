@@ -15,7 +15,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bots.rules import Channel
+from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.rules.endings import EndReason
 from chalicelib.domains.chat.store import messages, proposals

@@ -14,7 +14,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bots.rules import CHANNELS, TEST_CHANNEL, Channel
+from chalicelib.domains.bots.rules.channels import CHANNELS, TEST_CHANNEL, Channel
 from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.bots.store.bot_metrics import STAGES, Stage

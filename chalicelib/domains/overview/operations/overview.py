@@ -16,7 +16,7 @@ from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bookings.store import booked_times
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.bots.rules import Channel
+from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.identity.store import workspace_metrics, workspaces

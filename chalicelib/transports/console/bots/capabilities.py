@@ -3,7 +3,7 @@
 from typing import Any
 
 from chalicelib.core.errors import AppError, NotFoundError
-from chalicelib.domains.bots.rules import CAPABILITIES
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways import llm
 from chalicelib.transports.console.bots.bots import agent, bot_page
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem

@@ -3,8 +3,8 @@
 from typing import Any
 
 from chalicelib.core.errors import AppError, ConflictError
-from chalicelib.domains.bots import rules
 from chalicelib.domains.bots.operations.bots import MAX_AGENTS
+from chalicelib.domains.bots.rules import answer_costs
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
@@ -41,7 +41,7 @@ def _redirect_to_new_bot(request: ConsoleRequest, answer: dict[str, Any]) -> Htt
 def _models(request: ConsoleRequest, current_model: str) -> list[tuple[str, str]]:
     """Return the names of models with their price in words, the cheapest first."""
     models = [
-        (rules.rubles_per_thousand(model["inputPrice"], model["outputPrice"]), model["name"])
+        (answer_costs.rubles_per_thousand(model["inputPrice"], model["outputPrice"]), model["name"])
         for model in request.call("list_models")["models"]
     ]
     options = [

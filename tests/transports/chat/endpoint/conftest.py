@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.bots.rules import CAPABILITIES
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.chat.flows import stream_answer
 from chalicelib.gateways import llm
 from tests.conftest import Api, Owner, Time

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chalicelib.core.text import is_visible
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.bots.rules import CAPABILITIES
+from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.chat.flows import model_calls
 from chalicelib.domains.chat.rules.endings import ERRORS
 from chalicelib.gateways import llm

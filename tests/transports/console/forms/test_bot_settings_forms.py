@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from chalicelib.domains.bots import rules
+from chalicelib.domains.bots.rules import answer_costs
 from chalicelib.domains.bots.store.agents import AGENTS
 from tests.conftest import call_console
 from tests.factories.console import HOSTILE, World
@@ -161,6 +161,6 @@ class TestEmbedding:
 
 
 def test_the_cost_of_answers_is_rounded_up_to_rubles() -> None:
-    assert rules.rubles_per_thousand(0, 0) == 0
-    assert rules.rubles_per_thousand(1, 0) == 1
-    assert rules.rubles_per_thousand(30_000, 120_000) == 1_140
+    assert answer_costs.rubles_per_thousand(0, 0) == 0
+    assert answer_costs.rubles_per_thousand(1, 0) == 1
+    assert answer_costs.rubles_per_thousand(30_000, 120_000) == 1_140

@@ -1,13 +1,7 @@
-"""Define the channels and capabilities of bots, and estimate the cost of answers."""
+"""Capabilities of bots: what a bot may look up, propose and request while it answers."""
 
 from collections.abc import Collection
-from typing import Final, Literal, get_args
-
-Channel = Literal["widget", "api", "page", "test"]
-CHANNELS: tuple[Channel, ...] = get_args(Channel)
-TEST_CHANNEL: Channel = "test"
-"""The channel for trials by the workspace's members. It creates no leads, and totals exclude it."""
-
+from typing import Literal, get_args
 
 Capability = Literal["catalog", "slots", "booking", "order", "handover"]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
@@ -31,19 +25,3 @@ def normalize_capabilities(capabilities: Collection[Capability]) -> list[Capabil
     """
     needed = {*capabilities, *(["slots"] if "booking" in capabilities else [])}
     return [capability for capability in CAPABILITIES if capability in needed]
-
-
-INPUT_TOKENS: Final = 3_000
-"""Tokens that a model reads for a typical answer: the prompt, facts and a short dialog."""
-OUTPUT_TOKENS: Final = 200
-"""Tokens of a typical answer, about five sentences."""
-_MICRO_KOPECKS_PER_RUBLE: Final = 100_000_000
-
-
-def rubles_per_thousand(input_price: int, output_price: int) -> int:
-    """Return the rubles that 1,000 typical answers cost, rounded up.
-
-    Prices are in kopecks for 1,000,000 tokens.
-    """
-    cost = 1_000 * (INPUT_TOKENS * input_price + OUTPUT_TOKENS * output_price)
-    return -(-cost // _MICRO_KOPECKS_PER_RUBLE)

@@ -1,0 +1,1 @@
+"""Rules of bots, without I/O."""

@@ -1,0 +1,8 @@
+"""Channels by which visitors reach bots."""
+
+from typing import Literal, get_args
+
+Channel = Literal["widget", "api", "page", "test"]
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
+TEST_CHANNEL: Channel = "test"
+"""The channel for trials by the workspace's members. It creates no leads, and totals exclude it."""
