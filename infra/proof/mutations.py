@@ -108,7 +108,7 @@ SUITES = {
     "oauth": _rules("oauth", "identity", more=["tests/transports/oauth"]),
     "sites": _rules("sites"),
     "files": Suite(
-        (f"{DOMAINS}/files/rules/*.py", f"{DOMAINS}/catalog/rules.py"),
+        (f"{DOMAINS}/files/rules/*.py", f"{DOMAINS}/catalog/rules/*.py"),
         ("tests/domains/files", "tests/domains/catalog"),
     ),
     "leads": _rules("leads"),

@@ -25,7 +25,7 @@ from chalicelib.domains.catalog.operations.batches import (
 )
 from chalicelib.domains.catalog.operations.order import UNIQUE_IDS
 from chalicelib.domains.catalog.operations.products import Stock, stage_deletion
-from chalicelib.domains.catalog.rules import change_by_percent
+from chalicelib.domains.catalog.rules.price_changes import change_by_percent
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, split_batches

@@ -14,7 +14,7 @@ from chalicelib.core.wire.schema import Wire, has_at_least_one, optional
 from chalicelib.domains.catalog.flows import barcodes, drafting
 from chalicelib.domains.catalog.flows.drafting import CardName, DraftOut, Language, Prompt
 from chalicelib.domains.catalog.operations.products import ProductOut
-from chalicelib.domains.catalog.rules import InvalidBarcodeError, read_barcode
+from chalicelib.domains.catalog.rules.barcode_input import InvalidBarcodeError, read_barcode
 from chalicelib.domains.catalog.store.products import find_by_barcode
 from chalicelib.domains.files.flows.photos import PhotoOut
 from chalicelib.gateways.barcodes import Found, LookupFailedError

@@ -32,7 +32,7 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.catalog.flows import stock
 from chalicelib.domains.catalog.flows.stock import MAX_STOCK
-from chalicelib.domains.catalog.rules import InvalidBarcodeError, read_barcode
+from chalicelib.domains.catalog.rules.barcode_input import InvalidBarcodeError, read_barcode
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.products import (
     PRODUCTS,

@@ -1,7 +1,4 @@
-"""Parse barcodes, and change prices by a percentage."""
-
-from fractions import Fraction
-from math import floor
+"""Read barcodes from requests."""
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.lib import barcodes
@@ -24,12 +21,3 @@ def read_barcode(text: str) -> Barcode:
         return barcodes.parse(text)
     except barcodes.BarcodeError as error:
         raise InvalidBarcodeError.of("barcode", str(error)) from None
-
-
-def change_by_percent(kopecks: int, percent: float) -> int:
-    """Return a price changed by a percentage, rounded half up to a kopeck, never below 0.
-
-    The percentage is taken as its decimal text: 0.1 is exactly one tenth, not the nearest float.
-    """
-    exact = kopecks * (100 + Fraction(str(percent))) / 100
-    return max(0, floor(exact + Fraction(1, 2)))

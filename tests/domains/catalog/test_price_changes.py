@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domains.catalog.rules import change_by_percent
+from chalicelib.domains.catalog.rules.price_changes import change_by_percent
 
 PRICES = st.integers(0, 10**11)
 
