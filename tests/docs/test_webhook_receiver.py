@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core import clock
-from chalicelib.domains.webhooks import rules
-from chalicelib.domains.webhooks.rules import webhook_secret
+from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 from chalicelib.gateways import post
 from tests.docs.test_examples import BLOCK, DOCS
 
@@ -37,7 +36,7 @@ def test_it_accepts_what_is_signed_and_nothing_else(
     with HTTPServer(("127.0.0.1", 0), names["Receiver"]) as server:
         threading.Thread(target=server.handle_request).start()
         at = datetime.fromtimestamp(clock.now().timestamp(), UTC)
-        headers = rules.signed_headers([secret], "evt_1", at, BODY)
+        headers = signed_headers([secret], "evt_1", at, BODY)
         reply = post.post(f"http://127.0.0.1:{server.server_port}/", body, headers)
     assert reply.status == status
     assert ("webhook.test 1" in capsys.readouterr().out) is (status == 204)

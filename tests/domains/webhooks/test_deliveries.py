@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.webhooks.rules import PAUSES
+from chalicelib.domains.webhooks.rules.retries import PAUSES
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
 from tests.conftest import Time, call_operator

@@ -8,8 +8,7 @@ import pytest
 import requests
 
 from chalicelib.core import clock
-from chalicelib.domains.webhooks import rules
-from chalicelib.domains.webhooks.rules import webhook_secret
+from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 from chalicelib.gateways import telegram as gateway
 from infra.local.data_dir import DataDir
 from infra.local.devserver.inboxes import telegram, webhooks
@@ -51,7 +50,7 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def send_webhook(url: str, secret: str, body: bytes = BODY) -> int:
-    headers = rules.signed_headers([secret], "evt_1", clock.now(), BODY)
+    headers = signed_headers([secret], "evt_1", clock.now(), BODY)
     return requests.post(url + webhooks.PATH, body, headers=headers, timeout=10).status_code
 
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from chalicelib.core import clock, deadline
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.unit import AuditEvent
-from chalicelib.domains.webhooks import rules
 from chalicelib.domains.webhooks.flows.sending import Attempt, Send
 from chalicelib.domains.webhooks.flows.sending_times import schedule_turn
 from chalicelib.domains.webhooks.flows.wanted_types import stage_wanted_types
+from chalicelib.domains.webhooks.rules import retries
 from chalicelib.domains.webhooks.store import deliveries, turns
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.turns import TurnRow
@@ -118,7 +118,7 @@ def _rest_after(
         return None
     turns.note_failures(state, len(failed))
     failures, since = int(state.failures), state.failing_since
-    if rules.is_to_be_switched_off(failures, since, clock.now()):
+    if retries.is_to_be_switched_off(failures, since, clock.now()):
         switch_off(workspace_id, webhook_id, FAILING)
         return timedelta(0)
     wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
@@ -162,7 +162,7 @@ def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
     """Store what came of an attempt, and when the next one is due."""
     number, now = int(delivery.attempts) + 1, clock.now()
     next_attempt_at = (
-        None if attempt.is_ok else rules.next_attempt(number, now, attempt.retry_after)
+        None if attempt.is_ok else retries.next_attempt(number, now, attempt.retry_after)
     )
     deliveries.note_attempt(
         delivery,

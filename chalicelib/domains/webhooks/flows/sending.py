@@ -11,8 +11,7 @@ from chalicelib.core.clock import iso
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.settings import settings
-from chalicelib.domains.webhooks import rules
-from chalicelib.domains.webhooks.rules import webhook_secret
+from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import WebhookRow
 from chalicelib.gateways import post
@@ -60,7 +59,7 @@ def send_delivery(
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
     secrets = [webhook_secret(key, workspace_id, webhook.id, version) for version in versions]
-    headers = rules.signed_headers(secrets, delivery.event_id, now, body)
+    headers = signed_headers(secrets, delivery.event_id, now, body)
     try:
         reply = post.post(webhook.url, body, {"Content-Type": "application/json", **headers})
     except FetchError as error:

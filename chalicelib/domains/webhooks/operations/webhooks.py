@@ -18,7 +18,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store import sites
 from chalicelib.domains.webhooks.flows import sending_times
 from chalicelib.domains.webhooks.flows.wanted_types import stage_wanted_types
-from chalicelib.domains.webhooks.rules import webhook_secret
+from chalicelib.domains.webhooks.rules.signatures import webhook_secret
 from chalicelib.domains.webhooks.store import webhooks
 from chalicelib.domains.webhooks.store.webhooks import (
     ACTIVE,

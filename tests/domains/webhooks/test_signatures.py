@@ -1,4 +1,4 @@
-"""Signatures, verified by the library that receivers use, and pauses between attempts."""
+"""Signatures, verified by the library that receivers use, and secrets."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -6,13 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from chalicelib.domains.webhooks.rules import (
-    PAUSES,
-    is_to_be_switched_off,
-    next_attempt,
-    signed_headers,
-    webhook_secret,
-)
+from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 
 MASTER_KEY = bytes(range(32))
 OLD, NEW = (webhook_secret(MASTER_KEY, "ws1", "ep1", version) for version in (1, 2))
@@ -22,9 +16,6 @@ BODY = '{"type":"lead.created","data":{"name":"Ёлка"}}'.encode()
 def now() -> datetime:
     """Return the real time, which the library compares with the timestamp."""
     return datetime.now(UTC)
-
-
-NOW = datetime(2027, 1, 15, 12, tzinfo=UTC)
 
 
 def test_a_receiver_verifies_a_signed_webhook() -> None:
@@ -105,36 +96,3 @@ def test_secret_depends_on_key_workspace_endpoint_and_version() -> None:
     ]
     assert len({webhook_secret(*arguments) for arguments in inputs}) == len(inputs)
     assert webhook_secret(*inputs[0]) == OLD
-
-
-@pytest.mark.parametrize("attempts", range(1, len(PAUSES) + 1))
-def test_each_pause_is_up_to_a_fifth_longer_than_stated(attempts: int) -> None:
-    stated, pauses = PAUSES[attempts - 1], set()
-    for _ in range(50):
-        at = next_attempt(attempts, NOW, None)
-        assert at is not None
-        assert NOW + stated <= at <= NOW + 1.2 * stated
-        pauses.add(at)
-    assert len(pauses) > 1
-
-
-def test_nothing_follows_the_last_attempt() -> None:
-    assert next_attempt(len(PAUSES) + 1, NOW, timedelta(hours=1)) is None
-
-
-def test_receiver_may_only_lengthen_the_pause() -> None:
-    assert next_attempt(1, NOW, timedelta(hours=1)) == NOW + timedelta(hours=1)
-    at = next_attempt(2, NOW, timedelta(seconds=1))
-    assert at is not None
-    assert at >= NOW + PAUSES[1]
-
-
-@pytest.mark.parametrize(
-    ("failures", "hours", "switched_off"),
-    [(10, 72, True), (9, 72, False), (10, 71.99, False), (11, 80, True), (10, None, False)],
-)
-def test_webhook_is_switched_off_after_ten_failures_over_three_days(
-    failures: int, hours: float | None, *, switched_off: bool
-) -> None:
-    since = None if hours is None else NOW - timedelta(hours=hours)
-    assert is_to_be_switched_off(failures, since, NOW) == switched_off

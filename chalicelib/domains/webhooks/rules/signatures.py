@@ -1,57 +1,16 @@
-"""Sign requests of webhooks, and schedule further attempts.
+"""Signatures of webhooks, and the secrets that they are made with.
 
 Signatures follow the specification Standard Webhooks:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
 No secret is stored. Each secret is computed from the service's master key and the webhook's
-version.
-To rotate a secret, increase the version. During the rotation, sign with both versions.
+version. To rotate a secret, increase the version. During the rotation, sign with both versions.
 """
 
 import base64
 import hmac
-import random
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-
-PAUSES = (
-    timedelta(seconds=5),
-    timedelta(minutes=5),
-    timedelta(minutes=30),
-    timedelta(hours=2),
-    timedelta(hours=5),
-    timedelta(hours=10),
-    timedelta(hours=14),
-    timedelta(hours=20),
-    timedelta(hours=24),
-)
-"""Pauses after failed attempts, as Standard Webhooks recommends. After the last attempt, a delivery
-has failed."""
-MAX_FAILURES = 10
-"""Maximum number of failures in a row before a webhook is switched off after ``MAX_FAILING``."""
-MAX_FAILING = timedelta(hours=72)
-"""Maximum time in which every attempt fails. A webhook is then switched off."""
-_JITTER = 0.2
-
-
-def next_attempt(attempts: int, now: datetime, retry_after: timedelta | None) -> datetime | None:
-    """Return when to send again after failed attempts, or None after the last one.
-
-    ``retry_after`` is the receiver's wish, at most 24 hours. A pause is up to a fifth longer than
-    stated, so that deliveries that failed together are not repeated together.
-    """
-    if attempts > len(PAUSES):
-        return None
-    pause = PAUSES[attempts - 1] * (1 + random.uniform(0, _JITTER))  # noqa: S311  no secret
-    return now + max(pause, retry_after or timedelta(0))
-
-
-def is_to_be_switched_off(failures: int, failing_since: datetime | None, now: datetime) -> bool:
-    """Whether a webhook has failed too often for too long."""
-    if failing_since is None or failures < MAX_FAILURES:
-        return False
-    return now - failing_since >= MAX_FAILING
-
+from datetime import datetime
 
 PREFIX = "whsec_"
 """Prefix of a secret in the form of Standard Webhooks. The base64 of the signing key follows it."""

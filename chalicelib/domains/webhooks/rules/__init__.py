@@ -1,0 +1,1 @@
+"""Rules of webhooks, without I/O."""
