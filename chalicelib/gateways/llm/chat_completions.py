@@ -1,4 +1,10 @@
-"""Requests and responses of OpenAI's chat completions API, without I/O."""
+"""Requests and responses of OpenAI's chat completions API, without I/O.
+
+Compatible servers differ. A stream may contain empty ``choices``, may report its usage several
+times, and may lack the usage and ``[DONE]``. A server without streaming answers with one JSON
+object. Tool calls arrive whole or in fragments, with or without ids. An error may arrive inside the
+stream, as an object, as an event of type ``error``, or as a finish reason.
+"""
 
 import codecs
 import json

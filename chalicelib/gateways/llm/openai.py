@@ -1,12 +1,7 @@
 """Adapter for servers with OpenAI's chat completions API, ``POST {base}/chat/completions``.
 
 Answers are streamed. If a server refuses an optional part of the request, the request is sent again
-without that part. The functions that build requests and read responses have no I/O.
-
-Compatible servers differ. A stream may contain empty ``choices``, may report its usage several
-times, and may lack the usage and ``[DONE]``. A server without streaming answers with one JSON
-object. Tool calls arrive whole or in fragments, with or without ids. An error may arrive inside the
-stream, as an object, as an event of type ``error``, or as a finish reason.
+without that part. ``chat_completions`` builds requests and reads responses.
 """
 
 import logging
