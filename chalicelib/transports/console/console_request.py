@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
@@ -322,7 +322,9 @@ class ConsoleRequest:
             return self.translate(key) if texts.has(self.language, key) else default
 
         fields = {e.field: translated(f"wrong_{e.field}", e.message) for e in error.errors}
-        own_summary = translated(f"error_{error.code}", error.message)
+        waits_days = int(error.headers.get("Retry-After", 0)) > timedelta(hours=1).seconds
+        key = f"error_{error.code}" + ("_today" if waits_days else "")
+        own_summary = translated(key, error.message)
         summary = self.translate("wrong_fields") if fields else own_summary
         return Problem(summary, fields, error.headers)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -261,6 +262,27 @@ def test_wrong_secret_is_found_when_it_is_entered(checkout: Checkout) -> None:
         checkout.set_merchant(secret="a-wrong-secret")
     assert refusal.value.errors[0].field == "secret"
     assert all_rows().keys() == rows.keys()
+
+
+def test_a_workspace_tries_ten_secrets_an_hour(
+    checkout: Checkout,
+    monkeypatch: pytest.MonkeyPatch,
+    reload_settings: Callable[[], None],
+) -> None:
+    path = f"/console/w/{checkout.owner.workspace.slug}/payment-settings"
+    account = {"provider": "yookassa", "shopId": "100500", "vatCode": "1"}
+    user, asked_before = person(checkout.owner), checkout.shop.calls.count("inspect")
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    checkout.time.pass_by(hours=1)
+    answers = [user.post(path, account | {"secret": f"sk_live_stolen_{n}"}) for n in range(8)]
+    answers += [user.get(f"{path}?check=1") for _ in range(4)]
+    answers.append(user.post(path, account | {"secret": SECRET}))
+    statuses = [answer.status for answer in answers]
+    assert statuses == [400] * 8 + [200] * 2 + [429] * 3
+    assert checkout.shop.calls.count("inspect") - asked_before == 10
+    checkout.time.pass_by(hours=1)
+    assert user.post(path, account | {"secret": SECRET}).status == 303
 
 
 def test_another_account_leaves_payments_of_the_former_one_refundable(checkout: Checkout) -> None:

@@ -1,5 +1,6 @@
 """Payments to the platform, which are credited to the balance of an account once."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from chalicelib.domains.payments.flows import settling
 from chalicelib.domains.payments.store import merchants
 from tests.conftest import call_console, call_operator
 from tests.domains.payments.checkout import Checkout, visitor
+from tests.factories.console import person
 from tests.factories.event_runs import run_until_idle
 from tests.fakes.payment_shop import SECRET
 
@@ -132,3 +134,20 @@ def test_top_up_is_no_payment_of_a_booking(platform: Checkout) -> None:
     assert platform.console("list_payments")["payments"] == []
     with pytest.raises(AppError):
         platform.console("refund_payment", id=top_up["id"])
+
+
+def test_an_account_opens_twenty_top_ups_a_day(
+    platform: Checkout,
+    monkeypatch: pytest.MonkeyPatch,
+    reload_settings: Callable[[], None],
+) -> None:
+    user, path = person(platform.owner), f"/console/w/{platform.owner.workspace.slug}/balance"
+    monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
+    reload_settings()
+    answers = [user.post(path, {"amount": "100"}, Accept_Language="en") for _ in range(21)]
+    assert [answer.status for answer in answers] == [200] * 20 + [429]
+    assert "Try again tomorrow" in answers[-1].body.decode()
+    assert len(platform.shop.payments) == 20
+    platform.time.pass_by(days=1)
+    user.start_session()
+    assert user.post(path, {"amount": "100"}).status == 200

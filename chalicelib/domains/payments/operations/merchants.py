@@ -1,5 +1,6 @@
 """Set up the account at a payment provider that takes a workspace's payments."""
 
+from datetime import timedelta
 from secrets import token_urlsafe
 from typing import Annotated, Literal, Self
 
@@ -8,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UpstreamFailedError, ValidationError
+from chalicelib.core.limits import Limit
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
@@ -17,10 +19,16 @@ from chalicelib.domains.payments.flows import accounts, former_accounts
 from chalicelib.domains.payments.rules.receipt_codes import TAX_SYSTEMS, VAT_RATES
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.payments.store.merchants import MerchantRow
+from chalicelib.engine import limits
 from chalicelib.gateways.payments import Account, ProviderError, UnknownOutcomeError
 
 HOOK_PATH = "/api/public/payments/hooks/{merchant_id}"
 SHOWN_CHARACTERS = 4
+CHECKS = Limit("secret-checks", "checks of a secret key an hour", 10, timedelta(hours=1))
+"""Questions of a workspace to providers whether a secret key works.
+
+Without it, a member could try stolen keys of others through this service.
+"""
 
 ShopId = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=100), AfterValidator(printable)
@@ -191,7 +199,7 @@ def check_merchant(ctx: Context, args: NoInput) -> MerchantCheck:
     merchant = merchants.find_current(ctx.workspace_id)
     if merchant is None:
         raise NotFoundError("Payments are not set up. Enter the account in the payment settings.")
-    return MerchantCheck(reason=_problem(ctx.workspace_id, merchant))
+    return MerchantCheck(reason=_problem(ctx, merchant))
 
 
 @operation(title="List former payment accounts", role=Role.OWNER, reads=True)
@@ -263,7 +271,7 @@ def _stage_secret(
     A secret of another account leaves a copy of the current one, whose payments may be refunded.
     """
     workspace_id = ctx.unit.workspace_id
-    account, same = ctx.unit.run_side_effect_once("account", lambda: _inspect(workspace_id, args))
+    account, same = ctx.unit.run_side_effect_once("account", lambda: _inspect(ctx, args))
     if workspace_id == PLATFORM and account.is_test and settings().payments_live:
         problem = "expected a live key, received a test key. With it, top-ups would move no money"
         raise ValidationError.of("secret", problem)
@@ -291,13 +299,16 @@ def _stage_secret(
     return row
 
 
-def _inspect(workspace_id: str, args: MerchantSet) -> tuple[Account, str | None]:
+def _inspect(ctx: Context, args: MerchantSet) -> tuple[Account, str | None]:
     """Return the account of a secret, and the id under which it is stored, or None.
 
     Raises:
+        RateLimitedError: the workspace has had too many checks.
         UpstreamFailedError: the provider did not respond.
         ValidationError: the secret does not work.
     """
+    workspace_id = ctx.unit.workspace_id
+    _count_check(ctx)
     place = {"provider": args.provider, "shop_id": args.shop_id}
     try:
         client = accounts.provider_at(**place, secret=args.secret or "")
@@ -315,14 +326,22 @@ def _place(merchant: MerchantRow) -> tuple[str, str]:
     return merchant.provider, merchant.shop_id
 
 
-def _problem(workspace_id: str, merchant: MerchantRow) -> str | None:
+def _count_check(ctx: Context) -> None:
+    # The provider is asked afterwards, so that no answer is free.
+    if ctx.principal.limited:
+        limits.take(CHECKS, ctx.unit.workspace_id)
+
+
+def _problem(ctx: Context, merchant: MerchantRow) -> str | None:
     """Return why an account does not work, or None.
 
     Raises:
+        RateLimitedError: the workspace has had too many checks.
         UpstreamFailedError: the provider did not respond.
     """
+    _count_check(ctx)
     try:
-        accounts.provider_of(workspace_id, merchant).inspect()
+        accounts.provider_of(ctx.unit.workspace_id, merchant).inspect()
     except ProviderError as error:
         return error.reason
     except UnknownOutcomeError as error:

@@ -1,11 +1,13 @@
 """Top up the balance of the session's account."""
 
+from datetime import timedelta
 from typing import Annotated, Self
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import NotFoundError, UpstreamFailedError
+from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
@@ -19,6 +21,8 @@ from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
 
 MIN_TOP_UP, MAX_TOP_UP = 10_000, 10_000_000
 """Smallest and largest top-up, in kopecks."""
+TOP_UPS = Limit("top-ups", "top-ups opened a day", 20, timedelta(days=1))
+"""Payments that an account may open at the provider, paid or not."""
 BALANCE_PATH = "/console/w/{workspace}/balance"
 """The page of the console that waits for the payment."""
 
@@ -67,6 +71,7 @@ class TopUpResult(Wire):
 @operation(
     title="Top up the balance",
     role=Role.OWNER,
+    limit=TOP_UPS,
     open_world=True,
     errors=(PaymentEndedError, PaymentRefusedError),
 )
