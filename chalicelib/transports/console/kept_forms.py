@@ -13,6 +13,8 @@ from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpRequest
 
 PATH_FIELD, FIELDS_FIELD = "kept_path", "kept_fields"
+SECRETS = frozenset({"secret", "secondFactor", "currentPassword", "current", "password"})
+"""Fields that no page shows again. The user types them into the form that is sent again."""
 _HIDDEN = frozenset({"csrf", "once", "ifVersion", SEEN})
 """Fields that users do not type."""
 _SEGMENT = "[A-Za-z0-9_-]+"
@@ -36,10 +38,7 @@ class KeptForm(NamedTuple):
 
 
 def from_request(request: HttpRequest) -> KeptForm | None:
-    """Return the form of a request, without its token; None outside a workspace.
-
-    Other forms are not kept: they hold passwords.
-    """
+    """Return the form of a request, without its token and secrets; None outside a workspace."""
     if not request.route.startswith(WORKSPACE):
         return None
     path = request.route
@@ -65,4 +64,5 @@ def _parse_form(path: str, encoded: str) -> KeptForm | None:
         fields = parse_qsl(encoded, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         return None
-    return KeptForm(path, [(name, value) for name, value in fields if name != "csrf"])
+    dropped = SECRETS | {"csrf"}
+    return KeptForm(path, [(name, value) for name, value in fields if name not in dropped])

@@ -1,11 +1,15 @@
 """A form that is sent after the end of the session keeps the typed values."""
 
 import re
+from collections.abc import Iterator
 from html import unescape
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
+from chalicelib.transports import web
+from chalicelib.transports.console.kept_forms import SECRETS
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from tests.conftest import PASSWORD, Answer
 from tests.factories.console import HOSTILE, Fields, Person, World
@@ -18,6 +22,7 @@ OF_WORKSPACES = [
     if route.startswith(WORKSPACE) and "@note.txt" not in FORMS[route].values()
 ]
 """A file is not kept: the browser does not send it again."""
+CANARY = "canary-of-a-secret"
 NAME = f"Laptop {HOSTILE}\r\nsecond line"
 
 
@@ -150,3 +155,34 @@ def test_passwords_are_never_kept(world: World) -> None:
     answer = send_after_the_session_has_ended(console_owner, route, world.here.filled(FORMS[route]))
     assert answer.status == 303
     assert all(not route.startswith(WORKSPACE) for route in ROUTES if "account" in route)
+
+
+def secret_controls() -> Iterator[str]:
+    """Return the names of the controls for secrets in all templates."""
+    for template in (Path(web.__file__).parent / "templates").rglob("*.html"):
+        text = template.read_text()
+        yield from re.findall(r'field\("([^"]+)"[^%]*?"password"', text)
+        yield from re.findall(r'field\("([^"]+)"[^%]*%}autocomplete="one-time-code"', text)
+
+
+def test_every_control_for_a_secret_is_known_as_one() -> None:
+    assert {"password", "secret", "secondFactor"} <= set(secret_controls()) <= SECRETS
+
+
+@pytest.mark.parametrize("route", slow_but_for(OF_WORKSPACES[1::4], OF_WORKSPACES))
+def test_no_page_shows_a_secret_again(route: str, world: World) -> None:
+    boss, path = world.person("boss"), world.here.path_of(route)
+    typed = dict.fromkeys(SECRETS, CANARY) | world.here.filled(FORMS[route])
+    fields = boss.marked(path, typed)
+    answers = [boss.post(path, fields)]
+    answers.append(send_after_the_session_has_ended(boss, path, fields))
+    answers.append(sign_in_again(boss, answers[-1]))
+    assert [answer.status for answer in answers[1:]] == [403, 200]
+    assert all(CANARY not in answer.body.decode() for answer in answers)
+    carried = [("kept_path", path), ("kept_fields", f"name=x&secret={CANARY}")]
+    boss.post("/console/sign-out")
+    boss.get("/console/sign-in")
+    answer = boss.post(
+        "/console/sign-in", [("email", boss.email), ("password", PASSWORD), *carried]
+    )
+    assert CANARY not in answer.body.decode()
