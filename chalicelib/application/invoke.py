@@ -287,6 +287,8 @@ class _Call(NamedTuple):
         def stage(unit: UnitOfWork) -> Reply:
             # Each attempt starts without the warnings of abandoned attempts.
             ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
+            if self.operation.confirm is not None:
+                self.operation.confirm(ctx, self.args, self.operation.name)
             result = self.operation.handler(ctx, self.args)
             if self.check is not None:
                 self.check()

@@ -137,6 +137,10 @@ class Options:
     platform: bool = False
     """Whether the operation changes data of the platform, such as the blog, for any caller. The
     audit log of the caller's workspace records the changes."""
+    confirm: Callable[[Any, Any, str], None] | None = None
+    """Refuses a session whose user has not just proved, by a code or the password, to be the owner
+    of the account. It gets the context, the input and the operation's name before each run of
+    the handler."""
     # An operation is hashable, but a mapping is not, so comparisons leave the example out.
     example: Mapping[str, Any] | None = field(default=None, compare=False)
     """A valid call for the reference and the tests, in the form that REST takes as query, path

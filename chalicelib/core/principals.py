@@ -131,13 +131,16 @@ class SessionPrincipal(Principal):
     """A signed-in user in the console.
 
     ``membership`` is the role in the workspace, or ``ACCOUNT`` outside a workspace. ``session_id``
-    is the id of the session, not its token.
+    is the id of the session, not its token. ``code`` and ``password`` are what the user has typed
+    into the form, to prove once more to be the owner of the account.
     """
 
     audience: ClassVar[Audience] = Audience.SESSION
 
     membership: Role = Role.ACCOUNT
     session_id: str = ""
+    code: str = ""
+    password: str = ""
 
     @property
     def rate_limit_key(self) -> str:

@@ -26,7 +26,12 @@ from tests.factories.console import invite, reset_link
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
 from tests.factories.payments import MERCHANT, take_payments
-from tests.factories.session_examples import SESSION_EXAMPLES, WorkspaceIds, caller_of
+from tests.factories.session_examples import (
+    SESSION_EXAMPLES,
+    WorkspaceIds,
+    caller_of,
+    code_after_password,
+)
 from tests.support.restoring import Snapshots
 
 load_all()
@@ -42,6 +47,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "update_account",
         *("prove_email", "request_proof"),
         *("end_second_factor", "remove_second_factor", "set_second_factor"),
+        *("forget_browsers", "set_sign_in_factor", "sign_in_by_code"),
     ),
     "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (
@@ -185,6 +191,7 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
     "request_password_reset": lambda w: {"email": w.email},
     "reset_password": lambda w: {"token": reset_link(w.email), "password": "battery staple"},
     "sign_in": lambda w: {"email": w.email, "password": PASSWORD},
+    "sign_in_by_code": lambda w: code_after_password(w.account_id),
     "submit_form": lambda w: {
         "id": w.things.form,
         "values": {"name": "Ada", "email": "ada@example.com"},

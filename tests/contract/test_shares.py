@@ -30,7 +30,7 @@ from tests.factories.session_examples import WorkspaceIds
 
 DAY = timedelta(days=1)
 """A visitor is known for a day."""
-OF_ONE_ACCOUNT = {"sign-in-failures"}
+OF_ONE_ACCOUNT = {"second-factor", "sign-in-failures"}
 """Limits for the address of one account, which visitors do not share."""
 VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
 

@@ -84,6 +84,7 @@ def sign_in(page: Page) -> None:
 
 def allow(page: Page) -> None:
     """Allow access as a user does: look at the page, then move to the button and press it."""
+    page.locator("#currentPassword").fill(PASSWORD)
     button = page.get_by_role("button", name="Allow")
     button.hover()
     expect(button).to_be_enabled()
@@ -153,6 +154,7 @@ def test_access_is_given_to_an_address_that_redirects_further(
         page.get_by_role("button", name="Read only").click()
         expect(page.get_by_label("Products: write")).not_to_be_checked()
         page.get_by_label("Products: write").check()
+        page.locator("#currentPassword").fill(PASSWORD)
         button = page.get_by_role("button", name="Allow")
         button.hover()
         expect(button).to_be_enabled()
@@ -195,6 +197,7 @@ def test_access_is_given_on_a_second_page_without_script(
         tab.page.get_by_role("button", name="Allow").click()
         expect(tab.page.get_by_text("Nothing is allowed yet.")).to_be_visible()
         assert requested == []
+        tab.page.locator("#currentPassword").fill(PASSWORD)
         tab.page.get_by_role("button", name="Allow").click()
         expect(tab.page.get_by_role("heading", name="Connected")).to_be_visible()
         assert "code=wsac_" in requested[0]

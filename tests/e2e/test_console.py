@@ -105,6 +105,7 @@ def test_a_key_is_made_copied_used_and_revoked(workspace: Place, open_console: O
         expect(page.get_by_label("Name", exact=True)).to_have_value("Laptop")
         expect(page.get_by_label("Products: write")).to_be_checked()
         expect(page.get_by_label("Sites: write")).not_to_be_checked()
+        page.locator("#currentPassword").fill(PASSWORD)
         page.get_by_role("button", name="Create key").last.dblclick()
         expect(page.get_by_role("heading", name="Key “Laptop” created")).to_be_visible()
         token = page.locator("#token").inner_text()
@@ -159,6 +160,8 @@ def test_a_key_is_created_with_the_keyboard_alone(
         expect(page.get_by_label("Products: write")).to_be_checked()
         tab_to('[value="projects:write"]')
         page.keyboard.press("Space")
+        tab_to("#currentPassword")
+        page.keyboard.type(PASSWORD)
         page.locator("#name").focus()
         page.keyboard.press("Enter")  # creates the key, instead of applying a preset
         expect(page.get_by_role("heading", name="Key “Keyboard” created")).to_be_visible()
@@ -234,6 +237,7 @@ def test_keys_are_created_and_revoked_without_script(
         page.locator("#name").fill("Plain")
         page.locator('[value="everything"]').click()
         page.locator('[value="files:write"]').uncheck()
+        page.locator("#currentPassword").fill(PASSWORD)
         page.get_by_role("button", name="Create key").last.click()
         token = page.locator("#token").inner_text()
         assert Api(token).get("/api/projects/list")["projects"]
@@ -255,6 +259,7 @@ def test_errors_stand_beside_their_fields_and_get_the_focus(
         tab.start_session()
         tab.open(f"{workspace.path}/keys/new")
         page.locator("#name").fill("  ")
+        page.locator("#currentPassword").fill(PASSWORD)
         page.locator("button").last.scroll_into_view_if_needed()
         page.locator("main form > button.button").click()
         expect(page.locator("#problem")).to_be_focused()

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from chalicelib.domains.identity.store import accounts
 from chalicelib.transports import scheduled_functions
-from tests.conftest import Api, Owner, Time, call_console
+from tests.conftest import PASSWORD, Api, Owner, Time, call_console
 from tests.domains.notifications.clients import ADA, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.e2e.conftest import SCREENS, STILL, OpenConsole, save_screenshot
@@ -268,6 +268,7 @@ def test_a_member_refunds_a_part_of_a_payment_in_the_console(
         tab.open(f"/console/w/{owner.workspace.slug}/bookings/{the_booking(api)['id']}")
         tab.page.get_by_role("link", name="Refund").click()
         tab.page.get_by_label("Amount in rubles").fill("900")
+        tab.page.locator("#currentPassword").fill(PASSWORD)
         tab.page.get_by_role("button", name="Refund").click()
         expect(tab.page.get_by_role("heading", level=1)).to_be_visible()
         scheduled_functions.run_jobs()

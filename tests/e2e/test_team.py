@@ -66,6 +66,7 @@ def test_a_colleague_is_invited_joins_is_promoted_and_removed(
         boss.page.locator("main a.row", has_text=INVITED).click()
         if has_script:
             check(boss.page)
+        boss.page.locator("#currentPassword").fill(PASSWORD)
         boss.page.locator("button[name=role]").click()
         expect(boss.page.get_by_role("status")).to_be_visible()
         membership = workspaces.membership(account.id, workspace.workspace_id)

@@ -30,7 +30,7 @@ from chalicelib.domains.sites.operations import deletion, page_deletion
 from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
-from chalicelib.transports.console.console_request import SEEN
+from chalicelib.transports.console.console_request import CODE_FIELD, PASSWORD_FIELD, SEEN
 from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES
 from tests.conftest import PASSWORD, Answer, Api, Owner, call_console, call_operator
 from tests.factories.examples import top_up
@@ -52,19 +52,34 @@ ASSISTANTS = f"{PREFIX}/w/{{workspace}}/booking-page/assistants"
 """A page whose form has marks too. Its few choices do not suit the tests of lost updates."""
 _UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in (*UPDATES, ASSISTANTS)]
 
+CONFIRMED = re.compile(
+    r"/oauth/authorize\?.*|/console/account"
+    r"|/console/w/[^/]+/(keys|members(/[^/]+)?|payment-settings(/former/[^/]+)?|services/[^/]+/payment"
+    r"|bookings/[^/]+(/payments/[^/]+)?)"
+)
+"""Paths of the forms that ask for the password, or for a code of a second factor."""
+
 
 @dataclass
 class Person:
-    """A user of the console. ``token`` and ``device`` are the values of the browser's cookies."""
+    """A user of the console.
+
+    ``token``, ``device`` and ``remembered`` are the values of the browser's cookies.
+    """
 
     email: str
     token: str = ""
     device: str = ""
+    remembered: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """The cookie header that a browser sends."""
-        cookies = {access.COOKIE: self.token, access.DEVICE_COOKIE: self.device}
+        cookies = {
+            access.COOKIE: self.token,
+            access.DEVICE_COOKIE: self.device,
+            access.REMEMBERED_COOKIE: self.remembered,
+        }
         pairs = [f"{name}={value}" for name, value in cookies.items() if value]
         return {"Cookie": "; ".join(pairs)} if pairs else {}
 
@@ -84,6 +99,8 @@ class Person:
                 self.token = value
             if name == access.DEVICE_COOKIE:
                 self.device = value
+            if name == access.REMEMBERED_COOKIE:
+                self.remembered = value
         return answer
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -100,11 +117,14 @@ class Person:
     ) -> Answer:
         """Send a form with the user's own CSRF token, or with another one.
 
-        Without ``seen``, the form is from a page which the user opens just before. ``files`` are
-        the names of controls, and of the files, with their content. A value such as ``@note.txt``
-        stands for a file of this name, as in curl.
+        The user types the password where a form asks for it. Without ``seen``, the form is from a
+        page which the user opens just before. ``files`` are the names of controls, and of the
+        files, with their content. A value such as ``@note.txt`` stands for a file of this name, as
+        in curl.
         """
         pairs = self.marked(path, fields)
+        if CONFIRMED.fullmatch(path) and not {CODE_FIELD, PASSWORD_FIELD} & dict(pairs).keys():
+            pairs.append((PASSWORD_FIELD, PASSWORD))
         pairs.append(("csrf", self.csrf if csrf is None else csrf))
         files = [*files, *((name, text[1:], b"hi") for name, text in pairs if text[:1] == "@")]
         if not files:

@@ -13,10 +13,11 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
-from chalicelib.domains.identity.flows import emails
+from chalicelib.domains.identity.flows import emails, sign_in_proofs
 from chalicelib.domains.identity.flows.second_factor import derive_seed
 from chalicelib.domains.identity.rules.one_time_codes import DIGITS, STEP_SECONDS, app_secret
 from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.lib.tokens import REFRESH_PREFIX
 from tests.conftest import PASSWORD, Owner, call_console, call_operator
 from tests.factories.examples import Things, example
@@ -146,7 +147,9 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "create_webhook": lambda _: {"url": "https://receiver.example/", "types": ["lead.created"]},
     "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
     "delete_webhook": lambda h: {"webhookId": h.webhook},
-    "end_second_factor": lambda _: {"secondFactor": "000000"},
+    "end_second_factor": lambda _: {},
+    "forget_browsers": lambda _: {},
+    "set_sign_in_factor": lambda _: {"isAsked": True},
     "prepare_second_factor": lambda _: {},
     "set_second_factor": lambda h: first_code(h.account_id),
     "end_connection": lambda h: {"id": h.connection},
@@ -237,9 +240,23 @@ ADMITTED_BY_TOKEN = {"accept_invitation", "get_invitation"}
 def first_code(account_id: str) -> dict[str, Any]:
     """Return the arguments that switch an account's second factor on."""
     salt = 22 * "a"
+    return {"salt": salt, "secondFactor": app_code(account_id, salt)}
+
+
+def app_code(account_id: str, salt: str) -> str:
+    """Return the code that the app of an account shows now."""
     secret = base64.b32decode(app_secret(derive_seed(account_id, salt)))
     code = TOTP(secret, DIGITS, SHA1(), STEP_SECONDS).generate(clock.now().timestamp())  # noqa: S303
-    return {"salt": salt, "secondFactor": code.decode()}
+    return code.decode()
+
+
+def code_after_password(account_id: str) -> dict[str, Any]:
+    """Give an account a second factor, and return the code of a sign-in after the password."""
+    account, salt = accounts.get(account_id), 22 * "a"
+    account.update([AccountRow.factor_salt.set(salt), AccountRow.factor_step.set(0)])
+    account.update([AccountRow.factor_used.set(0)])
+    code = app_code(account_id, salt)
+    return {"proof": sign_in_proofs.after_password(account), "code": code}
 
 
 def caller_of(operation: Operation, ids: WorkspaceIds) -> str:

@@ -27,7 +27,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.identity.flows import devices
+from chalicelib.domains.identity.flows import devices, sign_in_proofs
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
@@ -56,6 +56,8 @@ COOKIE = "__Host-session"
 """Cookie of the session token. The sign-in page sets one before the session begins."""
 DEVICE_COOKIE = "__Host-device"
 """Cookie by which a browser is recognised in which an account signed in before."""
+REMEMBERED_COOKIE = "__Host-remembered"
+"""Cookie of a browser in which signing in needs no code of the second factor."""
 DEVICE_SECONDS = 400 * 86_400
 """The longest age of a cookie that browsers accept (RFC 6265bis, 5.5)."""
 CSRF_FIELD = "csrf"
@@ -206,7 +208,11 @@ def signed_in_request(request: HttpRequest) -> ConsoleRequest | None:
     console_sessions.touch(session)
     localized_request = replace(request, language=account.language or "")
     return ConsoleRequest(
-        localized_request, csrf_token(_token(request)), account, session.session_id
+        localized_request,
+        csrf_token(_token(request)),
+        account,
+        session.session_id,
+        session.is_confirmed,
     )
 
 
@@ -277,6 +283,11 @@ def start_cookies(request: ConsoleRequest, started: dict[str, Any]) -> list[str]
     """Return the ``Set-Cookie`` values of a session that an operation has started."""
     device = device_cookies(request, started["accountId"])
     return [session_cookie(started["token"]), *device]
+
+
+def remembered_cookie(value: str) -> str:
+    """Return the ``Set-Cookie`` value of a browser that needs no code."""
+    return set_cookie(REMEMBERED_COOKIE, value, int(sign_in_proofs.REMEMBERED_FOR.total_seconds()))
 
 
 def device_cookies(request: ConsoleRequest, account_id: str) -> list[str]:
@@ -409,18 +420,24 @@ def _html_of(request: ConsoleRequest, path: str) -> str:
     return ""
 
 
-def render_sign_in(
+def render_sign_in(  # noqa: PLR0913  the parts of the page
     request: ConsoleRequest,
     status: int,
     next_path: str,
     problem: Problem | None = None,
     kept_form: KeptForm | None = None,
+    *,
+    proof: str = "",
 ) -> HttpResponse:
-    """Return the sign-in form, which leads to a path or to a form that was kept."""
+    """Return the sign-in form, which leads to a path or to a form that was kept.
+
+    With the ``proof`` of a right password, it asks for a code of the second factor.
+    """
     return request.page(
-        "sign_in",
+        "sign_in_code" if proof else "sign_in",
         status,
         problem=problem,
+        proof=proof,
         email=request.form_value("email") if request.http.route == SIGN_IN else "",
         next_path=safe_redirect_path(next_path),
         connecting=is_consent_path(next_path),

@@ -37,6 +37,8 @@ LATEST_CHANGES = 200
 """Changes among which a deletion is looked for, when its record is not there any more."""
 SESSION_OVER = "session_over"
 """Reason shown on the sign-in page after a form was sent with an expired session."""
+CODE_FIELD, PASSWORD_FIELD = "secondFactor", "currentPassword"
+"""The form fields by which a user confirms what a thief of the session would want."""
 MAX_FIELDS = 600
 """Maximum number of values of a form. A week of 24 intervals a day has 350."""
 SEARCH_THRESHOLD = 20
@@ -90,6 +92,8 @@ class ConsoleRequest:
     csrf: str
     account: AccountRow | None = None
     session_id: str = ""
+    is_confirmed: bool = False
+    """Whether the user has proved a moment ago to be the owner of the account."""
     membership: Membership | None = field(default=None, init=False)
     uploads: dict[str, Uploads] = field(default_factory=dict, init=False)
     """Files that the form's controls have stored, by control (``uploads.store_files``)."""
@@ -167,6 +171,12 @@ class ConsoleRequest:
             session_id=self.session_id,
             client_ip=self.http.client_ip,
         )
+        if self.http.method == "POST":
+            session = replace(
+                session,
+                code=self.form_value(CODE_FIELD),
+                password=self.form_value(PASSWORD_FIELD),
+            )
         if self.membership is None:
             return session
         return replace(

@@ -8,12 +8,18 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
-from chalicelib.transports.console.console_request import MAX_FIELDS, SEEN, ConsoleRequest
+from chalicelib.transports.console.console_request import (
+    CODE_FIELD,
+    MAX_FIELDS,
+    PASSWORD_FIELD,
+    SEEN,
+    ConsoleRequest,
+)
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpRequest
 
 PATH_FIELD, FIELDS_FIELD = "kept_path", "kept_fields"
-SECRETS = frozenset({"secret", "secondFactor", "currentPassword", "current", "password"})
+SECRETS = frozenset({"secret", CODE_FIELD, PASSWORD_FIELD, "current", "password"})
 """Fields that no page shows again. The user types them into the form that is sent again."""
 _HIDDEN = frozenset({"csrf", "once", "ifVersion", SEEN})
 """Fields that users do not type."""

@@ -14,9 +14,13 @@ IMAGES = Path(__file__).with_name("images")
 
 
 class Caller:
-    """Calls operations with the rights of the demo key."""
+    """Calls operations with the rights of the demo key.
 
-    def __init__(self, key: str) -> None:
+    ``password`` is the password of the demo's account.
+    """
+
+    def __init__(self, key: str, password: str = "") -> None:
+        self.password = password
         self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
 
     @property

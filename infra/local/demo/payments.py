@@ -22,6 +22,7 @@ def take_payments(do: Caller, language: Language) -> None:
         workspace_id=workspace.id,
         plan=workspace.plan,
         membership=Role.OWNER,
+        password=do.password,
     )
     if merchants.find_current(workspace.id) is None:
         invoke(REGISTRY["set_merchant"], owner, lambda: ACCOUNT, request_id="seed-demo")

@@ -388,7 +388,8 @@ def _run_steps(data: DataDir, key: str) -> None:
     steps = [step for step in STEPS if step.__name__ not in data.demo.get("steps", ())]
     if not steps:
         return
-    do, language = Caller(key), language_of(data.demo)
+    do = Caller(key, data.demo.get("password", ""))
+    language = language_of(data.demo)
     for step in steps:
         step(do, language)
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}

@@ -41,6 +41,7 @@ from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.flows.emails import CLAIM_EMAIL
 from chalicelib.domains.identity.rules.job_kinds import (
+    MAIL_CONFIRMED,
     MAIL_INVITATION,
     MAIL_PASSWORD_RESET,
     MAIL_PASSWORD_SET,
@@ -335,6 +336,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_INVITATION: "invitations are not exported",
     MAIL_PASSWORD_RESET: "accounts are not exported",
     MAIL_PASSWORD_SET: "as above",
+    MAIL_CONFIRMED: "as above",
     MAIL_REPLY: "a copy must not send the mails of the original",
     MAIL_BOOKING_LINK: "its link ends within the hour",
     MAIL_PROOF: "accounts are not exported",

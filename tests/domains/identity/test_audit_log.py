@@ -12,7 +12,7 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import audit
 from chalicelib.engine.tables import AuditTableRow
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, call_console, call_operator
+from tests.conftest import PASSWORD, Api, Owner, Time, call_console, call_operator
 from tests.factories.examples import FORM, submit
 
 
@@ -98,7 +98,7 @@ class TestEntry:
 
     def test_entry_names_a_revoked_key_and_a_removed_member(self, quiet_owner: Owner) -> None:
         home = quiet_owner.workspace.id
-        account = call_operator("create_account", email="bob@example.com", password="long enough")
+        account = call_operator("create_account", email="bob@example.com", password=PASSWORD)
         call_operator("add_member", workspaceId=home, email="bob@example.com", role="manager")
         who = {"account_id": account["accountId"], "membership": "manager"}
         key = call_console(home, "create_key", **who, name="Laptop", scopes=["*:write"])

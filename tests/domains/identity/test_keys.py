@@ -20,7 +20,16 @@ from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, all_rows, call_console, call_operator, run_concurrently
+from tests.conftest import (
+    PASSWORD,
+    Api,
+    Owner,
+    Time,
+    call_console,
+    call_operator,
+    run_concurrently,
+)
+from tests.factories.console_forms import read_rows
 from tests.factories.sites import transactions_failing_after
 
 KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
@@ -32,9 +41,7 @@ class Member:
     def __init__(self, workspace_id: str, role: str, name: str = "") -> None:
         self.workspace_id, self.role = workspace_id, role
         self.email = f"{name or role}@example.com"
-        account = call_operator(
-            "create_account", email=self.email, password="long enough", name="Mara"
-        )
+        account = call_operator("create_account", email=self.email, password=PASSWORD, name="Mara")
         self.id: str = account["accountId"]
         self.join(workspace_id)
 
@@ -148,11 +155,11 @@ class TestCreateKey:
         self, plan: str, new_owner: Callable[..., Owner]
     ) -> None:
         poor = new_owner(plan)
-        rows_before = all_rows()
+        rows_before = read_rows()
         with pytest.raises(PlanRequiredError, match=f"has the plan {plan}. Upgrade") as caught:
             make(poor)
         assert (caught.value.status, caught.value.code) == (403, "plan_required")
-        assert all_rows() == rows_before
+        assert read_rows() == rows_before
 
     def test_creating_a_key_works_right_after_an_upgrade(
         self, new_owner: Callable[..., Owner]
@@ -259,10 +266,10 @@ class TestKeysOfALostMembership:
     ) -> None:
         manager = Member(keyless.workspace.id, "manager")
         loses(manager)
-        rows_before = all_rows()
+        rows_before = read_rows()
         with pytest.raises((ForbiddenError, ConflictError)):
             manager.call("create_key", **KEY)
-        assert all_rows() == rows_before
+        assert read_rows() == rows_before
 
     @each_loss
     def test_right_lost_during_creation_refuses_the_key(
@@ -418,10 +425,10 @@ class TestDisableAccount:
         manager = Member(keyless.workspace.id, "manager")
         manager.create_key()
         first = manager.is_disabled()
-        rows_before = all_rows()
+        rows_before = read_rows()
         time.pass_by(hours=1)
         assert manager.is_disabled() == {**first, "revokedKeys": 0}
-        assert all_rows() == rows_before
+        assert read_rows() == rows_before
 
     def test_operator_cannot_create_a_key_for_a_disabled_owner(self, keyless: Owner) -> None:
         email = accounts.get(keyless.workspace.owner_id).email

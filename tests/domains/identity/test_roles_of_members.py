@@ -9,7 +9,8 @@ import pytest
 from chalicelib.core.errors import AppError, ConflictError, ForbiddenError, NotFoundError
 from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
-from tests.conftest import Owner, all_rows, run_concurrently
+from tests.conftest import Owner, run_concurrently
+from tests.factories.console_forms import read_rows
 from tests.factories.oauth import GRANT, connect
 from tests.factories.people import Account
 
@@ -30,11 +31,11 @@ def role_accounts(owner: Owner) -> dict[str, Account]:
 
 def is_refused(call: Callable[[], Any]) -> bool:
     """Whether a call is refused and changes nothing."""
-    rows_before = all_rows()
+    rows_before = read_rows()
     try:
         call()
     except (ConflictError, ForbiddenError, NotFoundError):
-        assert all_rows() == rows_before
+        assert read_rows() == rows_before
         return True
     return False
 

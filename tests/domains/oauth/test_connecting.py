@@ -20,7 +20,7 @@ from chalicelib.domains.identity.store import accounts, connections, console_ses
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import tokens
 from infra.bench.dynamodb.usage import metering
-from tests.conftest import Api, Owner, Time, call_console, call_operator
+from tests.conftest import PASSWORD, Api, Owner, Time, call_console, call_operator
 from tests.factories.oauth import (
     GRANT,
     connect,
@@ -37,7 +37,7 @@ from tests.factories.oauth import (
 def member(owner: Owner, role: str) -> str:
     """Add an account to the owner's workspace, and return its id."""
     email = f"{role}@example.com"
-    account = call_operator("create_account", email=email, password="long enough")
+    account = call_operator("create_account", email=email, password=PASSWORD)
     call_operator("add_member", workspaceId=owner.workspace.id, email=email, role=role)
     return str(account["accountId"])
 
@@ -84,6 +84,7 @@ class TestConsent:
             workspace_id=owner.workspace.id,
             membership=Role.OWNER,
             session_id=row.session_id,
+            password=PASSWORD,
         )
 
         def consent() -> Any:

@@ -13,7 +13,7 @@ from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.identity.flows import connection_changes
 from chalicelib.domains.identity.store import accounts, connections, console_sessions
 from chalicelib.domains.oauth.operations import grants
-from tests.conftest import Owner, Time, call_console, call_operator, run_concurrently
+from tests.conftest import PASSWORD, Owner, Time, call_console, call_operator, run_concurrently
 from tests.factories.oauth import (
     CLIENT_ID,
     GRANT,
@@ -83,7 +83,7 @@ class TestAtTheSameMoment:
     ) -> None:
         """The app is connected after the connections were read, before their end is committed."""
         email = "manager@example.com"
-        call_operator("create_account", email=email, password="long enough")
+        call_operator("create_account", email=email, password=PASSWORD)
         where = {"workspaceId": owner.workspace.id, "email": email}
         call_operator("add_member", **where, role="manager")
         person = accounts.require_by_email(email).id
@@ -131,6 +131,7 @@ class TestAtTheSameMoment:
             workspace_id=owner.workspace.id,
             membership=Role.OWNER,
             session_id=session.session_id,
+            password=PASSWORD,
         )
         with pytest.raises(AppError, match=r"disabled|session has ended"):
             invoke(REGISTRY["grant_access"], person, lambda: GRANT, request_id="r")

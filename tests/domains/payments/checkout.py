@@ -49,6 +49,8 @@ class Checkout:
         salon = Salon.opened(api, requirePayment=True, price=PRICE)
         checkout = cls(owner, salon, time, shop, inbox)
         checkout.set_merchant()
+        run_until_idle()
+        inbox.clear()  # The owner is told of the account.
         checkout.console("set_booking_page", isOn=True, offer=[salon.service])
         return checkout
 

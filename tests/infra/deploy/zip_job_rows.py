@@ -436,6 +436,14 @@ def mail_password_set(stage: Stage) -> Steps:
     assert [mail["To"] for mail in stage.inbox.mails] == [owner]
 
 
+def mail_confirmed(stage: Stage) -> Steps:
+    who = {"account_id": stage.owner.workspace.owner_id}
+    call_console(stage.workspace_id, "create_key", **who, name="Till", scopes=["crm:read"])
+    yield
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    assert owner in [mail["To"] for mail in stage.inbox.mails]
+
+
 def mail_booking_link(stage: Stage) -> Steps:
     salon, page = Salon.opened(stage.api), {"workspace": stage.owner.workspace.slug}
     call_console(stage.workspace_id, "set_booking_page", isOn=True, offer=[salon.service])
@@ -632,6 +640,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "mail-invitation": mail_invitation,
     "mail-password-reset": mail_password_reset,
     "mail-password-set": mail_password_set,
+    "mail-confirmed": mail_confirmed,
     "mail-booking-link": mail_booking_link,
     "mail-reply": mail_reply,
     "mail-proof": mail_proof,

@@ -65,7 +65,7 @@ def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, wor
     assert all(re.match("(identity|audit)/", name) for name in changed_rows)  # only the new session
     shown_fields = fields_of(shown_page)
     assert [field for field in shown_fields if field[0] != "csrf"] == fields
-    body = urlencode(shown_fields).encode()
+    body = urlencode([*shown_fields, ("currentPassword", PASSWORD)]).encode()
     form = "application/x-www-form-urlencoded"
     assert console_owner.request("POST", path, body, content_type=form).status in {200, 303}
 

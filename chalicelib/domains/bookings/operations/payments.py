@@ -20,7 +20,7 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows import booking_links, booking_payments
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
+from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows.refunds import RefundTooLargeError
 from chalicelib.domains.payments.rules import payment_states
@@ -146,7 +146,6 @@ class RefundCreate(Wire):
 
     id: Id = Field(description="Payment id.")
     amount: Annotated[int, Field(ge=1)] | None = optional("In kopecks; default: what is left.")
-    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
 class RefundRef(Wire):
@@ -154,7 +153,6 @@ class RefundRef(Wire):
 
     id: Id = Field(description="Payment id.")
     refund_id: Id = Field(description="Refund id.")
-    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
 class PaymentLinkRef(Wire):
@@ -222,10 +220,14 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
     return PaymentList(payments=records, totals=totals, next=following)
 
 
-@operation(title="Refund a payment", role=Role.MANAGER, errors=(RefundTooLargeError,))
+@operation(
+    title="Refund a payment",
+    role=Role.MANAGER,
+    errors=(RefundTooLargeError,),
+    confirm=confirmed(is_mailed=False),
+)
 def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
     """Refund a payment of a booking by a job, in whole or in part."""
-    require_code(ctx, args.second_factor)
     payment = _require(ctx.workspace_id, args.id)
     amount = payment.refundable if args.amount is None else args.amount
     booking = BOOKINGS.find(ctx.workspace_id, payment.subject_id)
@@ -242,11 +244,14 @@ def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
 
 
 @operation(
-    title="Repeat a failed refund", role=Role.MANAGER, idempotent=True, errors=(ConflictError,)
+    title="Repeat a failed refund",
+    role=Role.MANAGER,
+    idempotent=True,
+    errors=(ConflictError,),
+    confirm=confirmed(is_mailed=False),
 )
 def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
     """Send a refund again that the provider has refused."""
-    require_code(ctx, args.second_factor)
     payment = _require(ctx.workspace_id, args.id)
     refund = payments.find_refund(ctx.workspace_id, args.id, args.refund_id)
     if refund is None:
@@ -275,7 +280,12 @@ def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsOut:
     )
 
 
-@operation(title="Set what is paid in advance", role=Role.MANAGER, idempotent=True)
+@operation(
+    title="Set what is paid in advance",
+    role=Role.MANAGER,
+    idempotent=True,
+    confirm=confirmed(),
+)
 def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
     """Set what clients pay in advance for a service, for bookings from now on."""
     service, merchant = (

@@ -1,24 +1,21 @@
-"""Require the second factor of an account, if its user has switched the factor on."""
+"""Check codes of an account's second factor, and count the wrong ones."""
 
-from datetime import timedelta
-from typing import Annotated
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
-from pydantic import StringConstraints
-
-from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.limits import Limit
 from chalicelib.domains.identity.rules import one_time_codes
 from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import limits
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.master_key import derived_token
 
 FIELD = "secondFactor"
-FactorCode = Annotated[str, StringConstraints(strip_whitespace=True, max_length=30)]
-"""A code of an authenticator app, or a recovery code. It may be empty."""
 ATTEMPTS = Limit(
-    "second-factor", "attempts to enter a code within 15 minutes", 10, timedelta(minutes=15)
+    "second-factor", "wrong codes or passwords within 15 minutes", 10, timedelta(minutes=15)
 )
 
 
@@ -30,33 +27,58 @@ def derive_seed(account_id: str, salt: str) -> str:
     return derived_token(f"second-factor\0{account_id}\0{salt}")
 
 
-def require_code(ctx: Context, code: str | None, *, ends: bool = False) -> None:
-    """Stage the use of a code of the account.
+def is_right(unit: UnitOfWork, subject: str, check: Callable[[], bool]) -> bool:
+    """Return the result of a check of a code or a password. The attempt counts if it is wrong.
 
-    An account without a second factor needs no code. ``ends`` switches the factor off.
+    The attempt is counted before the check, so that guesses at the same moment cannot exceed the
+    limit together.
+
+    Raises:
+        RateLimitedError: too many wrong attempts of the subject.
+    """
+
+    def count() -> datetime:
+        limits.take(ATTEMPTS, subject)
+        return clock.now()
+
+    counted_at = unit.run_side_effect_once("attempt", count)
+    if not check():
+        return False
+    unit.run_side_effect_once(
+        "right attempt", lambda: limits.give_back(ATTEMPTS, subject, counted_at)
+    )
+    return True
+
+
+def stage_code(unit: UnitOfWork, account: AccountRow, code: str, subject: str) -> None:
+    """Stage the use of a code of an account that has a second factor. A code counts once.
+
+    ``subject`` is whose wrong codes are counted together.
 
     Raises:
         ValidationError: the code is missing, wrong or used.
-        RateLimitedError: too many attempts.
+        RateLimitedError: too many wrong codes.
     """
-    account = accounts.read_by_id([ctx.principal.account_id]).get(ctx.principal.account_id)
-    if account is None or account.factor_salt is None:
-        return
     if not code:
         raise ValidationError.of(
             FIELD, "expected a code of your authenticator app, or a recovery code, received none"
         )
-    limits.take(ATTEMPTS, account.id)
+    if not is_right(unit, subject, lambda: _stage_use(unit, account, code)):
+        raise ValidationError.of(
+            FIELD, "expected the code that your app shows now, received a wrong or a used one"
+        )
+
+
+def _stage_use(unit: UnitOfWork, account: AccountRow, code: str) -> bool:
     typed_code = "".join(code.split()).lower()
     code_seed = derive_seed(account.id, account.factor_salt)
     last_step, used = int(account.factor_step or 0), int(account.factor_used or 0)
     step = one_time_codes.matching_step(code_seed, typed_code, last_step, clock.now())
     if step is not None:
-        accounts.stage_factor_use(ctx.unit, account, step, used, ends=ends)
-        return
+        accounts.stage_factor_use(unit, account, step=step, used=used)
+        return True
     number = one_time_codes.matching_recovery_code(code_seed, typed_code, used)
     if number is None:
-        raise ValidationError.of(
-            FIELD, "expected the code that your app shows now, received a wrong or a used one"
-        )
-    accounts.stage_factor_use(ctx.unit, account, last_step, used | 1 << number, ends=ends)
+        return False
+    accounts.stage_factor_use(unit, account, step=last_step, used=used | 1 << number)
+    return True

@@ -19,6 +19,7 @@ from chalicelib.core.operations import MANAGED, PUBLIC, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import invitation_links, memberships
+from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
 from chalicelib.domains.identity.flows.invitation_links import OpenInvitation
 from chalicelib.domains.identity.operations.accounts import (
@@ -164,6 +165,7 @@ def _invited_to(args: InvitationToken) -> str:
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     limit=INVITATIONS,
     secret="url",  # noqa: S106  the name of the field
+    confirm=confirmed(when=lambda args: args.role != Role.MEMBER),
 )
 def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     """Make a link with which a person joins the workspace, and mail it if mail is set up.
@@ -370,6 +372,7 @@ def _stage_taking(ctx: Context, account: AccountRow, args: InvitedAccountCreate)
         AccountRow.password_hash.set(hashed),
         AccountRow.password_set_at.set(clock.now()),
         AccountRow.session_epoch.set(epoch + 1),
+        AccountRow.factor_salt.remove(),
     )
     account.session_epoch = epoch + 1
     stage_endings_of_account(ctx.unit, account.id)

@@ -17,6 +17,7 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import parse_grants
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional, printable
 from chalicelib.core.wire.times import Moment
+from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.identity.flows.connection_changes import check_holder, check_room
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
@@ -93,6 +94,7 @@ class KeyRevoked(Wire):
     role=Role.MANAGER,
     resolve=lambda args: args.workspace_id or "",
     secret="token",  # noqa: S106  the name of the field
+    confirm=confirmed(),
 )
 def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     """Create an API key. Its token is shown only in this answer.

@@ -13,6 +13,7 @@ from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import memberships
+from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow
@@ -115,7 +116,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
-@operation(title="Change a member's role", role=Role.OWNER, idempotent=True)
+@operation(title="Change a member's role", role=Role.OWNER, idempotent=True, confirm=confirmed())
 def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
     """Make a member a manager, or a manager a plain member.
 

@@ -1,7 +1,4 @@
-"""Switch a second factor on and off.
-
-Its codes are required before money or the credentials of a payment provider are changed.
-"""
+"""Switch a second factor on and off, and say whether signing in needs it."""
 
 from secrets import token_urlsafe
 from typing import Annotated
@@ -15,8 +12,9 @@ from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
-from chalicelib.core.wire.schema import Wire, optional
-from chalicelib.domains.identity.flows.second_factor import FIELD, derive_seed, require_code
+from chalicelib.core.wire.schema import NoInput, Wire, optional
+from chalicelib.domains.identity.flows.confirmation import confirmed, stage_mail
+from chalicelib.domains.identity.flows.second_factor import FIELD, derive_seed
 from chalicelib.domains.identity.operations.accounts import AccountRef
 from chalicelib.domains.identity.rules import one_time_codes as second_factor
 from chalicelib.domains.identity.store import accounts
@@ -45,6 +43,7 @@ class SecondFactorSet(Wire):
 
     salt: Salt = Field(description="Value that came with the secret.")
     second_factor: Code = Field(description="Code that the app shows.")
+    is_asked: bool = Field(default=True, description="Whether signing in asks for a code.")
 
 
 class RecoveryCodes(Wire):
@@ -53,10 +52,10 @@ class RecoveryCodes(Wire):
     recovery_codes: list[str] = Field(description="Codes that each work once.")
 
 
-class SecondFactorEnd(Wire):
-    """A code that proves the second factor."""
+class SignInFactor(Wire):
+    """Whether signing in needs a code."""
 
-    second_factor: Code = Field(description="Code of the app, or a recovery code.")
+    is_asked: bool = Field(description="Whether signing in asks for a code.")
 
 
 class SecondFactorState(Wire):
@@ -77,7 +76,12 @@ def prepare_second_factor(ctx: Context, args: SecondFactorStart) -> NewSecondFac
     return NewSecondFactor(salt=salt, secret=secret, url=url)
 
 
-@operation(title="Switch one's own second factor on", role=Role.ACCOUNT, platform=True)
+@operation(
+    title="Switch one's own second factor on",
+    role=Role.ACCOUNT,
+    platform=True,
+    confirm=confirmed(is_fresh=True),
+)
 def set_second_factor(ctx: Context, args: SecondFactorSet) -> RecoveryCodes:
     """Require codes from now on, and return the recovery codes, which are shown once."""
     account = accounts.get(ctx.principal.account_id)
@@ -89,24 +93,56 @@ def set_second_factor(ctx: Context, args: SecondFactorSet) -> RecoveryCodes:
         raise ValidationError.of(
             FIELD, "expected the code that the app shows now, received another one"
         )
-    accounts.stage_second_factor(ctx.unit, account, args.salt, step)
+    accounts.stage_second_factor(ctx.unit, account, args.salt, step=step, at_sign_in=args.is_asked)
     ctx.unit.mention(f"account:{account.id}")
     return RecoveryCodes(recovery_codes=second_factor.recovery_codes(code_seed))
+
+
+@operation(
+    title="Ask for codes when signing in",
+    role=Role.ACCOUNT,
+    platform=True,
+    idempotent=True,
+    confirm=confirmed(is_fresh=True),
+)
+def set_sign_in_factor(ctx: Context, args: SignInFactor) -> SignInFactor:
+    """Ask for a code of the second factor at each sign-in, or only before what a thief wants."""
+    account = accounts.get(ctx.principal.account_id)
+    ctx.unit.update(account, [AccountRow.sign_in_factor.set(args.is_asked)])
+    ctx.unit.mention(f"account:{account.id}")
+    return args
+
+
+@operation(title="Forget remembered browsers", role=Role.ACCOUNT, platform=True, idempotent=True)
+def forget_browsers(ctx: Context, args: NoInput) -> SecondFactorState:
+    """Ask for a code at the next sign-in in every browser that was remembered."""
+    account = accounts.get(ctx.principal.account_id)
+    ctx.unit.update(account, [AccountRow.factor_epoch.set(int(account.factor_epoch or 0) + 1)])
+    ctx.unit.mention(f"account:{account.id}")
+    return SecondFactorState(is_on=account.factor_salt is not None)
 
 
 @operation(audience=OPERATOR)
 def remove_second_factor(ctx: Context, args: AccountRef) -> SecondFactorState:
     """Require no codes of an account any more, whose user has lost phone and recovery codes."""
     account = accounts.require_by_email(args.email)
-    ctx.unit.update(account, [AccountRow.factor_salt.remove()])
+    if account.factor_salt is not None:
+        accounts.stage_factor_end(ctx.unit, account)
+        stage_mail(ctx.unit, account, "remove_second_factor", ctx.principal.workspace_id)
     ctx.unit.mention(f"account:{account.id}")
     return SecondFactorState(is_on=False)
 
 
-@operation(title="Switch one's own second factor off", role=Role.ACCOUNT, platform=True)
-def end_second_factor(ctx: Context, args: SecondFactorEnd) -> SecondFactorState:
+@operation(
+    title="Switch one's own second factor off",
+    role=Role.ACCOUNT,
+    platform=True,
+    confirm=confirmed(is_fresh=True),
+)
+def end_second_factor(ctx: Context, args: NoInput) -> SecondFactorState:
     """Require no codes any more, if the caller proves by a code to have the second factor."""
     account = accounts.get(ctx.principal.account_id)
-    require_code(ctx, args.second_factor, ends=True)
+    if account.factor_salt is not None:
+        accounts.stage_factor_end(ctx.unit, account)
     ctx.unit.mention(f"account:{account.id}")
     return SecondFactorState(is_on=False)

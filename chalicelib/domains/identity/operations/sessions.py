@@ -14,7 +14,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
-from chalicelib.domains.identity.flows import devices
+from chalicelib.domains.identity.flows import confirmation, devices, second_factor, sign_in_proofs
 from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
 from chalicelib.domains.identity.operations.accounts import MAX_PASSWORD, Password, stage_password
 from chalicelib.domains.identity.rules import passwords
@@ -27,6 +27,10 @@ from chalicelib.lib.localized import Language
 ATTEMPTS_WINDOW = timedelta(minutes=15)
 MAX_BROWSER = 200
 MAX_DEVICE = 500
+MAX_CODE = 30
+
+Browser = Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])]
+RememberedCookie = Annotated[str, StringConstraints(max_length=sign_in_proofs.MAX_COOKIE)]
 
 
 class SignIn(Wire):
@@ -36,9 +40,7 @@ class SignIn(Wire):
     password: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PASSWORD)] = Field(
         description="Password of the account."
     )
-    browser: Annotated[str, AfterValidator(lambda text: text[:MAX_BROWSER])] = Field(
-        default="", description="The browser's User-Agent header."
-    )
+    browser: Browser = Field(default="", description="The browser's User-Agent header.")
     language: Language | None = optional(
         "Language that the person chose on the page: ru or en. An account that has one keeps it."
     )
@@ -47,6 +49,9 @@ class SignIn(Wire):
     )
     device: Annotated[str, StringConstraints(max_length=MAX_DEVICE)] = Field(
         default="", description="The browser's device cookie."
+    )
+    remembered: RememberedCookie = Field(
+        default="", description="The cookie of a browser that needs no codes."
     )
 
 
@@ -79,6 +84,34 @@ class SignedIn(Wire):
 
     account_id: Id = Field(description="Account id.")
     token: str | None = Field(description="The session's token, for its cookie.")
+
+
+class CodeAwaited(Wire):
+    """A right password of an account that also needs a code of its second factor."""
+
+    proof: str = Field(description="Value to send with the code within ten minutes.")
+
+
+class SignInCode(Wire):
+    """The code of a sign-in, after the password."""
+
+    proof: Annotated[str, StringConstraints(max_length=sign_in_proofs.MAX_LENGTH)] = Field(
+        description="Value that came after the password."
+    )
+    code: Annotated[str, StringConstraints(max_length=MAX_CODE)] = Field(
+        description="Code of the app, or a recovery code."
+    )
+    browser: Browser = Field(default="", description="The browser's User-Agent header.")
+    remember: bool = Field(default=False, description="Whether to remember the browser.")
+    remembered: RememberedCookie = Field(
+        default="", description="The cookie of a browser that needs no codes."
+    )
+
+
+class SignedInByCode(SignedIn):
+    """A new session, and the browser's cookie if it is to be remembered."""
+
+    remembered: str | None = Field(description="The browser's new cookie, or null.")
 
 
 class SessionRef(Wire):
@@ -125,8 +158,11 @@ class PasswordChange(Wire):
 
 
 @operation(title="Sign in", audience=PUBLIC, platform=True, secret="token")  # noqa: S106  the name of the field
-def sign_in(ctx: Context, args: SignIn) -> SignedIn:
-    """Start a session. A wrong address, a wrong password and a disabled account fail alike."""
+def sign_in(ctx: Context, args: SignIn) -> SignedIn | CodeAwaited:
+    """Start a session, or ask for a code of the second factor.
+
+    A wrong address, a wrong password and a disabled account fail alike.
+    """
     account = accounts.find_by_email(args.email)
     attempt_counts = ctx.unit.run_side_effect_once(
         "count", lambda: _count_attempt(ctx, args, account)
@@ -151,7 +187,26 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn:
     else:
         ctx.unit.require(account, same)
     ctx.unit.after_commit(lambda: limits.give_back(FAILURES, *attempt_counts))
+    if account.signs_in_by_code and not sign_in_proofs.is_remembered(args.remembered, account):
+        return CodeAwaited(proof=sign_in_proofs.after_password(account))
     return SignedIn(account_id=account.id, token=begin_session(ctx, account, args.browser))
+
+
+@operation(
+    title="Sign in by a code",
+    audience=PUBLIC,
+    platform=True,
+    secret="token",  # noqa: S106  the name of the field
+)
+def sign_in_by_code(ctx: Context, args: SignInCode) -> SignedInByCode:
+    """Start a session of an account whose password was right, by a code of its second factor."""
+    account = sign_in_proofs.account_of(args.proof)
+    # A new password begins new counts. Whoever has guessed here does not lock the owner's sessions.
+    guesser = f"{account.id}#sign-in#{int(account.session_epoch)}"
+    second_factor.stage_code(ctx.unit, account, args.code, guesser)
+    cookie = sign_in_proofs.remember(args.remembered, account) if args.remember else None
+    token = begin_session(ctx, account, args.browser, is_confirmed=True)
+    return SignedInByCode(account_id=account.id, token=token, remembered=cookie)
 
 
 def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tuple[str, datetime]:
@@ -257,10 +312,17 @@ def _session(ctx: Context) -> SessionPrincipal:
     return ctx.principal
 
 
-def begin_session(ctx: Context, account: AccountRow, browser: str) -> str:
-    """Stage a new session, and return its token of 256 random bits."""
+def begin_session(
+    ctx: Context, account: AccountRow, browser: str, *, is_confirmed: bool = False
+) -> str:
+    """Stage a new session, and return its token of 256 random bits.
+
+    ``is_confirmed`` is whether the user has just typed a code.
+    """
     token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
     row = console_sessions.row(token, account, new_id(), browser)
+    if is_confirmed:
+        row.factor_until = clock.now() + confirmation.LASTS
     ctx.unit.create(row)
     ctx.unit.create(console_sessions.lookup(row))
     ctx.unit.mention(f"account:{account.id}")

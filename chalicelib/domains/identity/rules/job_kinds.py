@@ -16,6 +16,11 @@ The payload has ``accountId``, and ``at`` in ISO 8601.
 """
 MAIL_PASSWORD_RESET = JobKind("mail-password-reset", Queue.EVENTS)
 """Sends a link for a new password. The payload has ``resetId``."""
+MAIL_CONFIRMED = JobKind("mail-confirmed", Queue.EVENTS)
+"""Tells the owner of an account what was done with a code or the password.
+
+The payload has ``accountId``, ``operation``, ``workspaceId``, and ``at`` in ISO 8601.
+"""
 MAIL_PASSWORD_SET = JobKind("mail-password-set", Queue.EVENTS)
 """Tells the owner of an account of a new password.
 

@@ -35,7 +35,9 @@ class AccountRow(IdentityRow):
     has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when
     the account got the one e-mail by which it proves its address. ``factor_salt`` is set while a
     second factor is on. ``factor_step`` is the last time step whose code was used, and
-    ``factor_used`` has a bit for each recovery code that was used.
+    ``factor_used`` has a bit for each recovery code that was used. ``sign_in_factor`` is false if
+    signing in needs no code. Browsers that were remembered at a lower ``factor_epoch`` are not any
+    more.
     """
 
     email = UnicodeAttribute()
@@ -54,6 +56,8 @@ class AccountRow(IdentityRow):
     factor_salt = UnicodeAttribute(null=True)
     factor_step = NumberAttribute(null=True)
     factor_used = NumberAttribute(null=True)
+    factor_epoch = NumberAttribute(null=True)
+    sign_in_factor = BooleanAttribute(null=True)
 
     @property
     def is_proved(self) -> bool:
@@ -62,6 +66,14 @@ class AccountRow(IdentityRow):
         An account of an earlier release counts as proved.
         """
         return not self.awaits_proof
+
+    @property
+    def signs_in_by_code(self) -> bool:
+        """Whether signing in needs a code of the second factor, except in remembered browsers.
+
+        A factor of an earlier release is asked for, too.
+        """
+        return self.factor_salt is not None and self.sign_in_factor is not False
 
     @property
     def mail_language(self) -> str | None:
@@ -104,29 +116,35 @@ def stage_proof(unit: UnitOfWork, account: AccountRow, *actions: Action) -> None
     unit.update(account, [*proof, *actions])
 
 
-def stage_second_factor(unit: UnitOfWork, account: AccountRow, salt: str, step: int) -> None:
-    """Stage a new second factor, whose code of a time step was used to prove it."""
-    actions = [AccountRow.factor_salt.set(salt), AccountRow.factor_step.set(step)]
-    is_off = AccountRow.factor_salt.does_not_exist()
-    unit.update(account, [*actions, AccountRow.factor_used.set(0)], is_off)
-
-
-def stage_factor_use(
-    unit: UnitOfWork, account: AccountRow, step: int, used: int, *, ends: bool
+def stage_second_factor(
+    unit: UnitOfWork, account: AccountRow, salt: str, *, step: int, at_sign_in: bool
 ) -> None:
-    """Stage the use of a code. Another use of the account's codes since its read is a conflict.
+    """Stage a new second factor, whose code of a time step was used to prove it."""
+    actions: list[Action] = [
+        AccountRow.factor_salt.set(salt),
+        AccountRow.factor_step.set(step),
+        AccountRow.factor_used.set(0),
+        AccountRow.sign_in_factor.set(at_sign_in),
+    ]
+    unit.update(account, actions, AccountRow.factor_salt.does_not_exist())
 
-    ``ends`` switches the second factor off.
-    """
+
+def stage_factor_use(unit: UnitOfWork, account: AccountRow, *, step: int, used: int) -> None:
+    """Stage the use of a code. Another use of the account's codes since its read is a conflict."""
     unchanged = (
         (AccountRow.factor_salt == account.factor_salt)
         & (AccountRow.factor_step == account.factor_step)
         & (AccountRow.factor_used == account.factor_used)
+        & (AccountRow.password_hash == account.password_hash)
     )
     actions: list[Action] = [AccountRow.factor_step.set(step), AccountRow.factor_used.set(used)]
-    if ends:
-        actions.append(AccountRow.factor_salt.remove())
     unit.update(account, actions, unchanged)
+
+
+def stage_factor_end(unit: UnitOfWork, account: AccountRow) -> None:
+    """Stage the end of a second factor. Another one that was switched on since is a conflict."""
+    actions: list[Action] = [AccountRow.factor_salt.remove(), AccountRow.sign_in_factor.remove()]
+    unit.update(account, actions, AccountRow.factor_salt == account.factor_salt)
 
 
 def note_proof_mailed(account: AccountRow) -> None:

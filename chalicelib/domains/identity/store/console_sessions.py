@@ -26,7 +26,8 @@ SORT_KEY = "session"
 class ConsoleSessionRow(IdentityRow):
     """A session.
 
-    ``browser`` is the user agent at sign-in, so that its owner can recognise it.
+    ``browser`` is the user agent at sign-in, so that its owner can recognise it. Until
+    ``factor_until``, the session needs no further proof of its user.
     """
 
     session_id = UnicodeAttribute()
@@ -35,6 +36,12 @@ class ConsoleSessionRow(IdentityRow):
     browser = UnicodeAttribute(default="")
     created_at = UTCDateTimeAttribute()
     seen_at = UTCDateTimeAttribute()
+    factor_until = UTCDateTimeAttribute(null=True)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the session has had a code or the password a moment ago."""
+        return self.factor_until is not None and clock.now() < self.factor_until
 
     @property
     def ends_at(self) -> datetime:
@@ -92,6 +99,12 @@ def lookup(session: ConsoleSessionRow) -> ConsoleSessionLookupRow:
 def find(token: str) -> ConsoleSessionRow | None:
     """Return the session with this token, ended or not, in one consistent read."""
     return ConsoleSessionRow.find(_partition(token), SORT_KEY)
+
+
+def find_by_id(account_id: str, session_id: str) -> ConsoleSessionRow | None:
+    """Return a session of an account, ended or not."""
+    place = ConsoleSessionLookupRow.find(_account_partition(account_id), session_id)
+    return ConsoleSessionRow.find(place.record_pk, SORT_KEY) if place is not None else None
 
 
 def read_live(account: AccountRow) -> list[ConsoleSessionRow]:

@@ -13,6 +13,7 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
 from chalicelib.domains.identity.flows import emails, reset_links
 from chalicelib.domains.identity.rules.job_kinds import (
+    MAIL_CONFIRMED,
     MAIL_PASSWORD_RESET,
     MAIL_PASSWORD_SET,
     MAIL_PROOF,
@@ -21,6 +22,7 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.notifications.flows import mail_gate
 from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.messages import TEMPLATES
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail
@@ -61,13 +63,44 @@ def mail_password_set(job: Job) -> None:
     account = accounts.get(job.payload["accountId"])
     if account.disabled_at is not None or not mail.is_on():
         return
-    homes = [workspace.country for workspace, _ in workspaces.read_by_account(account.id)]
-    language = account.mail_language or localized.language_of_country(homes[0] if homes else "")
     url = settings().public_url + reset_links.REQUEST_PAGE
     mail_id = f"password-set-{job.job_id}"
-    message = _password_mail(mail_id, "password_set", account, cast("Language", language), url)
+    message = _password_mail(mail_id, "password_set", account, _language_of(account), url)
     until = datetime.fromisoformat(job.payload["setAt"]) + mail_gate.LONGEST_WAIT
     mail_gate.deliver(message, "account", until, account=account)
+
+
+@job_handler(MAIL_CONFIRMED)
+def mail_confirmed(job: Job) -> None:
+    """Tell the owner of an account what was done with a code or the password.
+
+    Raises:
+        MailDelayedError: the e-mail may be sent later.
+        UnavailableError: the database is unavailable.
+    """
+    account = accounts.get(job.payload["accountId"])
+    if account.disabled_at is not None or not mail.is_on():
+        return
+    language, workspace_id = _language_of(account), job.payload["workspaceId"]
+    workspace = workspaces.get(workspace_id).name if workspace_id != PLATFORM else ""
+    content = mails.render(
+        TEMPLATES,
+        "confirmed",
+        language,
+        title=messages.confirmed_title(language, job.payload["operation"]),
+        email=account.email,
+        workspace=messages.mailed_name(workspace),
+        page_url=settings().public_url + reset_links.REQUEST_PAGE,
+    )
+    message = Mail(id=f"confirmed-{job.job_id}", recipient=account.email, content=content)
+    until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT
+    mail_gate.deliver(message, "confirmed", until, account=account)
+
+
+def _language_of(account: AccountRow) -> Language:
+    homes = [workspace.country for workspace, _ in workspaces.read_by_account(account.id)]
+    language = account.mail_language or localized.language_of_country(homes[0] if homes else "")
+    return cast("Language", language)
 
 
 def _password_mail(

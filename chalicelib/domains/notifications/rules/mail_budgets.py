@@ -15,7 +15,9 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.lib import emails
 
-MailClass = Literal["stranger", "business", "reminder", "stranger_reminder", "account", "member"]
+MailClass = Literal[
+    "stranger", "business", "reminder", "stranger_reminder", "account", "confirmed", "member"
+]
 """Why an e-mail is sent.
 
 - ``stranger``: somebody who has proved nothing has typed the address, such as a visitor who books.
@@ -23,6 +25,7 @@ MailClass = Literal["stranger", "business", "reminder", "stranger_reminder", "ac
 - ``reminder``: a booking begins soon. The business has made it, or the address is proved.
 - ``stranger_reminder``: a booking that a stranger has made begins soon.
 - ``account``: an invitation, the proof of an address, a new password.
+- ``confirmed``: something was done with a code of the account, or with its password.
 - ``member``: a message that a member of a workspace has chosen to get. The windows of
   ``store.windows`` limit these.
 """
@@ -33,6 +36,7 @@ BUDGETS: Mapping[MailClass, Limit] = {
     "reminder": (_REMINDERS := Limit("reminder-mails", "reminders per day to an address", 5, _DAY)),
     "stranger_reminder": _REMINDERS,
     "account": Limit("account-mails", "e-mails per hour about an account", 5, timedelta(hours=1)),
+    "confirmed": Limit("confirmed-mails", "e-mails per day about what was done", 50, _DAY),
 }
 """E-mails to one address from all workspaces together."""
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder"})
@@ -65,7 +69,7 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
                 _DAY,
             )
         )
-    return limits if mail_class != "account" else []
+    return limits if mail_class not in {"account", "confirmed"} else []
 
 
 def budget_key(address: str) -> str:

@@ -115,6 +115,11 @@ def kind_name(language: Language, kind: str) -> str:
     return _text(language, f"kind_{kind}")
 
 
+def confirmed_title(language: Language, operation: str) -> str:
+    """Return what a member has done with a code or the password, by the name of the operation."""
+    return _text(language, f"confirmed_{operation}")
+
+
 def to_text(message: Message, workspace: str, console_url: str) -> str:
     """Return a message as a few lines that may be sent to third-party services."""
     lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]

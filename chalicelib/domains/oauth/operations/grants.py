@@ -13,6 +13,7 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import PLATFORM, Principal, Role
 from chalicelib.core.scopes import PATTERNS, Scope, expand
 from chalicelib.core.wire.schema import Id, Pattern, Wire, printable
+from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.identity.flows.connection_changes import check_holder, check_room
 from chalicelib.domains.identity.store import (
     accounts,
@@ -64,7 +65,12 @@ class GrantCreated(Wire):
     scopes: list[Scope] = Field(description="Scopes that the connection has.")
 
 
-@operation(title="Connect an app", role=Role.MANAGER, secret="code")  # noqa: S106  the name of the field
+@operation(
+    title="Connect an app",
+    role=Role.MANAGER,
+    secret="code",  # noqa: S106  the name of the field
+    confirm=confirmed(),
+)
 def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     """Connect an AI client to the session's workspace, and return an authorization code.
 

@@ -14,7 +14,7 @@ from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Pattern, Timestamp, Wire, optional, printable
-from chalicelib.domains.identity.flows.second_factor import FactorCode, require_code
+from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.payments.flows import accounts, former_accounts
 from chalicelib.domains.payments.rules.receipt_codes import TAX_SYSTEMS, VAT_RATES
 from chalicelib.domains.payments.store import merchants
@@ -154,7 +154,6 @@ class MerchantSet(Wire):
         "Code of the VAT rate on the closing receipt, if it differs from vatCode."
     )
     tax_system_code: TaxSystemCode | None = optional("Code of the tax system on receipts.")
-    second_factor: FactorCode | None = optional("Code, if the account has a second factor.")
 
 
 class MerchantCheck(Wire):
@@ -171,12 +170,15 @@ def get_merchant(ctx: Context, args: NoInput) -> MerchantResult:
 
 
 @operation(
-    title="Set up payments", role=Role.OWNER, open_world=True, idempotent=True, destructive=True
+    title="Set up payments",
+    role=Role.OWNER,
+    open_world=True,
+    idempotent=True,
+    destructive=True,
+    confirm=confirmed(),
 )
 def set_merchant(ctx: Context, args: MerchantSet) -> MerchantResult:
     """Store the account that takes the workspace's payments, after a check of its secret."""
-    if args.secret is not None:
-        require_code(ctx, args.second_factor)
     return _set(ctx, args)
 
 
@@ -223,6 +225,7 @@ def get_former_merchant(ctx: Context, args: FormerMerchantRef) -> FormerMerchant
     role=Role.OWNER,
     idempotent=True,
     destructive=True,
+    confirm=confirmed(),
 )
 def remove_merchant_secret(ctx: Context, args: FormerMerchantRef) -> FormerMerchants:
     """Remove the secret of a former account, whose payments are then refunded at the provider."""

@@ -80,8 +80,6 @@ def _change_money(request: ConsoleRequest, booking: Booking, action: str) -> Htt
 def _refund_cancelled(request: ConsoleRequest, payment_id: str) -> HttpResponse:
     """Refund the payment of a booking that was just cancelled, or lead to the form for a code."""
     page = f"{_path(request)}/payments/{payment_id}?done=booking_cancelled"
-    if request.signed_in_account.factor_salt is not None:
-        return redirect(page)
     try:
         request.call("refund_payment", id=payment_id)
     except AppError:

@@ -84,16 +84,15 @@ def confirm_refund(request: ConsoleRequest) -> HttpResponse:
 
 def refund(request: ConsoleRequest) -> HttpResponse:
     """Refund a payment, or send a failed refund again."""
-    payment_id, code = find_payment(request)["id"], request.form_value("secondFactor")
-    factor = {"secondFactor": code} if code else {}
+    payment_id = find_payment(request)["id"]
     try:
         if refund_id := request.form_value("retry"):
-            request.call("retry_refund", id=payment_id, refundId=refund_id, **factor)
+            request.call("retry_refund", id=payment_id, refundId=refund_id)
         else:
             amount = typed_values.kopecks("amount", request.form_value("amount"))
             if amount is None:  # The operation would refund what is left.
                 raise ValidationError.of("amount", "expected an amount in rubles, received none")
-            request.call_once("refund_payment", id=payment_id, amount=amount, **factor)
+            request.call_once("refund_payment", id=payment_id, amount=amount)
     except NotFoundError:
         raise
     except AppError as error:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.core.errors import RateLimitedError, ValidationError
 from chalicelib.core.settings import settings
 from chalicelib.domains.payments.rules import receipt_codes
-from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.form import STORED, Form, State, problem_at_fields
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -68,7 +69,6 @@ FORM = Form(
     Field("vatCode", "payment_vat", names=_vat_codes),
     Field("closingVatCode", "payment_closing_vat", names=_vat_codes),
     Field("taxSystemCode", "payment_tax_system", names=_tax_systems),
-    HiddenField("secondFactor", "second_factor_code", empty=""),
 )
 
 
@@ -106,13 +106,24 @@ def _page(request: ConsoleRequest, merchant: Record, state: State = STORED) -> H
 
 def confirm_removal(request: ConsoleRequest) -> HttpResponse:
     """Show what the key of a former account is still needed for, and ask to remove it."""
+    return _former_page(request)
+
+
+def _former_page(
+    request: ConsoleRequest, status: int = 200, problem: Problem | None = None
+) -> HttpResponse:
     use = request.call("get_former_merchant", id=request.http.path["merchant"])
-    return request.page("payment_former", merchant=use["merchant"], use=use)
+    return request.page(
+        "payment_former", status, problem=problem, merchant=use["merchant"], use=use
+    )
 
 
 def remove_secret(request: ConsoleRequest) -> HttpResponse:
     """Remove the key of a former account."""
-    request.call("remove_merchant_secret", id=request.http.path["merchant"])
+    try:
+        request.call("remove_merchant_secret", id=request.http.path["merchant"])
+    except (ValidationError, RateLimitedError) as error:
+        return _former_page(request, error.status, problem_at_fields(request, error))
     path = f"{request.current_membership.path}/payment-settings"
     return redirect(f"{path}?done=merchant_secret_removed")
 

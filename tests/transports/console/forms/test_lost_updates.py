@@ -15,7 +15,7 @@ import pytest
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.transports.console import console_request
-from chalicelib.transports.console.console_request import SEEN
+from chalicelib.transports.console.console_request import PASSWORD_FIELD, SEEN
 from chalicelib.transports.console.routes import (
     BOT,
     CLIENT,
@@ -78,10 +78,10 @@ class FormFields(HTMLParser):
 
 
 def opened(answer: Answer) -> Pairs:
-    """Return the fields of the page's form."""
+    """Return the fields of the page's form, without the password that the user types."""
     fields = FormFields(answer.body.decode()).fields
     assert fields
-    return fields
+    return [field for field in fields if field[0] != PASSWORD_FIELD]
 
 
 def type_value(name: str, value: str) -> Callable[[Pairs], Pairs]:
