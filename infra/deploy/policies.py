@@ -164,6 +164,8 @@ FUNCTIONS: Mapping[str, Access] = {
         indexes=("by_o4", "by_row"),
         objects={KNOWLEDGE: ("GetObject",)},
         models=True,
+        # It encrypts sessions in stored answers.
+        master_key=True,
     ),
 }
 """Rights by function name in .chalice/config.json. Chalice packages no function without a policy.

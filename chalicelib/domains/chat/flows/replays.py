@@ -1,14 +1,13 @@
 """Stored answers of chat calls with an idempotency key.
 
 The text is stored with the dialog; the record refers to the dialog. A session begun by the first
-call is stored encrypted, for callers with a bot key. Decryption requires the idempotency key, and
-the database has only its hash. A visitor without a session or a bot key is not authenticated:
-strangers behind one address may choose the same idempotency key. Therefore a visitor's replay
-begins a new session.
+call is stored encrypted (``gateways.sealing``), for callers with a bot key. A visitor without a
+session or a bot key is not authenticated: strangers behind one address may choose the same
+idempotency key. Therefore a visitor's replay begins a new session.
 """
 
 import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import ConflictError, NotConfiguredError, UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.domains.billing.rules.pricing import TokenUsage
@@ -26,6 +25,10 @@ from chalicelib.domains.chat.store import chat_sessions, messages, proposals
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.engine import idempotency
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.gateways import sealing
+from chalicelib.gateways.sealing import UnsealError
+
+log = logging.getLogger(__name__)
 
 MARKED_FOR = timedelta(minutes=10)
 """Time for which a crashed call keeps its key. By then the job has closed its hold."""
@@ -66,7 +69,8 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     """Return the stored answer, or mark the key as in progress for this call.
 
     A replay continues the session that the call names, or else the session of the first call. An
-    anonymous caller receives a new session, whose dialog begins with the next message.
+    anonymous caller receives a new session, whose dialog begins with the next message. So does a
+    caller if the session of the first call cannot be read.
 
     Raises:
         IdempotencyMismatchError: the key was used with another message.
@@ -80,15 +84,15 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     answer = messages.find(workspace_id, body["dialog"], body["number"])
     if answer is None:
         raise ConflictError("The dialog that used this idempotency key was erased. Use a new key.")
-    if is_anonymous:
+    token = None
+    if not is_anonymous:
+        token = session_token or _unsealed(body["session"], record, body["dialog"])
+    is_new = token is None
+    if token is None:
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
-    else:
-        token = session_token or _sealed(body["session"], record, body["dialog"])
     usage = body["usage"] and TokenUsage(*body["usage"])
     # The dialog of a new session is another one, so its proposals cannot be confirmed.
-    open_actions = (
-        [] if is_anonymous else open_proposals(workspace_id, body["dialog"], body["number"])
-    )
+    open_actions = [] if is_new else open_proposals(workspace_id, body["dialog"], body["number"])
     # Earlier releases stored the message of an error, but no reason.
     reason = body.get("reason") or (body["error"] and endings.error_of(body["error"]))
     return Replay(token, answer.content, usage, reason, answer.sources or (), open_actions)
@@ -140,14 +144,30 @@ def stage_replay(  # noqa: PLR0913  the fields of a replay
         unit.save(row)
 
 
-def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str:
-    """Encrypt or decrypt a token with XOR.
+def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str | None:
+    """Return a session's token encrypted, or None without the master key.
 
-    The mask is used for one token only.
+    The answer is charged either way. Its replay then begins a new session.
     """
-    secret = f"session\0{record.scope}\0{record.key}\0{dialog_id}"
-    raw = urlsafe_b64decode(token + "=")
-    mask = hashlib.sha256(secret.encode()).digest()
-    # Encrypting and decrypting are the same operation. Each token is random and has its own mask.
-    mixed = bytes(one ^ other for one, other in zip(raw, mask, strict=True))
-    return urlsafe_b64encode(mixed).decode().rstrip("=")
+    try:
+        return sealing.seal(token, _purpose(record, dialog_id))
+    except (NotConfiguredError, UnavailableError):
+        log.warning("a session is not stored: the master key cannot be read", exc_info=True)
+        return None
+
+
+def _unsealed(sealed: str | None, record: IdempotencyRecord, dialog_id: str) -> str | None:
+    """Return the token that ``_sealed`` has encrypted, or None if it cannot be read.
+
+    An earlier release has stored tokens in another form, for 24 hours.
+    """
+    if sealed is None:
+        return None
+    try:
+        return sealing.unseal(sealed, _purpose(record, dialog_id))
+    except (NotConfiguredError, UnsealError):
+        return None
+
+
+def _purpose(record: IdempotencyRecord, dialog_id: str) -> str:
+    return f"chat-session\0{record.scope}\0{record.key}\0{dialog_id}"

@@ -4,7 +4,11 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
+from pydantic_core import from_json, to_json
 
+from chalicelib.core.errors import NotConfiguredError
+from chalicelib.engine.idempotency import IdempotencyRow
+from chalicelib.gateways import sealing
 from chalicelib.gateways.llm import ModelError, ProviderUsage
 from tests.conftest import Api, Owner, Time
 from tests.factories.chat import (
@@ -18,6 +22,19 @@ from tests.factories.examples import request_to
 from tests.transports.chat.endpoint.conftest import Script
 
 pytestmark = pytest.mark.usefixtures("database")
+
+
+def stored_answers() -> list[IdempotencyRow]:
+    """Return the stored answers of chats."""
+    bodies = IdempotencyRow.scan(IdempotencyRow.body.exists())
+    return [row for row in bodies if b'"session":"' in row.body]
+
+
+def store_session(session: str | None) -> None:
+    """Replace the session in the stored answer."""
+    for row in stored_answers():
+        body = to_json(from_json(row.body) | {"session": session})
+        row.update([IdempotencyRow.body.set(body)])
 
 
 class TestIdempotency:
@@ -78,6 +95,44 @@ class TestIdempotency:
         assert reply.session == repeated.session != session
         ask(bot, "And?", sessionId=repeated.session, apiKey=key)
         assert [text for _, text in model.dialogs[-1][1:]] == ["Hi", "Rye.", "And?"]
+
+    def test_the_stored_session_is_readable_with_the_master_key_only(self, bot: Bot) -> None:
+        bot.change(is_private=True)
+        key = new_key(bot)
+        reply = ask(bot, "Hi", key="order-1", apiKey=key)
+        stored = stored_answers()
+        assert stored
+        for row in stored:
+            # The nonce and the tag make it longer than the token.
+            assert len(from_json(row.body)["session"]) > len(reply.session)
+            assert reply.session.encode() not in row.body
+        assert ask(bot, "Hi", key="order-1", apiKey=key).session == reply.session
+
+    @pytest.mark.parametrize("session", [None, 43 * "A", "not base64!"])
+    def test_a_session_that_cannot_be_read_is_replaced_by_a_new_one(
+        self, session: str | None, bot: Bot
+    ) -> None:
+        bot.change(is_private=True)
+        key = new_key(bot)
+        reply = ask(bot, "Hi", key="a", apiKey=key)
+        store_session(session)  # as an earlier release has, or without the master key
+        repeated = ask(bot, "Hi", key="a", apiKey=key)
+        assert (repeated.text, repeated.status) == (reply.text, 200)
+        assert repeated.session != reply.session
+        assert ask(bot, "And?", sessionId=repeated.session, apiKey=key).status == 200
+
+    def test_without_the_master_key_answers_are_charged_and_replayed(
+        self, bot: Bot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail() -> bytes:
+            raise NotConfiguredError("no master key")
+
+        bot.change(is_private=True)
+        key = new_key(bot)
+        monkeypatch.setattr(sealing, "master_key", fail)
+        reply, repeated = (ask(bot, "Hi", key="a", apiKey=key) for _ in range(2))
+        assert (reply.text, reply.status) == (repeated.text, repeated.status)
+        assert reply.session != repeated.session
 
     def test_another_message_under_the_same_key_is_409(self, bot: Bot) -> None:
         ask(bot, "Hi", key="a")
