@@ -20,10 +20,11 @@ _NORMAL_FORM = lazy_pattern(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
 _MIN_INTERNATIONAL_DIGITS = 10
 """A number without a plus is parsed as an international one from this many digits on."""
 _EXTENSION = lazy_pattern(
-    r"[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)", re.IGNORECASE
+    r"(?<![\s,;])[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)",
+    re.IGNORECASE,
 )
 _RUN = lazy_pattern(
-    r"[+(]*[0-9](?:[\s().-]*[0-9])*"
+    r"(?<![+(])[+(]*[0-9](?:[\s().-]*[0-9])*"
     r"(?:[\s,;]*\(?(?:доб\.?|ext\.?|x|#|;ext=)\s*[0-9]{1,7}(?![0-9]))?",
     re.IGNORECASE,
 )

@@ -16,7 +16,7 @@ Text = str | tuple[str, ...]
 """A translation, or its plural forms in the order of the file's ``Plural-Forms``."""
 
 _FIELD = lazy_pattern(r'^(msgid|msgid_plural|msgstr)(?:\[\d\])? ((?:".*"\n?)+)', re.MULTILINE)
-_PLURAL_RULE = lazy_pattern(r"Plural-Forms: .*\bplural=([^;\n]+)")
+_PLURAL_RULE = lazy_pattern(r"Plural-Forms: nplurals=\d+; plural=([^;\n]+)")
 
 
 class Catalogue:

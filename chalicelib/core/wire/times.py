@@ -40,7 +40,7 @@ _IN_YEARS = {
 }
 
 
-_SPACED_OFFSET = lazy_pattern(r"(\S+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
+_SPACED_OFFSET = lazy_pattern(r"([0-9W-]+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
 """A time whose offset lost its plus sign, as in a query string without escaping."""
 
 

@@ -83,7 +83,7 @@ class DemoModel:
         failure: FailureKind | None = None
         if self._has_endings and (ending := ENDINGS.get(facts.parse(messages[-1])[1])):
             text, stop, failure = ending
-        for word in re.findall(r"\s*\S+", text):
+        for word in re.findall(r"(?<!\s)\s*\S+", text):
             tokens = count_tokens(word)
             if output_tokens + tokens > max_output_tokens:
                 stop = "length"

@@ -228,8 +228,8 @@ def _tags(value: object) -> Collection[str]:
 
 _JOINERS = "\u200c\u200d"
 """Format characters that some scripts and emoji need. The others hide or reverse text."""
-_TAG = re.compile(r"<[a-zA-Z/!?][^>]*>")
-_OPENING = re.compile(r"<+(?=[a-zA-Z/!?])")
+_TAG = re.compile(r"<[a-zA-Z/!?][^>]{0,1000}>")
+_OPENING = re.compile(r"(?<!<)<+(?=[a-zA-Z/!?])")
 
 
 def clean(text: str, *, lines: bool) -> str:

@@ -24,7 +24,7 @@ from chalicelib.gateways.llm.model_tariffs import (
 )
 
 MAX_SIMILAR_NAMES = 3
-_PROFILE = lazy_pattern(r"\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
+_PROFILE = lazy_pattern(r"(?<!\s)\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
 """The profile before a Bedrock id, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``."""
 
 

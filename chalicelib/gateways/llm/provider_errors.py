@@ -54,7 +54,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _CONTEXT_TOKENS = re.compile(
-    r"maximum (?:context|prompt) length (?:is|of) (\d+)|(\d+) maximum context length"
+    r"maximum (?:context|prompt) length (?:is|of) (\d+)|(?<!\d)(\d+) maximum context length"
     r"|context size \((\d+) tokens\)|tokens > (\d+) maximum",
     re.IGNORECASE,
 )

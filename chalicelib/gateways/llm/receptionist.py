@@ -60,7 +60,7 @@ class Dialog(NamedTuple):
     @property
     def language(self) -> Language:
         """The language of the visitor's last message with letters, apart from e-mail addresses."""
-        texts = (re.sub(r"\S+@\S+", "", text) for text in self.messages)
+        texts = (re.sub(r"(?<!\S)\S+@\S+", "", text) for text in self.messages)
         return localized.language_of_message(
             next((text for text in texts if any(map(str.isalpha, text))), "")
         )
@@ -402,7 +402,7 @@ _INTENTS: tuple[
 """Words of a request, the tool that it needs, and the first step. Without a step, facts answer."""
 
 _ERRORS = (
-    (re.compile(r"Expected one of: (?!there are no)(?P<names>.+)\.$"), "which_of"),
+    (re.compile(r"Expected one of: (?!there are no)(?P<names>.{1,2000})\.$"), "which_of"),
     (re.compile("in stock"), "sold_out"),
     (re.compile("no longer free"), "taken"),
     (re.compile("has to be paid"), "needs_payment"),

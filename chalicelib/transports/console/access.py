@@ -21,6 +21,7 @@ from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
     NotConfiguredError,
+    PayloadTooLargeError,
     UnauthorizedError,
     UnavailableError,
 )
@@ -36,7 +37,7 @@ from chalicelib.lib import tokens
 from chalicelib.transports.console import form_labels, kept_forms
 from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest, Problem
 from chalicelib.transports.console.kept_forms import KeptForm
-from chalicelib.transports.console.page import Page, View
+from chalicelib.transports.console.page import MAX_FORM_BYTES, Page, View
 from chalicelib.transports.console.routes import CONSENT, PREFIX, RESET_PASSWORD, ROUTES
 from chalicelib.transports.form_data import MULTIPART
 from chalicelib.transports.http import (
@@ -116,24 +117,35 @@ class StaleFormError(ForbiddenError):
 
 def serve(page: Page, view: View, request: HttpRequest) -> HttpResponse:
     """Handle a request to a console path with the view of its method."""
-    return protect(request, lambda incoming: _respond(page, view, incoming))
+    return protect(request, lambda incoming: _respond(page, view, incoming), page.max_bytes)
 
 
 def refuse(error: AppError, request: HttpRequest) -> HttpResponse:
     """Return the failure page for an unknown console path, or for a method it does not accept."""
+    return protect(request, _failing(error))
 
+
+def _failing(error: AppError) -> render.Handler:
     def fail(_: HttpRequest) -> HttpResponse:
         raise error
 
-    return protect(request, fail)
+    return fail
 
 
-def protect(request: HttpRequest, handler: render.Handler) -> HttpResponse:
+def protect(
+    request: HttpRequest, handler: render.Handler, max_bytes: int = MAX_FORM_BYTES
+) -> HttpResponse:
     """Run a handler of pages, without API keys and with the headers of the console.
+
+    A body of more than ``max_bytes`` is refused before any part of it is parsed.
 
     Clients of OAuth open the page for consent in a window whose end they wait for. A page with
     ``Cross-Origin-Opener-Policy: same-origin`` would cut that window off (HTML, 7.1.3).
     """
+    try:
+        check_size(request, max_bytes)
+    except PayloadTooLargeError as error:
+        request, handler = replace(request, body=b""), _failing(error)
     if _has_api_key(request):
         response = _refuse_api_key(request)
     else:
@@ -322,7 +334,6 @@ def _page_patterns() -> list[re.Pattern[str]]:
 
 
 def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
-    check_size(http, page.max_bytes)
     request = signed_in_request(http)
     if request is None and not page.guest:
         return _keep_form(http) or _redirect_to_sign_in(page, http)

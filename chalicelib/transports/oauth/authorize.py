@@ -23,10 +23,9 @@ from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import ConsoleRequest, Membership, Problem
-from chalicelib.transports.console.page import MAX_FORM_BYTES
 from chalicelib.transports.console.routes import CONSENT, PREFIX
 from chalicelib.transports.console.settings.keys import PRESETS, preset, rights
-from chalicelib.transports.http import HttpRequest, HttpResponse, check_size, redirect
+from chalicelib.transports.http import HttpRequest, HttpResponse, redirect
 from chalicelib.transports.oauth.answers import describe
 from chalicelib.transports.oauth.authorization_request import (
     AuthorizationRequest,
@@ -77,7 +76,6 @@ def _show(http: HttpRequest) -> HttpResponse:
 
 
 def _decide(http: HttpRequest) -> HttpResponse:
-    check_size(http, MAX_FORM_BYTES)
     request = access.signed_in_request(http)
     if request is None:
         return _sign_in_page(http)

@@ -21,14 +21,14 @@ __all__ = ["LANGUAGES", "Language", "language_of", "money"]
 LOCALE = Path(__file__).parent / "locale"
 """The folder of the PO files, one folder for each language."""
 _NEAR_DAYS = {-1: "moment_yesterday", 0: "moment_today", 1: "moment_tomorrow"}
-_RANGE = re.compile(r"\s*([A-Za-z]+)(?:-[^;,]*)?\s*(?:;\s*q\s*=\s*([0-9.]+))?\s*")
+_RANGE = re.compile(r"([A-Za-z]+)(?:-[^;,]*|\s*)(?:;\s*q\s*=\s*([0-9.]+))?")
 
 
 def preferred(header: str, default: Language = "en") -> Language:
     """Return the supported language that an ``Accept-Language`` header ranks highest."""
     candidates: list[tuple[float, Language]] = []
     for part in header.split(","):
-        match = _RANGE.fullmatch(part)
+        match = _RANGE.fullmatch(part.strip())
         language = supported(match[1].lower()) if match else None
         if match and language and (weight := _weight(match[2])):
             candidates.append((weight, language))

@@ -68,7 +68,7 @@ _AFTER_HOST = lazy_pattern("[.,;:!?\u2026)\\]}\"'`*_~\u00bb\u201d\u2019\u201c-]*
 _DOTTED = lazy_pattern(r"\[|[\w%][.%\u3002\uff0e\uff61][\w%]")
 _SCHEME = lazy_pattern(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _TAIL = lazy_pattern(
-    rf"""[{_SPACE}]*(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))?[{_SPACE}]*\)""",
+    rf"""[{_SPACE}]*+(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))?[{_SPACE}]*\)""",
     re.DOTALL,
 )
 """The end of a Markdown link after its address: a title and the closing parenthesis."""

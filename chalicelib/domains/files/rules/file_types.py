@@ -99,7 +99,7 @@ _HTML = lazy_pattern(
     re.IGNORECASE,
 )
 _BEFORE_MARKUP = lazy_pattern(
-    rb"(?:\s+|<!--.*?-->|<\?.*?\?>|<!doctype\s+svg[^>\[]*(?:\[.*?\])?[^>]*>)++",
+    rb"(?:\s+|<!--.*?-->|<\?.*?\?>|<!doctype\s+svg[^>\[]*(?:\[[^\]]*\][^>]*)?>)++",
     re.IGNORECASE | re.DOTALL,
 )
 _SVG = lazy_pattern(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)

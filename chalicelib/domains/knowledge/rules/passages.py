@@ -15,13 +15,14 @@ MIN_LENGTH = 400
 
 _CONTROL = lazy_pattern("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _SPACES = lazy_pattern(r"[^\S\n]+")
-_BLANK_LINES = lazy_pattern(r"\s*\n\s*\n\s*")
+_WHITE = lazy_pattern(r"\s{2,}")
 
 
 def normal_form(text: str) -> str:
     """Return a text without control characters, with single spaces and single blank lines."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
-    return _BLANK_LINES.sub("\n\n", _SPACES.sub(" ", _CONTROL.sub("", lines))).strip()
+    spaced = _SPACES.sub(" ", _CONTROL.sub("", lines))
+    return _WHITE.sub(lambda run: "\n\n" if run[0].count("\n") > 1 else run[0], spaced).strip()
 
 
 def split(text: str) -> Iterator[str]:

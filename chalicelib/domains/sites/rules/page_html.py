@@ -49,7 +49,9 @@ def complete(
         elements += f'<meta name="description" content="{escape(description)}">'
     if canonical and has.canonical is None:
         elements += f'<link rel="canonical" href="{escape(canonical)}">'
-    return _PROLOGUE.sub(lambda start: start[0] + elements, html, count=1)
+    prologue = _PROLOGUE.match(html)
+    end = prologue.end() if prologue else 0
+    return html[:end] + elements + html[end:]
 
 
 def find_metadata(html: str) -> Metadata:
