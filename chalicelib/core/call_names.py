@@ -2,13 +2,14 @@
 
 AI clients see tool names, REST clients see routes. Messages are written with placeholders
 (``errors.call("svc_list_sites")``), so that a name in quoted data does not change. ``invoke``
-rewrites each message with the ``Naming`` of its caller and then returns it.
+rewrites each message with the ``Naming`` of its caller and then returns it. How a field is cleared
+also differs between the two.
 """
 
 from collections.abc import Callable
 from functools import cache
 
-from chalicelib.core.errors import CALL_MARK, call
+from chalicelib.core.errors import CALL_MARK, HOW_TO_CLEAR, OR_CLEAR, call
 from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.text import lazy_pattern
 
@@ -16,16 +17,26 @@ Naming = Callable[[str], str]
 """Rewrites the names of operations in a message."""
 
 _CALL = lazy_pattern(f"{CALL_MARK}(svc_[a-z_]+)")
+_CLEARING = {HOW_TO_CLEAR: ("send null", "name it in clear"), OR_CLEAR: ("", ", or clear")}
+"""The text of each placeholder over REST and for tools."""
 
 
 def insert_tool_names(message: str) -> str:
     """Return the message with names of tools, for AI clients."""
-    return _CALL.sub(r"\1", message)
+    return _CALL.sub(r"\1", _insert_clearing(message, for_tools=True))
 
 
 def insert_routes(message: str) -> str:
     """Return the message with routes, such as ``GET /api/projects/list``."""
+    message = _insert_clearing(message, for_tools=False)
     return _CALL.sub(lambda match: _routes().get(match[1], match[1]), message)
+
+
+def _insert_clearing(message: str, *, for_tools: bool) -> str:
+    if CALL_MARK in message:
+        for placeholder, texts in _CLEARING.items():
+            message = message.replace(placeholder, texts[for_tools])
+    return message
 
 
 def call_name(entry: Entry, naming: Naming) -> str:

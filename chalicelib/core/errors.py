@@ -25,6 +25,13 @@ def call(tool: str) -> str:
     return CALL_MARK + tool
 
 
+HOW_TO_CLEAR = CALL_MARK + "how_to_clear"
+"""The placeholder of what a caller does to clear a field: ``null`` over REST, ``clear`` for tools.
+"""
+OR_CLEAR = CALL_MARK + "or_clear"
+"""The placeholder, after the names of an update's fields, of what else a tool can change."""
+
+
 class FieldError(NamedTuple):
     """One invalid field.
 

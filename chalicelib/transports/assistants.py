@@ -14,7 +14,7 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core.call_names import insert_tool_names
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import Entry
-from chalicelib.core.wire.text_arguments import read_texts
+from chalicelib.core.wire.tool_arguments import read_arguments
 from chalicelib.domains.assistants.flows import visits
 from chalicelib.domains.assistants.flows.visits import TOOLS, PageRef
 from chalicelib.domains.assistants.operations import (  # noqa: F401  they declare tools
@@ -144,7 +144,7 @@ def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any
         reply = invoke(
             operation,
             call.principal,
-            lambda: {**read_texts(operation.input, tool_arguments, parse_json), **page},
+            lambda: {**read_arguments(operation.input, tool_arguments, parse_json), **page},
             request_id=call.request_id,
             naming=insert_tool_names,
         )

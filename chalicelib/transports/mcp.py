@@ -34,7 +34,7 @@ from chalicelib.core.operations import REGISTRY, Entry
 from chalicelib.core.principals import ApiKeyPrincipal, Principal
 from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
-from chalicelib.core.wire.text_arguments import read_texts
+from chalicelib.core.wire.tool_arguments import read_arguments
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports import edge, prompts, tools
 from chalicelib.transports.auth import authenticate_tool_call
@@ -418,7 +418,7 @@ def _run(call: Call, entry: Entry) -> dict[str, Any]:
     reply = invoke(
         operation,
         call.principal,
-        lambda: read_texts(operation.input, values, parse_json),
+        lambda: read_arguments(operation.input, values, parse_json),
         request_id=call.request_id,
         idempotency_key=key,
         naming=insert_tool_names,

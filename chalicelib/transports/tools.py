@@ -17,6 +17,7 @@ from chalicelib.core.operations import REGISTRY, Entry, Operation
 from chalicelib.core.principals import ApiKeyPrincipal, OAuthPrincipal
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
+from chalicelib.core.wire.tool_arguments import CLEAR, clear_schema, clearable
 
 WORKSPACE = areas.WORKSPACE.name
 """The toolset of tools that need no scope. It is always listed unless excluded by name."""
@@ -45,14 +46,16 @@ def toolset(entry: Entry) -> str:
 def tool(operation: Operation) -> dict[str, Any]:
     """Return an operation's tool definition."""
     schema = _shorten(operation.input_schema)
+    properties = dict(schema["properties"])
+    if names := clearable(operation.input):
+        properties[CLEAR] = clear_schema(names)
     if operation.accepts_idempotency_key:
-        properties = {**schema["properties"], idempotency_keys.FIELD: _IDEMPOTENCY_KEY_SCHEMA}
-        schema = {**schema, "properties": properties}
+        properties[idempotency_keys.FIELD] = _IDEMPOTENCY_KEY_SCHEMA
     return {
         "name": operation.tool,
         "title": operation.title,
         "description": " ".join(operation.description.split()),
-        "inputSchema": schema,
+        "inputSchema": {**schema, "properties": properties},
         "annotations": {
             "readOnlyHint": operation.read_only,
             "destructiveHint": operation.destructive,
@@ -95,8 +98,6 @@ def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     if isinstance(types := schema.get("type"), list):
         # Numbers can be sent as strings, but strings cannot be sent as numbers.
         keywords["type"] = "string" if "string" in types else types[0]
-        if "null" in types and "null" not in schema.get("description", ""):
-            words.append("null clears it.")
     enum = schema.get("enum")
     if isinstance(enum, list) and not all(isinstance(value, str) for value in enum):
         words.append(f"Only {', '.join(to_json(value).decode() for value in enum)}.")

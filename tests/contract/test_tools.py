@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
+from chalicelib.core.wire.fields import fields_of, normalize
+from chalicelib.core.wire.tool_arguments import clearable, read_arguments
 from chalicelib.transports.tools import tool
 from tests.conftest import Api, Owner
 from tests.contract.conftest import World
@@ -83,8 +85,8 @@ def test_the_description_states_what_the_schema_cannot_express_for_every_client(
     page = tool(REGISTRY["update_page"])["inputSchema"]["properties"]["isHome"]
     assert page == {"type": "boolean", "description": "Make it the home page. Only true."}
     product = tool(REGISTRY["update_product"])["inputSchema"]["properties"]
-    assert product["sku"] == {"type": "string", "description": "Unique SKU. null clears it."}
-    assert product["stock"]["description"] == "Pieces; null: not tracked."
+    assert product["sku"] == {"type": "string", "description": "Unique SKU."}
+    assert product["stock"]["description"] == "Pieces; empty: not tracked."
     first = tool(REGISTRY["crm_stats"])["inputSchema"]["properties"]["from"]
     assert (first["type"], first["description"].endswith("YYYY-MM-DD.")) == ("string", True)
 
@@ -134,10 +136,10 @@ def test_the_tool_list_stays_within_its_size_limit() -> None:
     assert sum(sizes) <= 68_000
 
 
-def test_a_field_that_a_tool_describes_with_one_type_still_accepts_null_and_numbers(
+def test_a_field_that_a_tool_describes_with_one_type_accepts_other_types_and_is_cleared(
     api: Api, things: Things
 ) -> None:
-    cleared = {"id": things.product, "description": None, "stock": None, "images": None}
+    cleared = {"id": things.product, "clear": ["description", "stock", "images"]}
     product = json.loads(called(api, "update_product", cleared))["data"]["product"]
     assert [product["description"], product["stock"], product["images"]] == [None, None, []]
     rules = [
@@ -150,11 +152,115 @@ def test_a_field_that_a_tool_describes_with_one_type_still_accepts_null_and_numb
     for argument in ("categoryId", "value"):
         change = {"ids": [things.product], "action": "setCategory", argument: things.category}
         assert '"after":"' + things.category in called(api, "bulk_products", change)
-        assert '"after":null' in called(api, "bulk_products", {**change, argument: None})
+        cleared = {**change, argument: None, "clear": [argument]}
+        assert '"after":null' in called(api, "bulk_products", cleared)
+        assert "value: is required" in called(api, "bulk_products", {**change, argument: None})
     elsewhere = {"ids": [things.product], "action": "setPrice", "value": 5, "categoryId": "x"}
     assert "categoryId was ignored, because the action setPrice" in called(
         api, "bulk_products", elsewhere
     )
+
+
+@sweep_of_tools
+def test_null_is_an_omission_in_every_optional_argument_of_a_tool(operation: Operation) -> None:
+    fields = fields_of(operation.input)
+    optional = [name for name in fields if name not in operation.input_schema.get("required", ())]
+    sent = read_arguments(operation.input, dict.fromkeys(optional), json.loads)
+    null_counts = {name for name in normalize(operation.input, sent) if name in optional}
+    # Omitting the flag flips it, so null must not be taken for an omission.
+    assert null_counts == ({"enabled"} if operation.name == "toggle_site_stats" else set())
+    nested = [field.nested for field in fields.values() if field.nested]
+    assert [model for model in nested if clearable(model)] == []
+
+
+@sweep_of_tools
+def test_a_tool_lists_the_fields_that_it_can_clear(operation: Operation) -> None:
+    listed = tool(operation)["inputSchema"]["properties"].get("clear")
+    fields = fields_of(operation.input)
+    emptied = [name for name in fields if "null" in type_of(operation, name)]
+    emptied = [name for name in emptied if name not in operation.input_schema["required"]]
+    if operation.name == "bulk_products":  # Its value has one published type.
+        emptied = ["value", "categoryId"]
+    assert (listed["items"]["enum"] if listed else []) == emptied
+
+
+def type_of(operation: Operation, name: str) -> str | list[str]:
+    types: str | list[str] = operation.input_schema["properties"][name].get("type", "")
+    return types
+
+
+RECORDS = {
+    "update_product": ("product", {"price": 555}),
+    "update_client": ("client", {"tags": ["regular"]}),
+    "update_lead": ("lead", {"tags": ["regular"]}),
+    "update_service": ("service", {"price": 555}),
+    "update_agent": ("agent", {"name": "Max"}),
+}
+"""Updates, with the noun of the response and one change."""
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_an_update_with_null_for_all_other_arguments_keeps_the_other_fields(
+    name: str, api: Api, things: Things
+) -> None:
+    """Some frameworks send null for each argument that the model left out."""
+    operation = REGISTRY[name]
+    noun, change = RECORDS[name]
+    texts = clearable(operation.input)
+    sample = {"name": "Ada", "notes": "Calls back", "description": "Dark", "stock": 7}
+    sample |= {"welcomeMessage": "Hello", "sku": "RYE-9"}
+    filled = {"id": getattr(things, noun), **{k: v for k, v in sample.items() if k in texts}}
+    before = json.loads(called(api, name, filled))["data"][noun]
+    nulls = dict.fromkeys(tool(operation)["inputSchema"]["properties"])
+    after = json.loads(called(api, name, {**nulls, "id": filled["id"], **change}))["data"][noun]
+    moving = {"updatedAt", "version", *change}
+    assert {k: v for k, v in after.items() if k not in moving} == {
+        k: v for k, v in before.items() if k not in moving
+    }
+    assert {k: after[k] for k in change} == change
+
+
+def test_an_update_tool_clears_only_the_fields_that_the_caller_names(
+    api: Api, things: Things
+) -> None:
+    filled = {"id": things.product, "description": "Dark", "stock": 7, "sku": "RYE-9"}
+    called(api, "update_product", filled)
+    cleared = {"id": things.product, "sku": None, "clear": '["stock"]'}
+    product = json.loads(called(api, "update_product", cleared))["data"]["product"]
+    assert [product["description"], product["stock"], product["sku"]] == ["Dark", None, "RYE-9"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"clear": ["stock"], "stock": 5}, "clear"),
+        ({"clear": ["stock"], "stockDelta": 5}, ""),
+        ({"clear": ["price"]}, "clear"),
+        ({"clear": ["id"]}, "clear"),
+        ({"clear": ["stok"]}, "clear"),
+        ({"clear": [None]}, "clear"),
+        ({"clear": "stock"}, "clear"),
+        ({"clear": {"stock": True}}, "clear"),
+        ({"clear": []}, ""),
+        ({"clear": None, "stock": None}, ""),
+    ],
+)
+def test_an_update_tool_refuses_to_clear_what_is_also_set_or_cannot_be_empty(
+    arguments: dict[str, object], field: str, api: Api, things: Things
+) -> None:
+    failure = json.loads(called(api, "update_product", {"id": things.product, **arguments}))
+    assert (failure["httpStatus"], failure["data"]["code"]) == (400, "validation_error")
+    assert [error["field"] for error in failure["data"].get("errors", [])] == [field] * bool(field)
+
+
+def test_an_error_says_how_its_caller_clears_a_field(api: Api, things: Things) -> None:
+    empty = {"id": things.product, "sku": ""}
+    assert "to clear the field, name it in clear" in called(api, "update_product", empty)
+    assert ", sortOrder, or clear" in called(api, "update_product", {"id": things.product})
+    over_rest = api.call_refused("POST", "/api/products/update", empty)
+    assert over_rest.data["errors"][0]["message"].endswith("; to clear the field, send null")
+    over_rest = api.call_refused("POST", "/api/products/update", {"id": things.product})
+    assert over_rest.data["message"].endswith(", sortOrder")
 
 
 def called(api: Api, name: str, arguments: dict[str, object]) -> str:
@@ -218,7 +324,8 @@ def test_a_failed_tool_returns_the_same_failure_as_rest(
 
 
 def replace_tools_by_routes(message: str) -> str:
-    """Return a message with routes in place of the names of tools."""
+    """Return a message with routes in place of the names of tools, as REST clients read it."""
+    message = message.replace(", or clear", "")
     routes = {o.tool: f"{o.method} {o.path}" for o in REGISTRY.entries() if o.tool}
     return re.sub(r"\bsvc_[a-z_]+", lambda match: routes[match[0]], message)
 

@@ -14,12 +14,14 @@ from chalicelib.core.wire.schema import NULL_IS_A_VALUE, Partial, Wire, wire_nam
 class WireField(NamedTuple):
     """A field of a model. ``nested`` is the model of its object, or of the objects in its list.
 
-    Without ``null_is_value``, ``null`` means that the field was omitted. ``kinds`` are the types in
-    its annotation, such as ``list`` and ``int``. ``is_money`` is true for an amount in kopecks.
+    Without ``null_is_value``, ``null`` means that the field was omitted. ``is_clearable`` is true
+    for an optional field that ``null`` empties. ``kinds`` are the types in its annotation, such as
+    ``list`` and ``int``. ``is_money`` is true for an amount in kopecks.
     """
 
     nested: type[Wire] | None
     null_is_value: bool
+    is_clearable: bool
     kinds: frozenset[Any]
     is_money: bool
 
@@ -36,6 +38,7 @@ def fields_of(model: type[Wire]) -> Mapping[str, WireField]:
         wire_name(model, name): WireField(
             _nested(info.annotation),
             _null_is_a_value(model, info),
+            _null_is_a_value(model, info) and not info.is_required() and _accepts_null(info),
             frozenset(_kinds(info.annotation)),
             MONEY in info.metadata or _is_money(info.annotation),
         )
@@ -47,6 +50,10 @@ def _null_is_a_value(model: type[Wire], info: FieldInfo) -> bool:
     if info.is_required() or NULL_IS_A_VALUE in info.metadata:
         return True
     return issubclass(model, Partial) and NoneType in get_args(info.annotation)
+
+
+def _accepts_null(info: FieldInfo) -> bool:
+    return info.annotation is Any or NoneType in get_args(info.annotation)
 
 
 def _is_money(annotation: Any) -> bool:  # noqa: ANN401  any annotation

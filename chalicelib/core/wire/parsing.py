@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
 
-from chalicelib.core.errors import FieldError, ValidationError
+from chalicelib.core.errors import HOW_TO_CLEAR, FieldError, ValidationError
 from chalicelib.core.text import lazy_pattern, nearest
 from chalicelib.core.wire.fields import fields_of, normalize
 from chalicelib.core.wire.schema import Partial, Wire
@@ -152,7 +152,7 @@ def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as
     if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
         return ""
     field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
-    return "; to clear the field, send null" if field and field.null_is_value else ""
+    return f"; to clear the field, {HOW_TO_CLEAR}" if field and field.null_is_value else ""
 
 
 def _field(error: ErrorDetails) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, Final, Self
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Final, Self, get_args
 
 from annotated_types import GroupedMetadata
 from pydantic import (
@@ -25,6 +26,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.clock import iso
+from chalicelib.core.errors import OR_CLEAR
 from chalicelib.core.text import BIDI_CONTROL, CONTROL, has_link, is_visible
 
 
@@ -132,14 +134,13 @@ class Patch(Partial):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if not self.changes:
-            names = ", ".join(
-                wire_name(type(self), n)
-                for n in type(self).model_fields
-                if n not in self.CONDITIONS
-            )
+            fields = {n: i for n, i in type(self).model_fields.items() if n not in self.CONDITIONS}
+            names = ", ".join(wire_name(type(self), n) for n in fields)
+            clearable = any(NoneType in get_args(info.annotation) for info in fields.values())
+            or_clear = OR_CLEAR if clearable else ""
             raise PydanticCustomError(
                 "empty_patch",
-                "nothing to change; send at least one of {names}",
+                f"nothing to change; send at least one of {{names}}{or_clear}",
                 {"names": names},
             )
         return self

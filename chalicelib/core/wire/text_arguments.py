@@ -31,7 +31,7 @@ def read_texts(
 def _read(field: WireField, value: object, read_json: ReadJson) -> object:
     if list not in field.kinds:
         return _read_one(field, value, read_json)
-    parsed = _json(value, read_json)
+    parsed = read_json_text(value, read_json)
     if not isinstance(parsed, list):
         return None if parsed is None else value
     return [_read_one(field, item, read_json) for item in parsed]
@@ -40,21 +40,21 @@ def _read(field: WireField, value: object, read_json: ReadJson) -> object:
 def _read_one(field: WireField, value: object, read_json: ReadJson) -> object:
     """Read a value of a field that takes one, or an item of a list."""
     if field.nested is not None or dict in field.kinds:
-        parsed = _json(value, read_json)
+        parsed = read_json_text(value, read_json)
         if field.nested is not None and isinstance(parsed, Mapping):
             return read_texts(field.nested, parsed, read_json)
         return parsed if parsed is None or isinstance(parsed, dict) else value
     if not isinstance(value, str) or str in field.kinds or field.is_money:
         return value
     # Clients that are written in Python send ``True`` and ``None``.
-    parsed = _json(value.lower(), read_json)
+    parsed = read_json_text(value.lower(), read_json)
     numbers = {int, float} if field.kinds & {int, float} else set()
     # The exact type counts, because a boolean is an instance of ``int``.
     return parsed if type(parsed) in {type(None), *numbers, *(field.kinds & {bool})} else value
 
 
-def _json(value: object, read_json: ReadJson) -> object:
-    """Return the JSON value in a string, and any other value unchanged."""
+def read_json_text(value: object, read_json: ReadJson) -> object:
+    """Return the JSON value in a string. Other strings and values are returned unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import pytest
 from pydantic import Field
 
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.errors import HOW_TO_CLEAR, OR_CLEAR, ValidationError
 from chalicelib.core.wire.money import Kopecks
 from chalicelib.core.wire.parsing import from_query, parse, unknown_fields
 from chalicelib.core.wire.schema import (
@@ -253,7 +253,8 @@ class TestParse:
     def test_an_empty_update_names_the_fields_that_can_change(self, more: dict[str, Any]) -> None:
         with pytest.raises(ValidationError) as refusal:
             parse(OrderPatch, {"id": "x", **more})
-        assert refusal.value.message == "Nothing to change; send at least one of noteText, price"
+        names = f"noteText, price{OR_CLEAR}"
+        assert refusal.value.message == f"Nothing to change; send at least one of {names}"
         assert refusal.value.errors == ()
 
     def test_a_long_array_reports_only_a_few_errors(self) -> None:
@@ -367,7 +368,7 @@ class TestEmptyTexts:
 
     def test_an_empty_text_in_an_update_is_refused_with_how_to_clear_the_field(self) -> None:
         messages = errors(Renamed, {"slug": "", "name": ""})
-        assert messages["slug"].endswith('received string ""; to clear the field, send null')
+        assert messages["slug"].endswith(f'received string ""; to clear the field, {HOW_TO_CLEAR}')
         assert messages["name"].endswith('received string ""')
 
 

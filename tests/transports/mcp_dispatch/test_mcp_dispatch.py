@@ -292,9 +292,9 @@ class TestTexts:
         update = {"id": product["id"], "stockDelta": "-2", "name": "true"}
         updated = self.data(api, "svc_update_product", **update)["product"]
         assert (updated["stock"], updated["name"]) == (5, "true")
-        cleared = {"id": product["id"], "stock": "null", "sku": "null"}
-        updated = self.data(api, "svc_update_product", **cleared)["product"]
-        assert (updated["stock"], updated["sku"]) == (None, "null")
+        nulls = {"id": product["id"], "stock": "null", "sku": "null"}
+        updated = self.data(api, "svc_update_product", **nulls)["product"]
+        assert (updated["stock"], updated["sku"]) == (5, "null")
         listing = self.data(api, "svc_list_products", size="2.0", page="1", inStock="True")
         assert [product["id"] for product in listing["products"]] == [product["id"]]
         deletion = {"ids": f'["{product["id"]}"]', "action": "delete", "confirm": "true"}

@@ -171,7 +171,7 @@ class PostPatch(Patch, PostCreate, PostRef):
     content: Content = optional("Markdown without HTML.")
     tags: Tags = optional("Replaces all.")
     status: Status = optional("draft hides it.")
-    cover_image: CoverUrl | None = optional("https URL; null: none.")
+    cover_image: CoverUrl | None = optional("https URL.")
 
 
 class PostDelete(PostRef):

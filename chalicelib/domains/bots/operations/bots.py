@@ -164,14 +164,14 @@ class AgentPatch(Patch, AgentCreate, AgentRef):
     """Changes to a bot."""
 
     model: ModelName = optional("Any model name.")
-    welcome_message: Welcome | None = optional("First message in the widget; null clears it.")
+    welcome_message: Welcome | None = optional("First message in the widget.")
     allowed_origins: Origins = optional("Replaces all; []: all origins.")
     capabilities: Capabilities = optional(
         "Replaces all. catalog: reads products; slots: finds times; booking, order: "
         "proposes; handover: calls staff."
     )
-    order_form_id: Id | None = optional("Form for orders; null clears it.")
-    privacy_url: PrivacyUrl | None = optional("Privacy policy; null clears it.")
+    order_form_id: Id | None = optional("Form for orders.")
+    privacy_url: PrivacyUrl | None = optional("Privacy policy.")
 
 
 class AgentAccess(Patch, AgentRef):

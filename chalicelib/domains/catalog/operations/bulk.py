@@ -62,11 +62,11 @@ class BulkProducts(Wire):
         default=None,
         description=(
             "setPrice: kopecks; changePricePercent: -100 to 1000, 10 = +10 %; setStock: "
-            "stock or null; setCategory: id or null."
+            "stock or empty; setCategory: id or empty."
         ),
     )
     category_id: Annotated[Id | None, NULL_IS_A_VALUE] = Field(
-        default=None, description="For setCategory; null: no category."
+        default=None, description="For setCategory; empty: no category."
     )
     confirm: bool = Field(default=False, description="Must be true to delete.")
     dry_run: bool = Field(default=False, description="Only report.")

@@ -114,7 +114,7 @@ class CategoryPatch(Patch, CategoryRef):
 
     name: Title = optional("Name.")
     slug: Slug = optional("Unique slug.")
-    parent_id: Id | None = optional("Parent category; null: none.")
+    parent_id: Id | None = optional("Parent category; empty: none.")
     sort_order: SortOrder = optional("Position, ascending.")
 
 

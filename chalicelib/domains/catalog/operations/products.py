@@ -147,7 +147,7 @@ class ProductCreate(Wire):
     price: Kopecks = Field(description="In kopecks.")
     description: Description | None = optional("Description.")
     sku: Sku | None = optional("Unique SKU.")
-    stock: Stock | None = optional("Pieces; null: not tracked.")
+    stock: Stock | None = optional("Pieces; empty: not tracked.")
     category_id: Id | None = optional("Category id.")
     images: Images | None = optional("The main one first.")
     barcode: BarcodeText | None = optional("8 or 12-14 digits.")

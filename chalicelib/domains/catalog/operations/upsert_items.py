@@ -28,7 +28,7 @@ class ProductItem(Partial):
     name: Name = optional("Name; a new product needs it.")
     price: Kopecks = optional("In kopecks; a new product needs it.")
     description: Description | None = optional("Description.")
-    stock: Stock | None = optional("Pieces; null: not tracked.")
+    stock: Stock | None = optional("Pieces; empty: not tracked.")
     category_id: Id | None = optional("Product category id.")
     images: Images | None = optional("Replaces all.")
     barcode: BarcodeText | None = optional("8 or 12-14 digits.")

@@ -64,11 +64,11 @@ class ClientList(Wire):
 class ClientPatch(Patch, ClientRef):
     """Changes to a client."""
 
-    name: PersonName | None = optional("null clears it.")
-    email: Email | None = optional("null clears it.")
-    phone: PhoneText | None = optional("In any format; null clears it.")
+    name: PersonName | None = optional("Name.")
+    email: Email | None = optional("E-mail address.")
+    phone: PhoneText | None = optional("In any format.")
     tags: Tags = optional("Replaces all.")
-    notes: Notes | None = optional("null clears them.")
+    notes: Notes | None = optional("Notes.")
     if_version: IfVersion = IF_VERSION
 
 

@@ -65,10 +65,10 @@ class LeadStatusSet(LeadRef):
 class LeadPatch(Patch, LeadRef):
     """Changes to a lead."""
 
-    name: PersonName | None = optional("null clears it.")
-    email: Email | None = optional("null clears it.")
-    phone: PhoneText | None = optional("In any format; null clears it.")
-    notes: Notes | None = optional("null clears them.")
+    name: PersonName | None = optional("Name.")
+    email: Email | None = optional("E-mail address.")
+    phone: PhoneText | None = optional("In any format.")
+    notes: Notes | None = optional("Notes.")
     tags: Tags = optional("Replaces all.")
     data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
     if_version: IfVersion = IF_VERSION

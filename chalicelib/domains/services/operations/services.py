@@ -185,7 +185,7 @@ class ServicePatch(Patch, ServiceCreate, ServiceRef):
     resource_ids: ResourceIds = optional("Alternatives; replaces all.")
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
-    slot_step_min: Duration | None = optional("Minutes between slots; null: durationMin.")
+    slot_step_min: Duration | None = optional("Minutes between slots; empty: durationMin.")
     reminders: Reminders = optional("Minutes before start; replaces all.")
     sort_order: SortOrder = optional("Position in the list.")
 

@@ -165,9 +165,9 @@ class PagePatch(Patch, PageRef):
     title: Title = optional("Title.")
     slug: Slug = optional("The old one redirects.")
     description: Annotated[str, StringConstraints(max_length=MAX_DESCRIPTION)] | None = optional(
-        "Meta description; null clears."
+        "Meta description."
     )
-    design_system: dict[str, Any] | None = optional("Design tokens, up to 64 KB; null clears.")
+    design_system: dict[str, Any] | None = optional("Design tokens, up to 64 KB.")
     is_home: LiteralTrue = optional("Make it the home page. Only true.")
     sort_order: SortOrder = optional("Position.")
     sections: list[dict[str, Any]] = optional("As read.")

@@ -135,7 +135,7 @@ class SiteCreate(Wire):
 class SitePatch(Patch, SiteCreate, SiteRef):
     """Changes to a site."""
 
-    description: Description | None = optional("Description; null clears it.")
+    description: Description | None = optional("Description.")
     slug: Slug = optional("New slug; the old URL stops working.")
     status: Literal["active", "inactive"] = optional("inactive hides it.")
 
