@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.settings import settings
 from chalicelib.lib import origins
-from chalicelib.transports import http
+from chalicelib.transports import http, json_rpc
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
 _MAX_AGE = "7200"
@@ -22,13 +22,14 @@ class Policy(NamedTuple):
     """A CORS policy: methods, headers and allowed origins.
 
     ``admits`` decides by the origin. None allows every origin, including sandboxed frames
-    (``null``).
+    (``null``). ``fail`` writes the responses to requests that fail.
     """
 
     methods: str
     headers: str
     exposed: str
     admits: Callable[[str], bool] | None = None
+    fail: http.Fail = http.in_envelope
 
     def check_origin(self, request: HttpRequest) -> None:
         """Refuse browsers on other sites (DNS rebinding). Command-line clients send no origin.
@@ -58,7 +59,7 @@ class Policy(NamedTuple):
         self, request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]
     ) -> HttpResponse:
         """Run a handler as ``http.handle`` does, and let allowed pages read its response."""
-        response = http.handle(request, handler)
+        response = http.handle(request, handler, self.fail)
         headers = {**response.headers, **self._shared(request)}
         return response.with_headers(
             headers if self.admits is None else http.add_vary(headers, "Origin")
@@ -104,8 +105,9 @@ TOOL_SERVER = Policy(
     ),
     exposed=f"{_EXPOSED}, WWW-Authenticate",
     admits=_admitted,
+    fail=json_rpc.failure,
 )
-"""Allows the origins that ``_admitted`` describes."""
+"""Allows the origins that ``_admitted`` describes. Failures are JSON-RPC errors."""
 PUBLIC = Policy(methods="GET, POST", headers="Content-Type, Idempotency-Key", exposed=_EXPOSED)
 """Allows visitors' pages of any origin."""
 OAUTH = Policy(

@@ -192,12 +192,23 @@ def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
     )
 
 
-def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
+Fail = Callable[[AppError, HttpRequest], HttpResponse]
+"""Returns the response to a failed request."""
+
+
+def in_envelope(error: AppError, request: HttpRequest) -> HttpResponse:
+    """Return the response to a failed request, as all paths but the tool servers have it."""
+    return failure(error, request.request_id)
+
+
+def handle(
+    request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse], fail: Fail = in_envelope
+) -> HttpResponse:
     """Run a handler.
 
-    The response has a request id, failures are in the envelope, and one line is logged. If the
-    client already has the ``ETag`` of a 200, the response is a 304. Responses without
-    ``Cache-Control`` and ``ETag`` are never cached. No browser guesses the type of a response.
+    The response has a request id, ``fail`` writes failures, and one line is logged. If the client
+    already has the ``ETag`` of a 200, the response is a 304. Responses without ``Cache-Control``
+    and ``ETag`` are never cached. No browser guesses the type of a response.
     """
     started = time.perf_counter()
     try:
@@ -205,12 +216,12 @@ def handle(request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse])
         with deadline.within(deadline.REQUEST_SECONDS):
             response = _not_modified(request, handler(request))
     except AppError as error:
-        response = failure(error, request.request_id)
+        response = fail(error, request)
     except Exception:
         log.exception(
             "a handler crashed", extra={"requestId": request.request_id, "route": request.route}
         )
-        response = failure(InternalError(), request.request_id)
+        response = fail(InternalError(), request)
     log.info(
         "request",
         extra={

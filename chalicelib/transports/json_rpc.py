@@ -1,15 +1,22 @@
-"""JSON-RPC 2.0 as the tool server uses it, with its errors and batches."""
+"""JSON-RPC 2.0 as the tool servers use it, with its errors and batches."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
+
+from chalicelib.core.errors import AppError, failure_fields, log_fields
+from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+REFUSED = -32000
+"""The code of a request that is refused by its HTTP status. ``error.data`` has the reason."""
+_MAX_READ_BYTES = 64 * 1024
+"""Largest body of a refused request that is parsed for its id."""
 MAX_BATCH = 20
 """Maximum number of messages of a batch."""
 _MAX_ERROR_BYTES = 2_000
@@ -26,15 +33,47 @@ class RpcError(Exception):
         self.code, self.message, self.data = code, message, data
 
 
-def error_body(request_id: str | int | None, error: RpcError) -> bytes:
-    """Return the JSON of an error.
+def error_body(request_id: str | int | None, error: RpcError, **members: object) -> bytes:
+    """Return the JSON of an error, with further members.
 
     Its id is null if the request has no valid id.
     """
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    return to_json({"jsonrpc": "2.0", "id": request_id, "error": body})
+    return to_json({"jsonrpc": "2.0", "id": request_id, "error": body, **members})
+
+
+def failure(error: AppError, request: HttpRequest) -> HttpResponse:
+    """Return the response to a request that is refused: a JSON-RPC error and the envelope's data.
+
+    Several clients show nothing of a response that is no JSON-RPC message.
+    """
+    data = failure_fields(error, request.request_id)
+    reason: dict[str, Any] = {"code": error.code, "requestId": request.request_id}
+    if wait := error.headers.get("Retry-After"):
+        reason["retryAfter"] = int(wait)
+    body = error_body(_id_in(request.body), RpcError(REFUSED, error.message, reason), data=data)
+    return HttpResponse(
+        error.status, body, {"Content-Type": JSON_TYPE, **error.headers}, log_fields(error)
+    )
+
+
+def valid_id(message: dict[str, Any]) -> str | int | None:
+    """Return the id of a message, or None if it has no valid one."""
+    found = message.get("id")
+    # In Python, ``True`` is an integer, but JSON-RPC allows only strings and numbers.
+    return found if isinstance(found, str | int) and not isinstance(found, bool) else None
+
+
+def _id_in(body: bytes) -> str | int | None:
+    if len(body) > _MAX_READ_BYTES:
+        return None
+    try:
+        message = from_json(body)
+    except ValueError:
+        return None
+    return valid_id(message) if isinstance(message, dict) else None
 
 
 def respond_to_batch(

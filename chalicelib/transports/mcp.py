@@ -2,9 +2,9 @@
 
 It supports both eras of MCP: clients that begin with a handshake (``initialize``), and modern
 clients, whose requests are self-contained. ``respond`` dispatches by era and method, and uses no
-HTTP framework. ``serve`` first makes the checks whose failures are returned in the failure
-envelope. Which tools there are, and how one is called, is a ``ToolServer``: this one serves keys,
-and ``transports.assistants`` serves the assistants of visitors.
+HTTP framework. ``serve`` first makes the checks whose failures have an HTTP status of their own
+(``json_rpc.failure``). Which tools there are, and how one is called, is a ``ToolServer``: this one
+serves keys, and ``transports.assistants`` serves the assistants of visitors.
 """
 
 import base64
@@ -56,6 +56,7 @@ from chalicelib.transports.json_rpc import (
     RpcError,
     error_body,
     respond_to_batch,
+    valid_id,
 )
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -246,14 +247,14 @@ def _read(
     # A message without an id is a notification, to which JSON-RPC 2.0 allows no reply.
     if "id" not in message:
         return None
-    # In Python, ``True`` is an integer, but JSON-RPC allows only strings and numbers.
-    if isinstance(message["id"], bool) or not isinstance(message["id"], str | int):
+    request_id = valid_id(message)
+    if request_id is None:
         raise RpcError(INVALID_REQUEST, 'Invalid request: "id" must be a string or an integer.')
     params = {} if params is None else params
     if not isinstance(params, dict):
         raise RpcError(INVALID_REQUEST, 'Invalid request: "params" must be an object.')
     return Call(
-        message["id"],
+        request_id,
         method,
         params,
         request.headers,

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import httpx2
 import pytest
+from chalicelib.transports.rpc import REFUSED
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import INTERNAL_ERROR, CallToolResult
+from mcp_types import CallToolResult
 
 from chalicelib import VERSION
 from chalicelib.core import clock
@@ -373,12 +374,15 @@ def test_the_instructions_name_tools_that_the_key_hides(sdk: Sdk, owner: Owner) 
 class TestRefused:
     """A refusal is an error without any wait."""
 
-    def assert_refused(self, sdk: Sdk, token: str | None) -> None:
+    def assert_refused(self, sdk: Sdk, token: str | None, code: str = "unauthorized") -> None:
         with pytest.raises(Exception) as failure:  # noqa: PT011  the cause is looked at below
             sdk.run(token, names)
         cause = first_cause(failure.value)
         assert isinstance(cause, MCPError), cause
-        assert cause.code == INTERNAL_ERROR, "what the SDK makes of a 4xx; a time-out is another"
+        assert cause.code == REFUSED, "the service's own error, beside which its data stands"
+        assert cause.error.data["code"] == code
+        assert cause.error.data["requestId"]
+        assert "Server returned an error" not in cause.error.message
 
     @pytest.mark.parametrize("token", [None, "nope", "svc_live_" + "a" * 38])
     def test_a_client_without_a_valid_key_is_refused(
@@ -398,7 +402,11 @@ class TestRefused:
     def test_a_client_below_business_is_refused(self, sdk: Sdk, owner: Owner) -> None:
         token = owner.token()
         call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
-        self.assert_refused(sdk, token)
+        self.assert_refused(sdk, token, "plan_required")
+
+    def test_a_client_of_a_page_without_tools_is_refused(self, sdk: Sdk, owner: Owner) -> None:
+        sdk.url = sdk.url.replace("/api/mcp", f"/book/{owner.workspace.slug}/mcp")
+        self.assert_refused(sdk, None, "not_found")
 
 
 @every_mode

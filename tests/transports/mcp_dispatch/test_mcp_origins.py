@@ -1,13 +1,103 @@
 """The tool server checks keys, plans, methods and origins before dispatch."""
 
+import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.settings import read
 from tests.conftest import Answer, Api, Owner, call_operator
 from tests.transports.mcp_dispatch.helpers import Client
+
+SITE_TOOLS, PAGE_TOOLS = "/s/none/mcp", "/book/none/mcp"
+PING = {"jsonrpc": "2.0", "id": "a-7", "method": "ping"}
+
+
+class TestRefusals:
+    """A refusal is a JSON-RPC error, beside which the data of the envelope stands."""
+
+    @staticmethod
+    def check(answer: Answer, status: int, code: str, request_id: object) -> dict[str, Any]:
+        body = json.loads(answer.body)
+        assert list(body) == ["jsonrpc", "id", "error", "data"]
+        assert (answer.status, body["jsonrpc"], body["id"]) == (status, "2.0", request_id)
+        assert (body["error"]["code"], body["error"]["message"]) == (-32000, answer.data["message"])
+        reason: dict[str, Any] = body["error"]["data"]
+        assert (reason["code"], answer.data["code"]) == (code, code)
+        assert reason["requestId"] == answer.data["requestId"] == answer.headers["X-Request-Id"]
+        assert (answer.data["status"], answer.headers["Content-Type"]) == (
+            False,
+            "application/json",
+        )
+        return reason
+
+    def test_every_check_before_dispatch_refuses_with_the_id_of_the_request(
+        self, api: Api, owner: Owner
+    ) -> None:
+        answer = Api(None).call("POST", "/api/mcp", PING)
+        self.check(answer, 401, "unauthorized", "a-7")
+        assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
+        origin = {"Origin": "https://evil.example"}
+        for path in ("/api/mcp", PAGE_TOOLS, SITE_TOOLS):
+            self.check(api.call("POST", path, PING, origin), 403, "forbidden", "a-7")
+            padded = {**PING, "params": {"pad": "x" * 5_000_000}}
+            self.check(api.call("POST", path, padded), 413, "payload_too_large", None)
+            answer = api.call("DELETE", path)
+            if path != SITE_TOOLS:  # API Gateway has no such route.
+                self.check(answer, 405, "method_not_allowed", None)
+                assert "POST" in answer.headers["Allow"]
+        for path in (PAGE_TOOLS, SITE_TOOLS):
+            self.check(Api(None).call("POST", path, PING), 404, "not_found", "a-7")
+        call_operator("set_plan", workspaceId=owner.workspace.id, plan="start")
+        self.check(api.call("POST", "/api/mcp", PING), 403, "plan_required", "a-7")
+
+    @pytest.mark.parametrize(
+        ("error", "status", "retry_after"),
+        [
+            (RateLimitedError("Too many.", headers={"Retry-After": "7"}), 429, 7),
+            (UnavailableError(), 503, 2),
+            (RuntimeError(), 500, None),
+        ],
+        ids=["429", "503", "500"],
+    )
+    def test_a_failure_says_when_to_try_again(
+        self,
+        error: Exception,
+        status: int,
+        retry_after: int | None,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr("chalicelib.transports.mcp.authenticate_tool_call", fail)
+        answer = Api("key").call("POST", "/api/mcp", PING)
+        reason = self.check(answer, status, answer.data["code"], "a-7")
+        assert reason.get("retryAfter") == retry_after
+        assert answer.headers.get("Retry-After") == (str(retry_after) if retry_after else None)
+
+    @pytest.mark.parametrize(
+        ("body", "request_id"),
+        [
+            (b'{"id": 7}', 7),
+            (b'{"id": true}', None),
+            (b'{"id": 1.5}', None),
+            (b'{"id": {"a": 1}}', None),
+            (b'{"id": "\\ud800"}', None),
+            (b'[{"id": 7}]', None),
+            (b'{"id": 7', None),
+            (b"[" * 5_000, None),
+            (b"", None),
+            (b'{"id": 7, "pad": "' + b"x" * 66_000 + b'"}', None),
+        ],
+    )
+    def test_a_request_without_a_readable_id_is_refused_without_one(
+        self, body: bytes, request_id: object
+    ) -> None:
+        self.check(Api(None).call("POST", "/api/mcp", body), 401, "unauthorized", request_id)
 
 
 class TestBeforeDispatch:
