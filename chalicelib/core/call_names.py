@@ -40,8 +40,13 @@ def _insert_clearing(message: str, *, for_tools: bool) -> str:
 
 
 def call_name(entry: Entry, naming: Naming) -> str:
-    """Return the name under which a caller knows an operation."""
-    return naming(call(entry.tool)) if entry.tool else f"{entry.method} {entry.path}"
+    """Return the name under which a caller knows an operation.
+
+    An operation without a tool and without a route has its own name, as a visitor's tool does.
+    """
+    if entry.tool:
+        return naming(call(entry.tool))
+    return f"{entry.method} {entry.path}" if entry.path else entry.name
 
 
 @cache

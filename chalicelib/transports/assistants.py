@@ -35,8 +35,7 @@ from chalicelib.transports.http import (
 )
 from chalicelib.transports.web import discovery, sites
 
-PAGE = frozenset(PageRef.model_fields)
-"""The arguments that the address decides."""
+PAGE = PageRef.SET_BY_ADDRESS
 INSTRUCTIONS = (
     "Tools of one business's booking page, for the assistant of a visitor. They read what every "
     "visitor can read. Nothing is booked or ordered by a tool: prepare_booking and prepare_order "

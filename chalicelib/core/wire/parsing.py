@@ -220,7 +220,8 @@ class _UnknownKey(NamedTuple):
 
     def warning(self, filtered_list: Callable[[], str] | None) -> str:
         hint = f'did you mean "{nearest_name}"?' if (nearest_name := self.nearest_name) else None
-        hint = hint or f"known fields: {', '.join(self.known)}."
+        names = ", ".join(self.known)
+        hint = hint or (f"known fields: {names}." if names else "no fields are expected.")
         if filtered_list is None or self.path:
             return f'Unknown field "{_path((*self.path, self.key))}" was ignored; {hint}'
         hint = hint[0].upper() + hint[1:]
@@ -255,7 +256,8 @@ def _unknown_keys(
     for key, value in raw.items():
         if key not in fields:
             if key not in model.REJECTED_FIELDS:
-                yield _UnknownKey(path, key[:_MAX_SHOWN], fields)
+                known = [name for name in fields if name not in model.SET_BY_ADDRESS]
+                yield _UnknownKey(path, key[:_MAX_SHOWN], known)
             continue
         nested = fields[key].nested
         if nested is None:

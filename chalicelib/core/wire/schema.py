@@ -59,6 +59,9 @@ class Wire(BaseModel):
     These fields are refused. Other unknown fields are ignored.
     """
 
+    SET_BY_ADDRESS: ClassVar[frozenset[str]] = frozenset()
+    """Wire names of fields that the address of a request decides. No message proposes them."""
+
     EXACTLY_ONE_OF: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of optional fields. ``exactly_one`` requires exactly one field of each group."""
     AT_LEAST_ONE_OF: ClassVar[tuple[str, ...]] = ()

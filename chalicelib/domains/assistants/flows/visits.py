@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial, wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
@@ -49,6 +49,8 @@ class PageRef(Wire):
 
     The address of the request decides which, so no caller sends it.
     """
+
+    SET_BY_ADDRESS: ClassVar[frozenset[str]] = frozenset({"workspace", "site"})
 
     workspace: str | None = optional("Slug of the workspace, or id of one of its bots, or null.")
     site: str | None = optional("Slug or host of the site, or null.")

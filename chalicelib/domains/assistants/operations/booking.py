@@ -9,7 +9,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
-from chalicelib.core.errors import ConflictError, ValidationError
+from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day, When
 from chalicelib.domains.assistants.flows import visits
@@ -22,6 +22,7 @@ from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.services.store.services import ServiceRow
+from chalicelib.engine.reading import Rows
 from chalicelib.lib import zoned_times
 from chalicelib.lib.localized import CURRENCY, LANGUAGES
 
@@ -154,6 +155,17 @@ class FreeTimes(Wire):
     next: FreeTime | None = Field(description="First time after a range without any, or null.")
 
 
+def _open_page(
+    workspace_id: str, service_id: str, *, rows: Rows
+) -> tuple[open_page.OpenPage, ServiceRow]:
+    try:
+        page = open_page.open_page(workspace_id, service_id, rows)
+        return page, page.require_service(service_id)
+    except NotFoundError:
+        # The page exists, because the visit is open.
+        raise NotFoundError("There is no such service. list_services returns ids.") from None
+
+
 @visitor_tool("Find free times")
 def find_free_times(ctx: Context, args: FreeTimesQuery, find_visit: FindVisit) -> FreeTimes:
     """Find free times of a service in up to 31 days.
@@ -161,8 +173,7 @@ def find_free_times(ctx: Context, args: FreeTimesQuery, find_visit: FindVisit) -
     Name the times to the visitor as they are in the result.
     """
     rows = find_visit().rows
-    page = open_page.open_page(ctx.workspace_id, args.service_id, rows)
-    service = page.require_service(args.service_id)
+    page, service = _open_page(ctx.workspace_id, args.service_id, rows=rows)
     search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     zone = slot_search.zones(
         search.shown_resources, args.staff_id, None, lambda: page.workspace.timezone
@@ -224,8 +235,7 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
         message = "expected a time with an offset, received none. Copy startAt of a free time"
         raise ValidationError.of("startAt", message)
     rows = find_visit().rows
-    page = open_page.open_page(ctx.workspace_id, args.service_id, rows)
-    service = page.require_service(args.service_id)
+    page, service = _open_page(ctx.workspace_id, args.service_id, rows=rows)
     advance = page.advance_of(service)
     if advance.by_phone:
         raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")

@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
+from chalicelib.domains.assistants.flows.visits import TOOLS
 from chalicelib.engine import limits
 from chalicelib.transports import assistants
 from tests.conftest import Owner, Time, all_rows, call_console
@@ -130,7 +131,7 @@ def test_an_assistant_finds_only_what_the_page_offers(assistant: Assistant) -> N
     assert "Secret" not in json.dumps(assistant.call("list_services"))
     for tool in ("find_free_times", "prepare_booking"):
         start = {"startAt": "2027-03-03T12:00:00Z"} if tool == "prepare_booking" else {}
-        assert "does not exist" in assistant.refuse(tool, serviceId=hidden, **start)
+        assert "list_services returns ids" in assistant.refuse(tool, serviceId=hidden, **start)
 
 
 def test_ids_and_links_of_another_business_lead_nowhere(
@@ -280,3 +281,39 @@ def test_a_visitor_may_make_60_calls_a_minute(
     for _ in range(60):
         assistant.call("get_business")
     assert "tool calls a minute" in assistant.refuse("get_business")
+
+
+UNKNOWN = "01KDVDNA00ZZZZZZZZZZZZZZZZ"
+FAILING = {
+    "find_free_times": {"serviceId": UNKNOWN},
+    "get_product": {"catalog": {"id": UNKNOWN}},
+    "prepare_booking": {"serviceId": UNKNOWN, "startAt": "2027-03-08T12:00:00Z"},
+    "prepare_order": {"items": [{"productId": UNKNOWN, "quantity": 1}]},
+}
+"""Calls with ids that do not exist."""
+
+
+@pytest.mark.parametrize("name", [tool.name for tool in TOOLS.entries()])
+@pytest.mark.parametrize("arguments", [{}, {"cake": 1, "site": "x"}, None])
+def test_a_message_names_only_tools_and_arguments_that_the_visitor_has(
+    name: str, arguments: dict[str, Any] | None, assistant: Assistant
+) -> None:
+    result = assistant.result(name, **(FAILING.get(name, {}) if arguments is None else arguments))
+    message = result["content"][0]["text"]
+    assert not re.search(
+        r"svc_|/api/|\b(READ|CALL|GET|POST) |workspace, |, site\b|fields: \.", message
+    )
+    assert "page does not exist" not in message
+    if arguments and "ucp" not in message:
+        assert r"\"cake\"" in message
+
+
+def test_a_warning_of_a_visitors_tool_names_the_tool_and_its_visible_arguments(
+    assistant: Assistant,
+) -> None:
+    warnings = assistant.call("list_services", query="cake")["warnings"]
+    ignored = '"query" is not an argument of list_services; this list is NOT filtered by it.'
+    assert warnings == [f"{ignored} No fields are expected."]
+    warnings = assistant.call("search_pages", query="cake", cake=1)["warnings"]
+    ignored = '"cake" is not an argument of search_pages; this list is NOT filtered by it.'
+    assert warnings == [f"{ignored} Known fields: query."]
