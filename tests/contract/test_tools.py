@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 import pytest
 from jsonschema import Draft202012Validator
 
-from chalicelib.core import clock
+from chalicelib.core import areas, clock
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.fields import fields_of, normalize
 from chalicelib.core.wire.tool_arguments import clearable, read_arguments
-from chalicelib.transports.tools import tool
+from chalicelib.transports.tools import Selection, tool
 from tests.conftest import Api, Owner
 from tests.contract.conftest import World
 from tests.contract.test_access import send
@@ -26,10 +26,6 @@ from tests.support.restoring import Snapshots
 ALIKE = ("status", "message", "code", "errors")
 """Fields of a failure that are the same over REST and as a tool, except for the names of calls."""
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "tools"
-
-
-def size(operation: Operation) -> int:
-    return len(json.dumps(tool(operation), separators=(",", ":"), ensure_ascii=False).encode())
 
 
 @sweep_of_tools
@@ -129,11 +125,84 @@ def test_every_snapshot_belongs_to_a_tool() -> None:
     }
 
 
-def test_the_tool_list_stays_within_its_size_limit() -> None:
+MAX_LIST, MAX_TOOL, MAX_MEDIAN = 68_000, 2_000, 700
+"""Bytes of the whole list, of one tool and of the median tool."""
+LONG_TOOLS = {"svc_create_service": 3_000, "svc_update_service": 3_000}
+"""Tools with a larger budget, because a service has 20 fields."""
+
+
+CURE = (
+    "Shorten the descriptions in the model, drop what the name of an argument says, or move a rare "
+    "argument to an operation without a tool."
+)
+
+
+def over_budget(definitions: list[dict[str, Any]]) -> list[str]:
+    """Return a message for each budget that a list of tools exceeds, with what to shorten."""
+    sizes = {definition["name"]: size(definition) for definition in definitions}
+    longest = sorted(definitions, key=size, reverse=True)
+    messages = [
+        f"{described(definition)} Its budget is {limit:,}. {CURE}"
+        for definition in longest
+        for name in [definition["name"]]
+        if sizes[name] > (limit := LONG_TOOLS.get(name, MAX_TOOL))
+    ]
+    total, middle = sum(sizes.values()), median(sizes.values())
+    if total > MAX_LIST:
+        tools = "".join(f"\n- {described(definition)}" for definition in longest[:5])
+        messages.append(
+            f"The list has {total:,} bytes, and its budget is {MAX_LIST:,}. Shorten a tool that "
+            f"you have changed, or one of the longest:{tools}\n{CURE}"
+        )
+    if middle > MAX_MEDIAN:
+        messages.append(
+            f"Half of the tools have {middle:,} bytes or more. Shorten what they share."
+        )
+    return messages
+
+
+def described(definition: dict[str, Any]) -> str:
+    """Return the size of a tool, and what takes the most bytes of it."""
+    parts = {"its description": definition["description"]}
+    parts |= {f"argument {k}": {k: v} for k, v in definition["inputSchema"]["properties"].items()}
+    longest = sorted(parts, key=lambda part: size(parts[part]), reverse=True)[:4]
+    shares = ", ".join(f"{part} ({size(parts[part])})" for part in longest)
+    return f"{definition['name']} has {size(definition):,} bytes, most of them in {shares}."
+
+
+def size(value: object) -> int:
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def test_every_tool_and_the_whole_list_stay_within_their_budgets() -> None:
     """Models read the whole list in every conversation, so its size has a limit."""
-    sizes = [size(operation) for operation in REGISTRY.select(Audience.KEY) if operation.tool]
-    assert median(sizes) <= 700
-    assert sum(sizes) <= 68_000
+    definitions = [tool(operation) for operation in REGISTRY.select(Audience.KEY) if operation.tool]
+    assert over_budget(definitions) == []
+    sizes = {definition["name"]: size(definition) for definition in definitions}
+    assert [name for name in LONG_TOOLS if sizes[name] <= MAX_TOOL] == [], "no longer long"
+
+
+def test_a_tool_over_its_budget_is_named_with_its_longest_parts() -> None:
+    dear = tool(REGISTRY["update_product"])
+    dear["inputSchema"]["properties"]["images"]["description"] = "Replaces all. " * 100
+    small = [{**tool(REGISTRY["list_workspaces"]), "name": f"svc_{n}"} for n in range(400)]
+    (message,) = over_budget([dear, *small[:2]])
+    assert re.match(
+        r"svc_update_product has [\d,]+ bytes, most of them in argument images", message
+    )
+    assert message.endswith(f"Its budget is 2,000. {CURE}")
+    (message,) = over_budget([tool(REGISTRY["update_product"]), *small])
+    assert message.startswith("The list has ")
+    assert "\n- svc_update_product has " in message
+
+
+def test_a_toolset_halves_what_a_client_loads() -> None:
+    definitions = {o: tool(o) for o in REGISTRY.select(Audience.KEY) if o.tool}
+    whole = sum(map(size, definitions.values()))
+    for area in areas.SCOPED:
+        chosen = Selection(toolsets=frozenset({area}))
+        part = [size(listed) for o, listed in definitions.items() if chosen.admits(o)]
+        assert sum(part) <= whole / 2, area
 
 
 def test_a_field_that_a_tool_describes_with_one_type_accepts_other_types_and_is_cleared(
