@@ -179,8 +179,14 @@ build/checkov/.installed: Makefile | $(UV)
 	$(UV) pip install --quiet --python build/checkov/bin/python checkov==3.3.30
 	@touch $@
 
+build/bandit/.installed: Makefile | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/bandit
+	$(UV) pip install --quiet --python build/bandit/bin/python bandit==1.9.4
+	@touch $@
+
 .PHONY: scan
-scan: build/checkov/.installed package ## Lint and scan all generated templates (cfn-lint, checkov)
+scan: build/bandit/.installed build/checkov/.installed package ## Scan the code (bandit) and all generated templates (cfn-lint, checkov)
+	build/bandit/bin/bandit --quiet --recursive --severity-level medium app.py chalicelib infra vendor
 	rm -rf build/templates
 	@$(BIN)/python -m infra templates --out build/templates
 	cp build/package/$(STAGE)/sam.json build/templates/

@@ -31,19 +31,19 @@ def use() -> None:
     """Have the standard library take code from the table, if the package has one."""
     if not TABLE.exists():
         return
-    table: dict[Key, bytes] = marshal.loads(TABLE.read_bytes())  # noqa: S302  our own file
+    table: dict[Key, bytes] = marshal.loads(TABLE.read_bytes())  # noqa: S302  our own file  # nosec B302
     compile_pattern: Callable[[str | bytes, int], Pattern] = _compiler.compile
     pattern_of: Callable[..., Pattern] = _compiler._sre.compile  # noqa: SLF001  no public way
 
     def code(source: str, mode: str) -> CodeType:
         packed = table.get((source, mode))
-        return compiled(source, mode) if packed is None else marshal.loads(packed)  # noqa: S302
+        return compiled(source, mode) if packed is None else marshal.loads(packed)  # noqa: S302  our own file  # nosec B302
 
     def pattern(source: str | bytes, flags: int = 0) -> Pattern:
         packed = table.get((source, int(flags)))
         if packed is None:
             return compile_pattern(source, flags)
-        return pattern_of(source, *marshal.loads(packed))  # noqa: S302
+        return pattern_of(source, *marshal.loads(packed))  # noqa: S302  our own file  # nosec B302
 
     replace(code, pattern)
 
@@ -53,8 +53,8 @@ def replace(
 ) -> None:
     """Have the standard library compile source and regular expressions with these functions."""
     # A global name of a module hides the built-in function that the module calls.
-    vars(dataclasses)["exec"] = lambda source, *names: exec(code(source, "exec"), *names)  # noqa: S102
-    vars(collections)["eval"] = lambda source, *names: eval(code(source, "eval"), *names)  # noqa: S307
+    vars(dataclasses)["exec"] = lambda source, *names: exec(code(source, "exec"), *names)  # noqa: S102  the standard library's own source  # nosec B102
+    vars(collections)["eval"] = lambda source, *names: eval(code(source, "eval"), *names)  # noqa: S307  the standard library's own source  # nosec B307
     vars(typing)["compile"] = lambda source, _file, mode: code(source, mode)
     _compiler.compile = pattern
 

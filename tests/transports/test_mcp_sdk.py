@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import httpx2
 import pytest
-from chalicelib.transports.rpc import REFUSED
+from chalicelib.transports.json_rpc import REFUSED
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult

@@ -17,7 +17,7 @@ def environment(*folders: Path, autoescape: bool = True) -> "Environment":
 
     return Environment(
         loader=FileSystemLoader(folders),
-        autoescape=autoescape,  # noqa: S701  only Markdown and the plain e-mail is not escaped
+        autoescape=autoescape,  # noqa: S701  only Markdown and the plain e-mail is not escaped  # nosec B701
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

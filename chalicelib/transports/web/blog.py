@@ -81,7 +81,7 @@ def post(request: HttpRequest) -> HttpResponse:
         request,
         "blog/post.html",
         post=row,
-        text=Markup(markdown.to_html(content)),  # noqa: S704  sanitised (``lib.markup.markdown``)
+        text=Markup(markdown.to_html(content)),  # noqa: S704  sanitised (``lib.markup.markdown``)  # nosec B704
         post_lang=texts.language_of(f"{row.title} {content[:2000]}"),
         updated=row.published_at + UPDATED_AFTER < row.updated_at,
         others=_other_posts(row.id),

@@ -132,6 +132,6 @@ def _copy_parsed_expressions() -> None:
     pickled = cache(pickle.dumps)
 
     def node(original: Any, _memo: dict[int, Any]) -> Any:
-        return pickle.loads(pickled(original))  # noqa: S301  its own data
+        return pickle.loads(pickled(original))  # noqa: S301  its own data  # nosec B301
 
     Node.__deepcopy__ = node

@@ -22,7 +22,7 @@ TITLE_WEIGHT, TEXT_WEIGHT = 2.0, 1.0
 _TABLES = "CREATE TABLE passages (id INTEGER PRIMARY KEY, source_id, title, url, text)"
 # The stems contain only letters and digits, so the simplest tokenizer reads them back unchanged.
 _WORDS = "CREATE VIRTUAL TABLE words USING fts5(title, text, content='', tokenize='ascii')"
-_RANK = f"INSERT INTO words (words, rank) VALUES ('rank', 'bm25({TITLE_WEIGHT}, {TEXT_WEIGHT})')"  # noqa: S608  two constants
+_RANK = f"INSERT INTO words (words, rank) VALUES ('rank', 'bm25({TITLE_WEIGHT}, {TEXT_WEIGHT})')"  # noqa: S608  two constants  # nosec B608
 _SEARCH = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank"
 _PASSAGE = "SELECT source_id, title, url, text FROM passages WHERE id = ?"
 _SCAN = "SELECT source_id, title, url, text FROM passages ORDER BY id"
