@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import httpx2
 import pytest
-from chalicelib.transports.json_rpc import REFUSED
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
@@ -19,6 +18,7 @@ from chalicelib.core import clock
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.transports.assistants import TOOLS
+from chalicelib.transports.json_rpc import REFUSED
 from tests.conftest import Owner, call_console, call_operator
 from tests.factories.examples import submit
 from tests.support.patience import PATIENCE
