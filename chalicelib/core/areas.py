@@ -44,6 +44,7 @@ WORKSPACE = Area(
         "billing": "billing",
         "overview": "overview",
         "webhooks": "webhooks",
+        "mails": "identity",
         "notifications": "identity",
         "oauth": "identity",
     },

@@ -53,7 +53,7 @@ def run_events(event: Mapping[str, Any]) -> dict[str, Any]:
     """
     records = event.get("Records", ())
     if records and records[0]["eventSourceARN"].endswith(f"-{MAIL_QUEUE}"):
-        from chalicelib.domains.notifications.flows import mail_feedback
+        from chalicelib.domains.mails.flows import mail_feedback
 
         failed_ids = mail_feedback.receive(records)
         return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed_ids]}

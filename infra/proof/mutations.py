@@ -113,7 +113,7 @@ SUITES = {
     ),
     "leads": _rules("leads"),
     "chat": _rules("chat", "bots", more=["tests/transports/chat/endpoint", "tests/gateways/llm"]),
-    "messages": _rules("notifications", "webhooks", "knowledge"),
+    "messages": _rules("mails", "notifications", "webhooks", "knowledge"),
 }
 IN_CI = {
     "short": Suite(

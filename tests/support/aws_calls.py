@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from botocore import handlers
 
 from chalicelib.core.jobs import Queue
-from chalicelib.domains.notifications.flows import mail_feedback
+from chalicelib.domains.mails.flows import mail_feedback
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.gateways import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.domains.knowledge.flows.search import NOT_LOADED
-from chalicelib.domains.notifications.flows.mail_feedback import PAUSED
+from chalicelib.domains.mails.flows.mail_feedback import PAUSED
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.transactions import PARTITION_SIZE
 from infra.deploy.names import APP, function_name

@@ -60,19 +60,13 @@ from chalicelib.domains.identity.store import (
 from chalicelib.domains.knowledge.flows import indexing, source_texts
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
+from chalicelib.domains.mails.store import mail_log, mail_rates, suppressions
 from chalicelib.domains.notifications.rules.job_kinds import (
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
     REMIND_CLIENT,
 )
-from chalicelib.domains.notifications.store import (
-    choices,
-    mail_log,
-    mail_rates,
-    suppressions,
-    telegram_links,
-    windows,
-)
+from chalicelib.domains.notifications.store import choices, telegram_links, windows
 from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.payments.rules.job_kinds import (
     END_MERCHANT_SECRET,

@@ -11,8 +11,8 @@ from chalicelib.core.errors import UnauthorizedError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import fold
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.notifications.store import suppressions
-from chalicelib.domains.notifications.store.suppressions import SuppressionRow
+from chalicelib.domains.mails.store import suppressions
+from chalicelib.domains.mails.store.suppressions import SuppressionRow
 from chalicelib.engine.claims import ClaimRow, name_hash
 from chalicelib.engine.connection import connection
 from chalicelib.engine.listing import lookups

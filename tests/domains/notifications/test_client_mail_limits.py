@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from chalicelib.core import plans
-from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.store import mail_rates
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.store import mail_rates
 from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, withheld_counts
 from tests.domains.notifications.inbox import Inbox

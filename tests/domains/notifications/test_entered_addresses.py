@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chalicelib.core.errors import UnauthorizedError
 from chalicelib.domains.identity.store import console_sessions
-from chalicelib.domains.notifications.store import suppressions
+from chalicelib.domains.mails.store import suppressions
 from chalicelib.gateways.mail import Mail, message
 from chalicelib.gateways.mail import ses as provider
 from chalicelib.lib import emails

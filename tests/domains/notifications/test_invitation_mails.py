@@ -10,7 +10,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError

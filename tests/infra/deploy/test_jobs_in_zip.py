@@ -26,7 +26,7 @@ from chalicelib.core.events import (
 )
 from chalicelib.core.jobs import Queue
 from chalicelib.core.manifest import Manifest
-from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from infra.deploy.package import build as package

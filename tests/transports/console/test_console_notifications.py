@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.notifications.store import mail_log
+from chalicelib.domains.mails.store import mail_log
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports import scheduled_functions
 from tests.conftest import call_console

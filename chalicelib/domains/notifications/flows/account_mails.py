@@ -20,8 +20,8 @@ from chalicelib.domains.identity.rules.job_kinds import (
 )
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.flows.mail_gate import Verdict
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.messages import TEMPLATES
 from chalicelib.gateways import mail

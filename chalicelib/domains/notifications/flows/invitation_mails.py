@@ -12,7 +12,7 @@ from chalicelib.domains.identity.flows import invitation_links
 from chalicelib.domains.identity.flows.invitation_links import OpenInvitation
 from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.identity.store import invitations as rows
-from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail

@@ -22,12 +22,8 @@ from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.notifications.flows import (
-    mail_gate,
-    member_choices,
-    telegram_chats,
-    unsubscribing,
-)
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.notifications.flows import member_choices, telegram_chats, unsubscribing
 from chalicelib.domains.notifications.flows.message_records import read_records
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_DIGEST, NOTIFY_MEMBER

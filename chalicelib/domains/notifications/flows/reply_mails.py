@@ -7,7 +7,7 @@ from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS
-from chalicelib.domains.notifications.flows import mail_gate
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail

@@ -18,9 +18,9 @@ from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import NoInput, Wire, optional
 from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.mails.rules.mail_reputation import Pause, Suppression
+from chalicelib.domains.mails.store import mail_log, mail_rates, suppressions
 from chalicelib.domains.notifications.flows import member_choices
-from chalicelib.domains.notifications.rules.mail_reputation import Pause, Suppression
-from chalicelib.domains.notifications.store import mail_log, mail_rates, suppressions
 from chalicelib.domains.notifications.store.choices import Choices
 from chalicelib.gateways import mail
 from chalicelib.lib.localized import Language

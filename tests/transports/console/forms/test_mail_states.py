@@ -9,7 +9,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts, invitations
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.notifications.store.mail_log import Reason
+from chalicelib.domains.mails.store.mail_log import Reason
 from chalicelib.engine.unit import run_unit
 from tests.factories.console import Person, World, invite
 from tests.transports.console.forms.helpers import text

@@ -9,7 +9,7 @@ from pynamodb.attributes import BooleanAttribute, UnicodeAttribute, UTCDateTimeA
 from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.text import fold
-from chalicelib.domains.notifications.rules.mail_reputation import Suppression
+from chalicelib.domains.mails.rules.mail_reputation import Suppression
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
 from chalicelib.lib import emails

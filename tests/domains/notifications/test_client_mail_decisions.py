@@ -7,9 +7,10 @@ import pytest
 
 from chalicelib.core.jobs import JOB_HANDLERS, VISITOR_EVENTS, Queue
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
-from chalicelib.domains.notifications.flows import client_mail_jobs, mail_gate
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.store import mail_log
+from chalicelib.domains.notifications.flows import client_mail_decisions
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
-from chalicelib.domains.notifications.store import mail_log
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
@@ -222,7 +223,7 @@ def test_kill_at_any_call_loses_no_email_or_reminder(
     with monkeypatch.context() as patched:
         patched.setattr(*steps[kill_at], _killed)
         with pytest.raises(KeyboardInterrupt):
-            client_mail_jobs.remind_client(job)
+            client_mail_decisions.remind_client(job)
     time.pass_by(minutes=7)
     run_until_idle()
     assert len(reminders(inbox)) == 1
@@ -236,9 +237,9 @@ def test_repeated_event_job_sends_one_email_and_one_reminder(
     (job,) = [
         job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == VISITOR_EVENTS
     ]
-    client_mail_jobs.make_mails(job)
+    client_mail_decisions.make_mails(job)
     run_event_jobs()
-    client_mail_jobs.make_mails(job)
+    client_mail_decisions.make_mails(job)
     run_event_jobs()
     assert len(mails_to(inbox)) == 1
     assert due_times(owner) == [AT - timedelta(hours=24)]
@@ -272,9 +273,9 @@ class TestARepeatedJob:
         self, job: jobs.JobRow, inbox: Inbox, salon: Salon
     ) -> None:
         for _ in range(5):
-            client_mail_jobs.mail_client(job)
+            client_mail_decisions.mail_client(job)
         inbox.clear()
-        client_mail_jobs.mail_client(job)
+        client_mail_decisions.mail_client(job)
         assert mails_to(inbox) == []
         for start in ("2027-03-03T10:00:00Z", TWO):
             book(salon, start)
@@ -291,8 +292,8 @@ class TestARepeatedJob:
             patched.setattr(mail, "send", fail)
             for _ in range(5):
                 with pytest.raises(MailDelayedError):
-                    client_mail_jobs.mail_client(job)
-        client_mail_jobs.mail_client(job)
+                    client_mail_decisions.mail_client(job)
+        client_mail_decisions.mail_client(job)
         assert len(mails_to(inbox)) == 1
         assert withheld_counts(owner) == {}
 
@@ -302,9 +303,9 @@ class TestARepeatedJob:
         with monkeypatch.context() as patched:
             patched.setattr(mail_log, "note_sent", _killed)
             with pytest.raises(KeyboardInterrupt):
-                client_mail_jobs.mail_client(job)
+                client_mail_decisions.mail_client(job)
         (first,) = mails_to(inbox)
-        client_mail_jobs.mail_client(job)
+        client_mail_decisions.mail_client(job)
         (second,) = mails_to(inbox)
         assert first["Message-ID"] == second["Message-ID"]
 
@@ -316,8 +317,8 @@ class TestARepeatedJob:
 
         with monkeypatch.context() as patched:
             patched.setattr(mail, "send", refuse)
-            client_mail_jobs.mail_client(job)
-        client_mail_jobs.mail_client(job)
+            client_mail_decisions.mail_client(job)
+        client_mail_decisions.mail_client(job)
         assert mails_to(inbox) == []
 
     def test_repeated_job_counts_a_withheld_email_once(
@@ -325,5 +326,5 @@ class TestARepeatedJob:
     ) -> None:
         monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)
         for _ in range(3):
-            client_mail_jobs.mail_client(job)
+            client_mail_decisions.mail_client(job)
         assert withheld_counts(owner)["byBounce"] == 1

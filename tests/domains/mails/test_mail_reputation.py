@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.domains.notifications.rules.mail_reputation import Counts
+from chalicelib.domains.mails.rules.mail_reputation import Counts
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from moto import mock_aws
 import app
 from chalicelib.core import retry
 from chalicelib.domains.identity.store import accounts
-from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.store.suppressions import SuppressionRow
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.store.suppressions import SuppressionRow
 from chalicelib.engine.tables import ControlRow
 from tests.conftest import Owner, Time, call_operator
 from tests.domains.notifications.inbox import Inbox

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import chalicelib
-from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.flows.mail_gate import Verdict
 from chalicelib.gateways import mail
 from tests.conftest import Api, Owner, call_operator
 from tests.domains.notifications.clients import book
@@ -20,9 +20,9 @@ from tests.factories.salon import Salon
 
 pytestmark = pytest.mark.usefixtures("database")
 PACKAGE = Path(chalicelib.__file__).parent
-GATE = "domains/notifications/flows/mail_gate.py"
+GATE = "domains/mails/flows/mail_gate.py"
 SENDERS = {
-    "domains/notifications/flows/client_mails.py": {"deliver"},
+    "domains/notifications/flows/client_mail_sending.py": {"deliver"},
     "domains/notifications/flows/invitation_mails.py": {"deliver"},
     "domains/notifications/flows/account_mails.py": {"deliver"},
     "domains/notifications/flows/member_messages.py": {"deliver"},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.notifications.rules import mail_budgets
+from chalicelib.domains.mails.rules import mail_budgets
 from tests.conftest import PASSWORD, Api, Owner, Time, call_operator
 from tests.domains.notifications.clients import ADA, book, mails_to, subjects_to, visitor
 from tests.domains.notifications.inbox import Inbox
@@ -151,7 +151,7 @@ class TestABusiness:
     def small_budget(self, salon: Salon, monkeypatch: pytest.MonkeyPatch) -> None:
         budget = mail_budgets.BUDGETS["business"]
         few = {**mail_budgets.BUDGETS, "business": replace(budget, max_requests=1)}
-        monkeypatch.setattr("chalicelib.domains.notifications.flows.mail_gate.BUDGETS", few)
+        monkeypatch.setattr("chalicelib.domains.mails.flows.mail_gate.BUDGETS", few)
 
     def test_email_beyond_the_budget_waits_for_the_next_day(
         self, salon: Salon, inbox: Inbox, victims_booking: str, small_budget: None, time: Time

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from chalicelib.domains.notifications.flows.ses_reports import Report, parse
-from chalicelib.domains.notifications.rules.mail_reputation import Measure
-from chalicelib.domains.notifications.store import mail_rates, suppressions
+from chalicelib.domains.mails.flows.ses_reports import Report, parse
+from chalicelib.domains.mails.rules.mail_reputation import Measure
+from chalicelib.domains.mails.store import mail_rates, suppressions
 from chalicelib.engine.unit import run_unit
 
 PAUSED = "mails of a workspace to visitors are paused"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from chalicelib.domains.notifications.rules.mail_reputation import Measure, Suppression
+from chalicelib.domains.mails.rules.mail_reputation import Measure, Suppression
 from chalicelib.gateways.mail.ses import WORKSPACE_TAG
 
 _NOT_SENT = "OnAccountSuppressionList"

@@ -6,7 +6,7 @@ from typing import cast
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core import clock
-from chalicelib.domains.notifications.rules.mail_reputation import Counts, Measure, Pause
+from chalicelib.domains.mails.rules.mail_reputation import Counts, Measure, Pause
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork

@@ -21,10 +21,10 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.domains.notifications.rules import mail_budgets
-from chalicelib.domains.notifications.rules.mail_budgets import BUDGETS, MailClass
-from chalicelib.domains.notifications.store import mail_log, mail_rates, suppressions
-from chalicelib.domains.notifications.store.mail_log import Reason
+from chalicelib.domains.mails.rules import mail_budgets
+from chalicelib.domains.mails.rules.mail_budgets import BUDGETS, MailClass
+from chalicelib.domains.mails.store import mail_log, mail_rates, suppressions
+from chalicelib.domains.mails.store.mail_log import Reason
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail

@@ -17,7 +17,8 @@ from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.notifications.flows.client_mails import (
+from chalicelib.domains.mails.rules.mail_budgets import MailClass
+from chalicelib.domains.notifications.flows.client_mail_sending import (
     MailOptions,
     mail_options,
     send_link,
@@ -25,7 +26,6 @@ from chalicelib.domains.notifications.flows.client_mails import (
 )
 from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
-from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.domains.payments.store import payments
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake

@@ -14,8 +14,9 @@ from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.notifications.flows import mail_gate
-from chalicelib.domains.notifications.flows.mail_gate import Verdict
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.flows.mail_gate import Verdict
+from chalicelib.domains.mails.rules.mail_budgets import MailClass
 from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.client_mail_texts import (
     BookingFacts,
@@ -23,7 +24,6 @@ from chalicelib.domains.notifications.rules.client_mail_texts import (
     Kind,
     Refund,
 )
-from chalicelib.domains.notifications.rules.mail_budgets import MailClass
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.store.services import REMINDERS, SERVICES
 from chalicelib.engine.unit import run_unit

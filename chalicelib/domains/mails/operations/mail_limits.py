@@ -6,7 +6,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.notifications.store import mail_rates, suppressions
+from chalicelib.domains.mails.store import mail_rates, suppressions
 from chalicelib.lib.contact_fields import Email
 
 

@@ -1,0 +1,1 @@
+"""Steps that decide on e-mails."""

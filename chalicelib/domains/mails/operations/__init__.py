@@ -1,0 +1,1 @@
+"""Operations on what reports of e-mails have led to."""
