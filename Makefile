@@ -155,7 +155,7 @@ short-proof: $(VENV)/.installed ## Attack some promises for a few minutes, as CI
 	@$(BIN)/python -m infra.proof --ci
 
 .PHONY: reference
-reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md
+reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md and the table of messages
 	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
 	$(BIN)/python -m pytest -q tests/contract/test_tools.py -k snapshot --update-snapshots
 	$(BIN)/python -m pytest -q tests/contract/test_registry.py -k public_names --update-snapshots

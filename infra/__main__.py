@@ -65,13 +65,17 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
 
 @main.command("reference")
 def reference() -> None:
-    """Write docs/reference.md from recorded responses (make reference records them first)."""
+    """Write docs/reference.md from recorded responses (make reference records them first).
+
+    The table of messages in docs/notifications.md is written from its declaration.
+    """
     from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
 
     load_all()
-    from infra.local.reference import write  # noqa: PLC0415  as above
+    from infra.local import reference, told_table  # noqa: PLC0415  as above
 
-    click.echo(write())
+    click.echo(reference.write())
+    click.echo(told_table.write())
 
 
 for command in (admin, *commands.COMMANDS, *check_commands.COMMANDS, server_json):

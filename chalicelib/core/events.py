@@ -51,9 +51,11 @@ EVENT_TYPES = {
 
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
-    "booking.refund_failed": "a payment provider does not carry out the refund of a booking",
     "balance.returned": "a top-up was refunded or disputed at the payment provider",
+    "booking.refund_done": "a payment provider has carried out the refund of a booking",
+    "booking.refund_failed": "a payment provider does not carry out the refund of a booking",
     "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
+    "client.contacts_changed": "a client gets another name, e-mail address or phone number",
     "connection.created": "an app is connected with OAuth",
     "key.created": "an API key is created",
     "key.revoked": "an API key is revoked, but not because its owner leaves the workspace",
@@ -65,57 +67,50 @@ INTERNAL_TYPES = {
 }
 """Types that only members receive, never webhooks, each with its purpose.
 
-The id of an event is the id of the account, the booking, the connection, the key or the webhook.
+The id of an event is the id of the account, the booking, the client, the connection, the key or the
+webhook.
 """
 
 
 class MessageKind(NamedTuple):
-    """A kind of message to members, which follows events of one type.
+    """A kind of messages to members, which follows events of one type.
 
     No message follows an event whose unit of work also has an event of the type ``unless`` for the
-    record. With a ``status``, the record must still have it when the message is sent. A kind that
-    is ``owner_only`` concerns money or access, so other members cannot choose it. Managers get one
-    that is ``for_managers`` by mail, too, unless they choose otherwise. So do members who are
-    linked to a member of the staff, if it is ``for_staff``; plain members get only their own. A
-    kind that is ``for_others`` is not sent to the member who made the change in the console.
+    record. Nobody gets a kind that is ``opt_in`` without having chosen it.
+    ``domains.notifications.rules.who_is_told`` says who gets which kinds.
     """
 
     type: str
     unless: str = ""
-    status: str = ""
-    owner_only: bool = False
-    for_managers: bool = False
-    for_staff: bool = False
-    for_others: bool = False
+    opt_in: bool = False
 
 
 MESSAGE_KINDS = {
-    "lead": MessageKind("lead.created", unless="order.created", for_others=True),
-    "order": MessageKind("order.created", for_others=True),
-    "booking": MessageKind("booking.created", for_staff=True, for_others=True),
-    "booking_cancelled": MessageKind(
-        *("booking.status_changed", "booking.hold_expired", "cancelled"),
-        for_staff=True,
-        for_others=True,
-    ),
-    "refund_failed": MessageKind(
-        "booking.refund_failed", status="refund_failed", for_managers=True
-    ),
+    "lead": MessageKind("lead.created", unless="order.created"),
+    "order": MessageKind("order.created"),
+    "booking": MessageKind("booking.created"),
+    "booking_moved": MessageKind("booking.moved"),
+    "booking_cancelled": MessageKind("booking.status_changed", unless="booking.hold_expired"),
+    "booking_paid": MessageKind("booking.paid"),
+    "refund_returned": MessageKind("booking.refund_done"),
+    "refund_failed": MessageKind("booking.refund_failed"),
+    "contacts": MessageKind("client.contacts_changed"),
+    "dialog": MessageKind("dialog.started", opt_in=True),
     "handover": MessageKind("dialog.handover_requested"),
     "limit": MessageKind("bot.limit_reached"),
-    "limit_half": MessageKind("bot.limit_half", for_managers=True),
-    "webhook_off": MessageKind("webhook.switched_off", status="off"),
-    "balance": MessageKind("balance.low", status="low", owner_only=True),
-    "topup_returned": MessageKind("balance.returned", owner_only=True),
-    "payment_refused": MessageKind("payment.refused", owner_only=True),
-    "app_connected": MessageKind("connection.created", owner_only=True),
-    "key_created": MessageKind("key.created", owner_only=True),
-    "key_revoked": MessageKind("key.revoked", owner_only=True),
-    "member_added": MessageKind("member.added", owner_only=True),
-    "member_removed": MessageKind("member.removed", owner_only=True),
-    "member_role": MessageKind("member.role_changed", owner_only=True),
+    "limit_half": MessageKind("bot.limit_half"),
+    "webhook_off": MessageKind("webhook.switched_off"),
+    "balance": MessageKind("balance.low"),
+    "topup_returned": MessageKind("balance.returned"),
+    "payment_refused": MessageKind("payment.refused"),
+    "app_connected": MessageKind("connection.created"),
+    "key_created": MessageKind("key.created"),
+    "key_revoked": MessageKind("key.revoked"),
+    "member_added": MessageKind("member.added"),
+    "member_removed": MessageKind("member.removed"),
+    "member_role": MessageKind("member.role_changed"),
 }
-"""Kinds of messages to members by name. ``domains.notifications`` has the wording."""
+"""Kinds of messages to members by name, in the order of the console's page."""
 
 REFUNDED_EVENT = "booking.refunded"
 """The event in the job of an e-mail about a refund.

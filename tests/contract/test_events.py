@@ -23,6 +23,7 @@ from tests.conftest import PASSWORD, call_console, call_operator
 from tests.contract.conftest import ExampleRunner
 from tests.factories.booking_links import requested
 from tests.factories.console import invite, reset_link
+from tests.factories.event_runs import recorded_events, unanswered
 from tests.factories.examples import fill
 from tests.factories.oauth import CLIENT_ID, exchange_arguments, grant
 from tests.factories.payments import MERCHANT, take_payments
@@ -252,7 +253,9 @@ def test_an_operation_that_writes_emits_an_event_or_has_a_reason(
     joins = operation.name == "accept_invitation"
     home = invitation_links.read(ids.invitation_token).workspace.id if joins else ids.workspace_id
     jobs_before = {job.sk for job in jobs.read_workspace_jobs(home)}
-    run(operation, runner, ids)
+    with recorded_events() as recorded:
+        run(operation, runner, ids)
+    assert unanswered(recorded) == set()
     types = {
         event[0]
         for job in jobs.read_workspace_jobs(home)

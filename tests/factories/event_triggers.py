@@ -113,6 +113,17 @@ def _pay(world: World) -> None:
     pay_booking(world.workspace_id, booking["id"])
 
 
+def _refund(world: World) -> None:
+    _pay(world)
+    (payment,) = call_console(world.workspace_id, "list_payments")["payments"]
+    call_console(world.workspace_id, "refund_payment", id=payment["id"])
+    assert run_jobs()["booking-refund"] == 1
+
+
+def _change_contacts(world: World) -> None:
+    world.api.post("/api/clients/update", {"id": world.things.client, "name": "Grace"})
+
+
 def _fail_to_refund(world: World) -> None:
     _pay(world)
     (payment,) = call_console(world.workspace_id, "list_payments")["payments"]
@@ -221,10 +232,12 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "booking.hold_expired": _let_hold_expire,
     "booking.moved": _move_booking,
     "booking.paid": _pay,
+    "booking.refund_done": _refund,
     "booking.refund_failed": _fail_to_refund,
     "booking.status_changed": _cancel_booking,
     "bot.limit_half": _spend_half,
     "bot.limit_reached": _reach_limit,
+    "client.contacts_changed": _change_contacts,
     "client.erased": _erase_client,
     "client.updated": _update_client,
     "dialog.handover_requested": _ask_for_person,

@@ -66,7 +66,7 @@ class Outbox:
             PEOPLE_EVENTS: [
                 event
                 for event in events
-                if event.type in subscribed.by_people and not _is_covered_by_another(event, events)
+                if event.type in subscribed.by_people and _has_message(event, events)
             ],
             VISITOR_EVENTS: [event for event in events if event.type in subscribed.by_visitors],
         }
@@ -84,10 +84,13 @@ class Outbox:
         ]
 
 
-def _is_covered_by_another(event: Event, events: list[Event]) -> bool:
-    """Return whether members are notified by another event of the record, or not at all."""
-    unless = {kind.unless for kind in MESSAGE_KINDS.values() if kind.type == event.type}
-    return any(candidate.id == event.id and candidate.type in unless for candidate in events)
+def _has_message(event: Event, events: list[Event]) -> bool:
+    """Return whether members are notified by this event, and not by another one of the record."""
+    other_types = {other.type for other in events if other.id == event.id}
+    return any(
+        kind.type == event.type and kind.unless not in other_types
+        for kind in MESSAGE_KINDS.values()
+    )
 
 
 def _derive(listing: Listing[Any], record: Record) -> Iterable[Event]:

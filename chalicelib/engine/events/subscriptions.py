@@ -28,6 +28,8 @@ MAX_KNOWN = 10_000
 SORT_KEY = "workspace"
 """The sort key of a workspace's row."""
 
+_OPT_IN = frozenset(name for name, kind in MESSAGE_KINDS.items() if kind.opt_in)
+
 log = logging.getLogger(__name__)
 
 
@@ -36,7 +38,8 @@ class SubscriptionsRow(IdentityRow):
 
     ``webhook_events`` are the types that its webhooks receive. ``unwanted_messages`` are the kinds
     of messages that no member wants, or None while no member has made a choice: the owner then gets
-    all kinds by mail. As it lists what is unwanted, a kind that the service adds later is wanted.
+    all kinds by mail that are not opt-in. As it lists what is unwanted, a kind that the service
+    adds later is wanted.
     """
 
     version = NumberAttribute()
@@ -90,7 +93,7 @@ def learn(
     """Cache the subscriptions of a workspace, as its row has just been read."""
     has_mail = settings().mail != "off"
     if unwanted is None:
-        unwanted = () if has_mail else MESSAGE_KINDS
+        unwanted = _OPT_IN if has_mail else MESSAGE_KINDS
     wants = SubscribedTypes(
         frozenset(types or ()),
         _message_types(unwanted),

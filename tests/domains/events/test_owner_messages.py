@@ -2,8 +2,8 @@
 
 import pytest
 
-from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS
 from tests.conftest import call_console, call_operator, run_concurrently
 from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.domains.webhooks.conftest import AddWebhook
@@ -18,7 +18,7 @@ from tests.fakes.receiver import Receiver
 
 pytestmark = pytest.mark.usefixtures("database")
 
-OWNER_ONLY = {name for name, kind in MESSAGE_KINDS.items() if kind.owner_only}
+OWNER_ONLY = {name for name, told in MEMBER_KINDS.items() if told.owner_only}
 
 
 def links(world: World, inbox: Inbox) -> list[str]:

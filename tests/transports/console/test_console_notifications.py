@@ -8,6 +8,7 @@ import pytest
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.mails.store import mail_log
+from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports import scheduled_functions
 from tests.conftest import call_console
@@ -35,7 +36,7 @@ def choices(world: World, name: str, membership: str) -> Any:
 def test_a_member_chooses_kinds_channels_and_the_language(world: World) -> None:
     member, path = world.person("member"), f"{world.here.path}/notifications"
     html = member.get(path).body.decode()
-    kinds = [name for name, kind in MESSAGE_KINDS.items() if not kind.owner_only]
+    kinds = [name for name in MESSAGE_KINDS if not MEMBER_KINDS[name].owner_only]
     assert re.findall(r'name="mail" value="(\w+)"', html) == kinds
     assert html.count('type="checkbox" name=') == 2 * len(kinds)
     assert " checked" not in html
@@ -52,8 +53,20 @@ def test_a_member_chooses_kinds_channels_and_the_language(world: World) -> None:
 
 def test_the_owner_has_all_mails_checked_at_first(world: World) -> None:
     html = world.person("boss").get(f"{world.here.path}/notifications").body.decode()
-    assert html.count(" checked") == len(MESSAGE_KINDS)
+    assert html.count(" checked") == len([told for told in MEMBER_KINDS.values() if told.mailed])
     assert html.count('name="mail"') == len(MESSAGE_KINDS)
+
+
+@pytest.mark.parametrize("channel", ["mail", "telegram"])
+def test_all_kinds_of_a_channel_are_ticked_by_one_click(channel: str, world: World) -> None:
+    member, path = world.person("member"), f"{world.here.path}/notifications"
+    for action, is_on in (("all", True), ("no", False)):
+        assert f'value="{action}_{channel}"' in member.get(path).body.decode()
+        fields = [("action", f"{action}_{channel}"), ("language", "en")]
+        assert member.post(path, fields).status == 303
+        stored_choices = choices(world, "member", "member")
+        assert stored_choices.pop("language") == "en"
+        assert {choice[channel] for choice in stored_choices.values()} == {is_on}
 
 
 def test_a_chat_is_linked_by_a_code_and_unlinked(telegram: FakeTelegram, world: World) -> None:

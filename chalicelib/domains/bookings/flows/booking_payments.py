@@ -401,6 +401,8 @@ def _stage_refund_end(payment: PaymentRow, unit: UnitOfWork, refund: RefundRow) 
     _stage_mail(unit, payment, refund)
     if refund.status == FAILED:
         unit.outbox.emit(Event("booking.refund_failed", payment.subject_id))
+    elif refund.status == DONE:
+        unit.outbox.emit(Event("booking.refund_done", payment.subject_id))
 
 
 def _stage_mail(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:

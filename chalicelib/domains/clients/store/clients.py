@@ -29,6 +29,14 @@ from chalicelib.engine.unit import UnitOfWork
 EMAIL = "email"
 PHONE = "phone"
 _CHANGES = changes("name", "email", "phone", "tags", "notes")
+_CONTACTS = ("name", "email", "phone")
+
+
+def _replaces_contacts(old_row: "ClientRow | None", new_row: "ClientRow") -> bool:
+    """Whether a name or contact is replaced or removed. One that was missing changes nothing."""
+    if old_row is None or new_row.is_nobody:
+        return False
+    return any(getattr(old_row, name) not in {None, getattr(new_row, name)} for name in _CONTACTS)
 
 
 class ClientRow(Record):
@@ -73,6 +81,7 @@ CLIENTS = register_listing(
             "client.updated": lambda old_row, new_row: (
                 _CHANGES(old_row, new_row) and not new_row.is_nobody
             ),
+            "client.contacts_changed": _replaces_contacts,
             "client.erased": lambda old_row, new_row: (
                 old_row is not None and new_row.is_nobody and not old_row.is_nobody
             ),

@@ -26,6 +26,7 @@ from chalicelib.domains.notifications.flows.client_mail_sending import (
 )
 from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
+from chalicelib.domains.notifications.rules.who_is_told import client_kind
 from chalicelib.domains.payments.store import payments
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
@@ -132,8 +133,8 @@ def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
     """Tell the client of a refund, unless its state has changed since. That has its own e-mail."""
     named = job.payload["refund"]
     refund = payments.find_refund(job.workspace_id, named["paymentId"], named["refundId"])
-    kind = client_mail_texts.REFUND_KINDS[named["status"]]
-    if refund is not None and client_mail_texts.REFUND_KINDS[refund.status] == kind:
+    kind = client_kind(MAIL_CLIENT, named["status"])
+    if refund is not None and kind == client_kind(MAIL_CLIENT, refund.status) and kind is not None:
         shown_refund = client_mail_texts.Refund(int(refund.amount), refund.reason)
         send_to_client(job, booking, kind, "business", at, refund=shown_refund)
 

@@ -28,6 +28,7 @@ from chalicelib.domains.notifications.flows.message_records import read_records
 from chalicelib.domains.notifications.rules import messages
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_DIGEST, NOTIFY_MEMBER
 from chalicelib.domains.notifications.rules.messages import Message
+from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS
 from chalicelib.domains.notifications.store import choices, telegram_links, windows
 from chalicelib.domains.notifications.store.choices import Channel, Choices
 from chalicelib.engine import jobs
@@ -107,13 +108,14 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
 
 
 def _send_message(job: Job, recipient: _Recipient) -> None:
-    at, kind = datetime.fromisoformat(job.payload["at"]), MESSAGE_KINDS[recipient.kind]
-    record = read_records(job.workspace_id, kind.type, job.payload["recordId"])
-    if record is None or (kind.status and record["status"] != kind.status):
+    at, told = datetime.fromisoformat(job.payload["at"]), MEMBER_KINDS[recipient.kind]
+    event_type = MESSAGE_KINDS[recipient.kind].type
+    record = read_records(job.workspace_id, event_type, job.payload["recordId"])
+    if record is None or (told.status and record["status"] != told.status):
         return
     if messages.is_about_nobody(recipient.kind, record):
         return
-    if kind.for_staff and recipient.resource_id not in {None, record["resourceId"]}:
+    if _is_of_another(recipient, record):
         return
     # The window admits a message once, so a repeated job gets the same decision.
     if not windows.admit(recipient.window, at, job.job_id):
@@ -124,6 +126,12 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
     _send(
         recipient, messages.message(recipient.language, recipient.kind, record | extra), job.job_id
     )
+
+
+def _is_of_another(recipient: _Recipient, record: dict[str, Any]) -> bool:
+    """Return whether a booking is not the one of a plain member, before or after its last move."""
+    resources = {record.get("resourceId"), record.get("formerResourceId")} - {None}
+    return bool(resources) and recipient.resource_id not in {None, *resources}
 
 
 def _schedule_digest(job: Job) -> None:

@@ -10,6 +10,7 @@ from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.jobs import PEOPLE_EVENTS, Job, job_handler
 from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_MEMBER
+from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Event
@@ -35,10 +36,11 @@ def make_messages(job: Job) -> None:
     for number, values in enumerate(job.payload["events"]):
         event = Event(*values)
         for name, kind in MESSAGE_KINDS.items():
+            told = MEMBER_KINDS[name]
             if kind.type != event.type:
                 continue
             for member, own_choices in members:
-                if kind.for_others and member.account.id == actor:
+                if told.for_others and member.account.id == actor:
                     continue
                 for channel in own_choices.channels(name):
                     message = {

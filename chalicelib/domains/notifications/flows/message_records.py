@@ -1,7 +1,10 @@
 """Read the records that messages to members are about, as they are now."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic.alias_generators import to_camel
 
@@ -23,9 +26,11 @@ def read_records(workspace_id: str, event_type: str, record_id: str) -> Record |
     Raises:
         AppError: it could not be read.
     """
-    if event_type not in INTERNAL_TYPES:
-        return records.read(workspace_id, event_type, record_id)
     try:
+        if read := _READERS.get(event_type):
+            return read(workspace_id, record_id)
+        if event_type not in INTERNAL_TYPES:
+            return records.read(workspace_id, event_type, record_id)
         return _READERS[event_type.partition(".")[0]](workspace_id, record_id)
     except NotFoundError:
         return None
@@ -41,15 +46,43 @@ def _bot(workspace_id: str, agent_id: str) -> Record:
     return {"id": agent_id, "name": listing_of("AGENT").require(workspace_id, agent_id).name}
 
 
-def _booking(workspace_id: str, booking_id: str) -> Record | None:
-    """Return a booking as the API shows it, with the kopecks of its refunds that have failed."""
+def _moved(workspace_id: str, booking_id: str) -> Record | None:
+    """Return a booking with its time and resource before the last move, if they are recorded."""
+    record = records.read(workspace_id, "booking.moved", booking_id)
+    moves = [entry["move"] for entry in (record or {}).get("statusHistory", ()) if entry["move"]]
+    if record is None or not moves:
+        return record
+    former = moves[-1]["from"]
+    zone = ZoneInfo(record["timezone"])
+    local = datetime.fromisoformat(former["startAt"]).astimezone(zone).isoformat()
+    return {**record, "formerResourceId": former["resourceId"], "formerStart": local}
+
+
+def _paid(workspace_id: str, booking_id: str) -> Record | None:
+    """Return a booking with the kopecks that are paid."""
+    record = records.read(workspace_id, "booking.paid", booking_id)
+    paid = listing_of("BOOKING").require(workspace_id, booking_id).paid
+    return record and {**record, "paid": int(paid or 0)}
+
+
+def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None:
+    """Return a booking with the kopecks of its refunds that have failed, or that are done."""
     record = records.read(workspace_id, "booking.created", booking_id)
     if record is None:
         return None
     payment_ids = listing_of("BOOKING").require(workspace_id, booking_id).payment_ids or []
     refunds = payments.refunds_of(workspace_id, payment_ids)
-    failed = sum(int(refund.amount) for refund in refunds if refund.status == payments.FAILED)
-    return {**record, "status": "refund_failed" if failed else "refunded", "refund": failed}
+    amounts = {
+        state: sum(int(refund.amount) for refund in refunds if refund.status == state)
+        for state in (payments.DONE, payments.FAILED)
+    }
+    has_failed = status == payments.FAILED and amounts[status] > 0
+    shown = "refund_failed" if has_failed else "refunded" if amounts[payments.DONE] else "none"
+    return {**record, "status": shown, "refund": amounts[status]}
+
+
+def _client(workspace_id: str, client_id: str) -> Record | None:
+    return records.read(workspace_id, "client.updated", client_id)
 
 
 def _key(workspace_id: str, key_id: str) -> Record:
@@ -94,12 +127,16 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
 
 _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "balance": _balance,
-    "booking": _booking,
+    "booking.moved": _moved,
+    "booking.paid": _paid,
+    "booking.refund_done": partial(_refund, status=payments.DONE),
+    "booking.refund_failed": partial(_refund, status=payments.FAILED),
     "bot": _bot,
+    "client": _client,
     "connection": _connection,
     "key": _key,
     "member": _member,
     "payment": _payment,
     "webhook": _webhook,
 }
-"""Functions that read the record of an internal type, by the noun of the type."""
+"""Functions that read the record of a type, or of an internal type by its noun."""

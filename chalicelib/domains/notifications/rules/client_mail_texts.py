@@ -4,37 +4,21 @@ They contain what the owner wrote and the booking's time, but nothing that the v
 Otherwise a stranger could send anything from the service's address to any address.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from chalicelib.core.events import REFUNDED_EVENT
+from chalicelib.domains.notifications.rules import who_is_told
 from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
+from chalicelib.domains.notifications.rules.who_is_told import ClientKind
 from chalicelib.lib import accents, localized, po_files
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
 
-Kind = Literal[
-    "confirmed",
-    "pending",
-    "moved",
-    "cancelled",
-    "refund_started",
-    "refunded",
-    "refund_failed",
-    "reminder",
-    "link",
-]
-"""Kinds of e-mails. ``link`` has the link that books what a visitor has requested."""
-REFUND_KINDS: Mapping[str, Kind] = {
-    "requested": "refund_started",
-    "sent": "refund_started",
-    "done": "refunded",
-    "failed": "refund_failed",
-}
-"""Kinds of e-mails about a refund, by its status."""
+Kind = ClientKind
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
 
 
@@ -84,17 +68,18 @@ def kind_of(
     """
     if REFUNDED_EVENT in events:
         return "refund_started"  # The job of an earlier release names no refund.
-    was_told = "booking.created" not in events
+    created, moved, changed = "booking.created", "booking.moved", "booking.status_changed"
+    is_new = created in events
+    if is_new and was_held and status == "confirmed":
+        return None
+    if is_new:
+        return who_is_told.client_kind(created, status)
     if status == "cancelled":
-        is_cancellation = was_told and previous_status not in {None, "cancelled"}
-        return "cancelled" if is_cancellation else None
-    if status not in {"confirmed", "pending_payment"}:
-        return None
-    if was_held and not was_told and status == "confirmed":
-        return None
-    if not was_told or previous_status in _BEFORE_CONFIRMATION:
-        return "confirmed" if status == "confirmed" else "pending"
-    return "moved" if "booking.moved" in events else None
+        is_cancellation = previous_status not in {None, "cancelled"}
+        return who_is_told.client_kind(changed, status) if is_cancellation else None
+    if previous_status in _BEFORE_CONFIRMATION:
+        return who_is_told.client_kind(changed, status)
+    return who_is_told.client_kind(moved, status) if moved in events else None
 
 
 def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:

@@ -20,15 +20,15 @@ LOCALE = Path(__file__).parent / "locale"
 TEMPLATES = Path(__file__).parent / "mails"
 SHAREABLE = frozenset(
     {
-        *("form", "host", "items", "key", "left", "reason", "refund", "resource", "role"),
-        *("scopes", "service", "time", "total", "url"),
+        *("former", "form", "host", "items", "key", "left", "paid", "reason", "refund"),
+        *("resource", "role", "scopes", "service", "time", "total", "url"),
     }
 )
 """Facts for Telegram, an external service: no contacts, and nothing that a visitor has written."""
 SHAREABLE_SUBJECTS = frozenset(
     {
-        *("balance", "booking", "booking_cancelled", "key_created", "key_revoked", "limit"),
-        "refund_failed",
+        *("balance", "booking", "booking_cancelled", "booking_moved", "booking_paid", "limit"),
+        *("key_created", "key_revoked", "refund_failed", "refund_returned"),
         "topup_returned",
     }
 )
@@ -96,8 +96,10 @@ def is_about_nobody(kind: str, record: Record) -> bool:
     match kind:
         case "lead" | "order":
             return not any(record[name] for name in ("name", "email", "phone", "data"))
-        case "booking":
+        case "booking" | "booking_moved" | "booking_paid":
             return not any(record["client"][name] for name in ("name", "email", "phone"))
+        case "contacts":
+            return not any(record[name] for name in ("name", "email", "phone"))
     return False
 
 
@@ -193,9 +195,29 @@ def _booking(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     ]
 
 
+def _moved(language: Language, booking: Record) -> tuple[str | None, Pairs]:
+    subject, (service, time, *others) = _booking(language, booking)
+    former = booking.get("formerStart")
+    start = former and localized.weekday_and_time(language, datetime.fromisoformat(former))
+    return subject, [service, time, ("former", start), *others]
+
+
+def _paid(language: Language, booking: Record) -> tuple[str | None, Pairs]:
+    subject, facts = _booking(language, booking)
+    return subject, [("paid", localized.money(language, booking["paid"])), *facts]
+
+
 def _refund(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     subject, facts = _booking(language, booking)
     return subject, [("refund", localized.money(language, booking["refund"])), *facts]
+
+
+def _client(_: Language, client: Record) -> tuple[str | None, Pairs]:
+    return client["name"], [("name", client["name"]), *_contacts(client)]
+
+
+def _dialog(_: Language, dialog: Record) -> tuple[str | None, Pairs]:
+    return None, [("page", dialog["pageUrl"])]
 
 
 def _handover(_: Language, dialog: Record) -> tuple[str | None, Pairs]:
@@ -251,8 +273,13 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "lead": _lead,
     "order": _order,
     "booking": _booking,
+    "booking_moved": _moved,
     "booking_cancelled": _booking,
+    "booking_paid": _paid,
+    "refund_returned": _refund,
     "refund_failed": _refund,
+    "contacts": _client,
+    "dialog": _dialog,
     "handover": _handover,
     "limit": _limit,
     "limit_half": _limit,
@@ -272,8 +299,13 @@ _PAGES = {
     "lead": "leads/{id}",
     "order": "leads/{id}",
     "booking": "bookings/{id}",
+    "booking_moved": "bookings/{id}",
     "booking_cancelled": "bookings/{id}",
+    "booking_paid": "bookings/{id}",
+    "refund_returned": "bookings/{id}",
     "refund_failed": "bookings/{id}",
+    "contacts": "clients/{id}",
+    "dialog": "dialogs/{id}",
     "handover": "dialogs/{id}",
     "limit": "bots/{id}/limits",
     "limit_half": "bots/{id}/limits",
@@ -289,9 +321,14 @@ _PAGES = {
     "member_role": "members",
 }
 """Pages of the console by kind."""
-_ACTIONS = {"leads": "open_lead", "bookings": "open_booking", "dialogs": "open_dialog"}
+_ACTIONS = {
+    "leads": "open_lead",
+    "bookings": "open_booking",
+    "clients": "open_client",
+    "dialogs": "open_dialog",
+}
 """Catalogue keys of the button in an e-mail, by the first part of the page's path."""
-_CLIENT_SUBJECTS = frozenset({"booking", "booking_cancelled", "refund_failed"})
+_CLIENT_SUBJECTS = frozenset(kind for kind, page in _PAGES.items() if page == "bookings/{id}")
 """Kinds whose e-mail names the client in its subject, after the facts that may be shared."""
 
 

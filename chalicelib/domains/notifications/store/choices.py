@@ -5,8 +5,8 @@ from typing import Literal, cast, get_args
 
 from pynamodb.attributes import UnicodeAttribute
 
-from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store.workspaces import MembershipRow
+from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS, ToMembers
 from chalicelib.engine.tables import ContentRow, JsonAttribute
 from chalicelib.lib.localized import Language, language_of_country
 
@@ -19,8 +19,9 @@ LOCK = "notifications"
 class ChoicesRow(ContentRow):
     """The choices of a member. Its sort key is the account's id.
 
-    ``chosen`` has a true or false for ``<kind>.<channel>``. A missing kind has the default of
-    the member's role, so a kind that the service adds later has it, too.
+    ``chosen`` has a true or false for ``<kind>.<channel>``. A missing kind goes by the choice
+    for the kind that it is like, or else by the default of the member's role. So does a kind that
+    the service adds later.
     """
 
     chosen: JsonAttribute = JsonAttribute()
@@ -44,16 +45,23 @@ class Choices:
 
     def may_get(self, kind: str) -> bool:
         """Whether messages of a kind are for members of this role."""
-        return self._role == "owner" or not MESSAGE_KINDS[kind].owner_only
+        return self._role == "owner" or not MEMBER_KINDS[kind].owner_only
 
     def wants(self, kind: str, channel: Channel) -> bool:
         """Whether the member wants messages of a kind by a channel."""
         if not self.may_get(kind):
             return False
-        for_managers = self._role == "manager" and MESSAGE_KINDS[kind].for_managers
-        for_staff = self._is_staff and MESSAGE_KINDS[kind].for_staff
-        default = channel == "mail" and (self._role == "owner" or for_managers or for_staff)
-        return self._chosen.get(f"{kind}.{channel}", default)
+        if (choice := self._chosen.get(f"{kind}.{channel}")) is not None:
+            return choice
+        told = MEMBER_KINDS[kind]
+        if told.like and f"{told.like}.{channel}" in self._chosen:
+            return self._chosen[f"{told.like}.{channel}"]
+        return channel == "mail" and self._is_mailed(told)
+
+    def _is_mailed(self, told: ToMembers) -> bool:
+        """Whether the member gets a kind by mail without a choice."""
+        is_staff = self._is_staff and "staff" in told.mailed
+        return is_staff or self._role in told.mailed
 
     def channels(self, kind: str) -> list[Channel]:
         """Return the channels by which the member wants messages of a kind."""
@@ -62,8 +70,12 @@ class Choices:
     def choose(self, kind: str, channel: Channel, *, is_on: bool) -> None:
         """Change one choice.
 
-        A choice about messages that the member's role does not get has no effect.
+        A choice about messages that the member's role does not get has no effect. Kinds that have
+        gone by the choice so far keep their channels.
         """
+        for name, told in MEMBER_KINDS.items():
+            if told.like == kind:
+                self._chosen[f"{name}.{channel}"] = self.wants(name, channel)
         self._chosen[f"{kind}.{channel}"] = is_on
 
     def row(self, workspace_id: str, account_id: str) -> ChoicesRow:
@@ -72,7 +84,7 @@ class Choices:
             # A kind that a later release has removed must not fill the row for ever.
             name: is_on
             for name, is_on in self._chosen.items()
-            if _kind(name) in MESSAGE_KINDS
+            if _kind(name) in MEMBER_KINDS
         }
         return ChoicesRow(_place(workspace_id), account_id, chosen=choices, language=self.language)
 
@@ -93,7 +105,7 @@ def read_all(workspace_id: str) -> dict[str, ChoicesRow]:
 def unwanted(members: Iterable[Choices]) -> set[str]:
     """Return the kinds of messages that no member wants."""
     everyone = list(members)
-    return {kind for kind in MESSAGE_KINDS if not any(member.channels(kind) for member in everyone)}
+    return {kind for kind in MEMBER_KINDS if not any(member.channels(kind) for member in everyone)}
 
 
 def _kind(name: str) -> str:

@@ -50,10 +50,18 @@ def save(request: ConsoleRequest) -> HttpResponse:
             case "unlink":
                 request.call("unlink_telegram")
                 return redirect(f"{_path(request)}?done=telegram_unlinked")
+            case "all_mail" | "all_telegram" | "no_mail" | "no_telegram" as action:
+                _tick(request, *action.split("_"))
     except AppError as error:
         return _page(request, _find(request), State(error.status, request.problem(error)))
 
     return FORM.save(request, HOW)
+
+
+def _tick(request: ConsoleRequest, which: str, channel: str) -> None:
+    """Tick every kind for a channel in a form that was sent, or none."""
+    kinds = [choice["kind"] for choice in request.call("get_notifications")["choices"]]
+    request.form[channel] = kinds if which == "all" else []
 
 
 def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
@@ -92,6 +100,10 @@ def _page(
     return request.page(
         "notifications",
         own=preferences,
+        channels={
+            channel: all(choice[channel] for choice in preferences["choices"])
+            for channel in CHANNELS
+        },
         telegram=telegram,
         code=code,
         path=_path(request),
