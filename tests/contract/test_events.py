@@ -53,7 +53,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (
         *("create_workspace", "resume_site", "set_plan", "suspend_site"),
-        *("allow_mail", "resume_mail"),
+        *("allow_mail", "pause_mail", "resume_mail"),
     ),
     "money is told of when it runs out, by chats": ("adjust", "credit", "set_bot_limits"),
     "payments are not records of keys; a booking that is paid emits an event": (
@@ -159,6 +159,7 @@ OTHER_EXAMPLES: Mapping[str, Arguments] = {
         "token": requested(w.workspace_id, {**booking_page_request(w), "client": ADA})
     },
     "move_public_booking": to_another_time,
+    "pause_mail": lambda w: {"workspaceId": w.workspace_id},
     "pay_booking": unpaid_booking,
     "receive_payment_hook": lambda w: {
         "merchantId": take_payments(w.workspace_id).merchant_id,

@@ -15,7 +15,13 @@ QUEUE_ARN = "arn:aws:sqs:eu-central-1:123456789012:workspace-api-dev-mail-feedba
 
 
 def record(
-    kind: str, message: str, workspace: str | None = None, recipient: str = VISITOR, **detail: Any
+    kind: str,
+    message: str,
+    workspace: str | None = None,
+    recipient: str = VISITOR,
+    *,
+    cause: str | None = None,
+    **detail: Any,
 ) -> dict[str, Any]:
     """Return a record. ``detail`` is its object of that kind, such as ``bounce``."""
     tags = {
@@ -26,6 +32,8 @@ def record(
     }
     if workspace is not None:
         tags["workspace"] = [workspace]
+    if cause is not None:
+        tags["cause"] = [cause]
     return {
         "eventType": kind,
         **detail,
@@ -86,7 +94,11 @@ def bounced(
 
 
 def complained(
-    message: str, workspace: str | None = None, recipient: str = VISITOR, feedback: str = "abuse"
+    message: str,
+    workspace: str | None = None,
+    recipient: str = VISITOR,
+    feedback: str = "abuse",
+    cause: str | None = None,
 ) -> dict[str, Any]:
     complaint = {
         "complainedRecipients": [{"emailAddress": recipient}],
@@ -96,7 +108,7 @@ def complained(
         "complaintFeedbackType": feedback,
         "arrivalDate": iso(clock.now()),
     }
-    return record("Complaint", message, workspace, recipient, complaint=complaint)
+    return record("Complaint", message, workspace, recipient, cause=cause, complaint=complaint)
 
 
 def wrap_in_envelope(report: dict[str, Any]) -> dict[str, Any]:

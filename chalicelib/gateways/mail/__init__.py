@@ -35,7 +35,7 @@ class Mail:
     ``_``. ``sender_name`` is shown as "{name} via {service}", or if empty, as the service's name.
     ``unsubscribe_url`` is requested with POST when the recipient unsubscribes (RFC 8058).
     ``workspace_id`` is set for an e-mail to a visitor: bounces and complaints count for the
-    workspace.
+    workspace, by the ``cause`` of the e-mail.
 
     Line breaks and other control characters are removed from the subject and the names, so user
     input is allowed there.
@@ -49,6 +49,7 @@ class Mail:
     attachments: Sequence[Attachment] = field(default=())
     unsubscribe_url: str | None = None
     workspace_id: str | None = None
+    cause: str | None = None
 
 
 class MailError(Exception):

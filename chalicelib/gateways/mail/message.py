@@ -37,6 +37,7 @@ class RawMail(NamedTuple):
     recipient: str
     content: bytes
     workspace_id: str | None
+    cause: str | None = None
 
 
 class _Verbatim(UnstructuredHeader):
@@ -97,7 +98,8 @@ def build(mail: Mail, sender: str) -> RawMail:
         _attach(message, attachment)
     ascii_only = all(str(message[name]).isascii() for name in ("To", "Reply-To"))
     policy = _POLICY if ascii_only else _POLICY.clone(utf8=True)
-    return RawMail(mail.id, sender, recipient, message.as_bytes(policy=policy), mail.workspace_id)
+    content = message.as_bytes(policy=policy)
+    return RawMail(mail.id, sender, recipient, content, mail.workspace_id, mail.cause)
 
 
 def _address(text: str) -> str:

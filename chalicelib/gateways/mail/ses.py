@@ -12,6 +12,8 @@ MAIL_TAG = "mail"
 """The tag with the mail's id, which the events of SES repeat. SES replaces the Message-ID."""
 WORKSPACE_TAG = "workspace"
 """The tag with the id of the workspace whose visitor gets the mail."""
+CAUSE_TAG = "cause"
+"""The tag that says who has caused a mail to a visitor: ``stranger`` or ``business``."""
 _REFUSED = {"BadRequestException", "MessageRejected"}
 _SLOW_DOWN = {"TooManyRequestsException", "LimitExceededException", "ThrottlingException"}
 _UNAVAILABLE = 500
@@ -32,6 +34,8 @@ def send(mail: RawMail) -> None:
     tags = [{"Name": MAIL_TAG, "Value": mail.id}]
     if mail.workspace_id is not None:
         tags.append({"Name": WORKSPACE_TAG, "Value": mail.workspace_id})
+    if mail.cause is not None:
+        tags.append({"Name": CAUSE_TAG, "Value": mail.cause})
     if settings().mail_ses_configuration_set:
         options["ConfigurationSetName"] = settings().mail_ses_configuration_set
     try:

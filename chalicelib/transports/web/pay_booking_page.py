@@ -67,7 +67,10 @@ def _show(request: HttpRequest) -> HttpResponse:
             refund_until=payable["refundUntil"],
             held_until=payable["holdExpiresAt"],
         )
-    about = f"pay_{state}_about"
+    about, link = f"pay_{state}_about", None
+    if state == "paid":
+        about = f"pay_paid_mail_{payable['mail']}"
+        link = None if payable["mail"] == "sent" else (payable["icsUrl"], "booked_calendar")
     if payable["refund"] is not None:
         price = price_text(language, payable["refund"])
         facts.append(("wallet", texts.translate(language, "pay_refund"), price))
@@ -81,6 +84,8 @@ def _show(request: HttpRequest) -> HttpResponse:
         icon=ICONS[state],
         title=f"pay_{state}",
         about=about,
+        link=link,
+        link_icon="calendar-check",
         button="pay_submit" if is_payable else None,
         facts=[(name, text) for _, name, text in facts],
         workspace=payable["workspaceName"],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.domains.knowledge.flows.search import NOT_LOADED
-from chalicelib.domains.mails.flows.mail_feedback import PAUSED
+from chalicelib.domains.mails.flows.mail_feedback import PAUSED, RATES_ARE_HIGH
 from chalicelib.engine.tables import TABLES
 from chalicelib.engine.transactions import PARTITION_SIZE
 from infra.deploy.names import APP, function_name
@@ -42,6 +42,7 @@ LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
         "$.oldestSeconds",
     ),
     "PausedMails": (f'$.message = "{PAUSED}"', (EVENTS,), "1"),
+    "HighMailRates": (f'$.message = "{RATES_ARE_HIGH}"', (EVENTS,), "1"),
     "KnowledgeNotLoaded": (f'$.message = "{NOT_LOADED}"', (CHAT,), "1"),
     "PartitionGigabytes": (
         f'$.message = "{PARTITION_SIZE}" && $.gigabytes >= 0',
@@ -210,9 +211,28 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
     )
     yield (
         "PausedMails",
-        "A workspace's mails to visitors are paused after bounces or complaints.",
+        "A workspace's mails that strangers cause are paused after bounces or complaints.",
         1,
         [_metric(NAMESPACE, "PausedMails")],
+    )
+    yield (
+        "HighMailRates",
+        "A workspace's own mails to clients bounce or are complained of; only you can pause them.",
+        1,
+        [_metric(NAMESPACE, "HighMailRates")],
+    )
+    # SES puts an account under review at 0.1 % of complaints or 5 % of bounces.
+    yield (
+        "MailComplaints",
+        "0.08 % of the account's mails are complained of; at 0.1 % AWS reviews the account.",
+        0.0008,
+        [_metric("AWS/SES", "Reputation.ComplaintRate", statistic="Maximum")],
+    )
+    yield (
+        "MailBounces",
+        "4 % of the account's mails bounce; at 5 % AWS reviews the account.",
+        0.04,
+        [_metric("AWS/SES", "Reputation.BounceRate", statistic="Maximum")],
     )
     for name, gigabytes in {"LargePartition": 5, "AlmostFullPartition": 8}.items():
         yield (
@@ -238,7 +258,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
 
 
 def _alarm(
-    name: str, about: str, limit: int | None, metrics: list[Metric], periods: int = 1
+    name: str, about: str, limit: float | None, metrics: list[Metric], periods: int = 1
 ) -> Resource:
     """Return an alarm, which without a limit is raised when data is missing."""
     queries: list[dict[str, Any]] = [

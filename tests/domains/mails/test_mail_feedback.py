@@ -141,28 +141,28 @@ class TestPauses:
     def test_more_than_five_percent_of_bounces_pause_visitors_emails(self) -> None:
         send_many("ws", 60)
         bounce_many("ws", 3)
-        assert not mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("ws", "stranger")
         bounce_many("ws", 4)
-        assert mail_gate.is_paused("ws")
-        assert not mail_gate.is_paused("other")
+        assert mail_gate.is_paused("ws", "stranger")
+        assert not mail_gate.is_paused("other", "stranger")
 
     def test_bounces_of_fewer_than_fifty_emails_pause_nothing(self) -> None:
         send_many("ws", 49)
         bounce_many("ws", 49)
-        assert not mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("ws", "stranger")
 
     def test_second_complaint_pauses_the_emails(self) -> None:
         send_many("ws", 20)
         assert report(complained("sent-1", "ws")) == []
-        assert not mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("ws", "stranger")
         assert report(complained("sent-2", "ws")) == []
-        assert mail_gate.is_paused("ws")
+        assert mail_gate.is_paused("ws", "stranger")
 
     def test_the_same_report_counts_once(self) -> None:
         send_many("ws", 20)
         complaint = complained("sent-1", "ws")
         assert report(complaint, complaint, wrap_in_envelope(complaint)) == []
-        assert not mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("ws", "stranger")
 
     def test_undelivered_suppressed_email_does_not_count(self) -> None:
         send_many("ws", 50)
@@ -171,7 +171,7 @@ class TestPauses:
             for index in range(50)
         )
         assert report(*skipped) == []
-        assert not mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("ws", "stranger")
 
     def test_emails_to_members_do_not_count(self) -> None:
         assert report(*(send_event(f"sent-{index}") for index in range(50))) == []
@@ -183,17 +183,17 @@ class TestPauses:
         assert report(complained("sent-1", "ws")) == []
         time.pass_by(days=31)
         assert report(send_event("new", "ws"), complained("new", "ws")) == []
-        assert not mail_gate.is_paused("ws")
+        assert not mail_gate.is_paused("ws", "stranger")
 
     def test_operator_resumes_emails_and_resets_the_counts(self, owner: Owner) -> None:
         workspace = owner.workspace.id
         send_many(workspace, 60)
         bounce_many(workspace, 10)
-        assert mail_gate.is_paused(workspace)
+        assert mail_gate.is_paused(workspace, "stranger")
         assert call_operator("resume_mail", workspaceId=workspace) == {"wasPaused": True}
-        assert not mail_gate.is_paused(workspace)
+        assert not mail_gate.is_paused(workspace, "stranger")
         assert report(bounced("sent-11", workspace)) == []
-        assert not mail_gate.is_paused(workspace)
+        assert not mail_gate.is_paused(workspace, "stranger")
         assert call_operator("resume_mail", workspaceId=workspace) == {"wasPaused": False}
 
 
@@ -246,7 +246,7 @@ class TestFaults:
         with failing(operation, 50, unreachable):
             assert report(complained("sent-2", "ws")) == ["message-0"]
         assert report(complained("sent-2", "ws")) == []
-        assert mail_gate.is_paused("ws")
+        assert mail_gate.is_paused("ws", "stranger")
 
     def test_a_message_of_the_other_queue_runs_the_jobs(self) -> None:
         event = batch("wake")

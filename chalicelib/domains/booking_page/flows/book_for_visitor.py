@@ -47,6 +47,7 @@ from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, 
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.payments.flows.accounts import needs_email
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
@@ -235,6 +236,7 @@ def book(  # noqa: PLR0913  what a booking may come with
             notes=args.notes,
             token_secret=secret,
             is_proved=is_proved or None,
+            visitor_shares=None if is_proved else ctx.principal.share_subjects,
             own_client_id=own_client_id,
             language=language,
         ),
@@ -309,6 +311,15 @@ def _await_mail(
     subjects = ctx.principal.share_subjects
     for limit, subject in limits.visitor_limits(LINKS_PER_DAY, subjects):
         limits.stage(ctx.unit, limit, subject)
+    # The response promises the e-mail, so it is counted with the request.
+    mail_gate.promise(
+        ctx.unit,
+        row.email,
+        "link",
+        mail_id=booking_links.link_mail_id(request_id),
+        plan=slot_search.workspace_of(ctx.unit).plan,
+        shares=subjects,
+    )
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
     ctx.unit.after_commit(wake.wake)
     return AwaitedBooking(booking_row, row.link_ends_at)

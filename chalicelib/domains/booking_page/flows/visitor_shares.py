@@ -9,6 +9,7 @@ from chalicelib.core.limits import Limit
 from chalicelib.domains.booking_page.store import visitor_bookings
 from chalicelib.domains.booking_page.store.visitor_bookings import VisitorBookingsRow
 from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Rows
@@ -50,9 +51,9 @@ def require_mail(
     """Require that a link can be mailed to a visitor, with the error of the used-up limit.
 
     Raises:
-        RateLimitedError: there is no address, or mail is not set up.
+        RateLimitedError: there is no address, mail is not set up, or the address gets no link.
     """
-    if mail.is_on() and address and mail.takes(address):
+    if address and not mail_gate.is_blocked(address, unit.tenant, "link"):
         return
     try:
         limits.stage(unit, *used_up, rows)

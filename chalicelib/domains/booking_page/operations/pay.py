@@ -4,7 +4,7 @@ The link is a page of the service, so these operations have no REST route.
 """
 
 from datetime import timedelta
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 from pydantic import Field
 
@@ -17,16 +17,19 @@ from chalicelib.domains.booking_page.operations.cancel_and_move import TokenText
 from chalicelib.domains.bookings.flows import booking_links, booking_payments, rest_to_pay
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.bookings import BookingRow, EventRow
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.payments.flows import opening
 from chalicelib.domains.payments.flows.opening import PaymentEndedError, PaymentRefusedError
 from chalicelib.domains.payments.store import payments
+from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import emails
 
 PAYMENTS = Limit("booking-payments", "payments and checks per minute", 20, timedelta(minutes=1))
 
+MailState = Literal["sent", "waiting", "none"]
 State = Literal[
     "payable", "pending", "declined", "paid", "returning", "returned", "failed", "ended"
 ]
@@ -61,6 +64,11 @@ class PayableBooking(Wire):
         description="Until when a cancellation by the client is refunded, or null."
     )
     hold_expires_at: Timestamp | None = Field(description="When the unpaid hold expires, or null.")
+    mail: MailState | None = Field(
+        description="Whether the mail that confirms a paid booking was or will be sent, waits, or "
+        "is not sent; else null."
+    )
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow, *, is_back: bool) -> Self:
@@ -68,6 +76,7 @@ class PayableBooking(Wire):
         state, refund = _state(workspace_id, row, is_back=is_back), None
         if state in booking_payments.REFUND_STATES:
             refund = booking_payments.shown_refund(workspace_id, row)
+        history = EventRow.newest(workspace_id, row.id)
         return cls(
             booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
@@ -75,9 +84,11 @@ class PayableBooking(Wire):
             refund=refund and refund.amount,
             refund_reason=refund and refund.reason,
             due=int(row.due or 0),
-            left=rest_to_pay.left_to_pay(row, bookings.EventRow.newest(workspace_id, row.id)),
+            left=rest_to_pay.left_to_pay(row, history),
             refund_until=rest_to_pay.refund_ends_at(row),
             hold_expires_at=row.hold_expires_at,
+            mail=_mail_of(workspace_id, row, history) if state == "paid" else None,
+            ics_url=booking_links.calendar_url(workspace_id, row),
         )
 
 
@@ -126,6 +137,21 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
         payment, int(payment.amount), workspace_id=ctx.workspace_id
     )
     return PaymentPage(url=opening.open_at_provider(ctx.workspace_id, payment, receipt))
+
+
+def _mail_of(workspace_id: str, row: BookingRow, history: list[EventRow]) -> MailState:
+    """Return what became of the e-mail that confirms a booking, or what will become of it."""
+    mails = [event.mail for event in sorted(history, key=lambda event: event.at) if event.mail]
+    states = [mail["state"] for mail in mails if mail["kind"] == "confirmed"]
+    address = emails.find_email(row.client_email or "")
+    service = SERVICES.find(workspace_id, row.service_id)
+    if states:
+        state = states[-1]
+    elif address is None or (service is not None and not service.visitor_mails):
+        state = "withheld"
+    else:
+        state = mail_gate.forecast(address, workspace_id, "business")
+    return cast("MailState", "none" if state == "withheld" else state)
 
 
 def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:

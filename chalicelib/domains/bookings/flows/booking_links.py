@@ -52,6 +52,11 @@ def pay_url(workspace_id: str, booking: BookingRow) -> str | None:
     return settings().public_url + PAY_PAGE.format(token=text)
 
 
+def link_mail_id(request_id: str) -> str:
+    """Return the id of the e-mail with the link that books what a visitor has requested."""
+    return f"booking-link-{request_id}"
+
+
 def book_token(workspace_id: str, request_id: str) -> str:
     """Return the token of the link that books what a visitor has requested.
 

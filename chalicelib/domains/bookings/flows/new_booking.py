@@ -6,6 +6,7 @@ If several requests compete for a time, the first one commits. The others run ag
 in the calendar, and return alternatives.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
 
@@ -41,6 +42,7 @@ class BookingRequest(NamedTuple):
     contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
     visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
+    ``visitor_shares`` are the shares of a visitor who has proved nothing.
     ``own_client_id`` is the client that the visitor's dialog has created.
     ``language`` is the language of the client's e-mails, if known.
     """
@@ -56,6 +58,7 @@ class BookingRequest(NamedTuple):
     status: BookingStatus | None = None
     token_secret: str | None = None
     is_proved: bool | None = None
+    visitor_shares: Sequence[str] | None = None
     own_client_id: str | None = None
     language: Language | None = None
 
@@ -121,6 +124,7 @@ def book(
         hold_expires_at=expires,
         token_secret=request.token_secret,
         is_proved=request.is_proved,
+        visitor_shares=request.visitor_shares and list(request.visitor_shares),
         language=request.language,
         **copy_resource_fields(candidate.resource),
     )

@@ -75,8 +75,8 @@ class BookingMail(Wire):
     kind: str = Field(description="confirmed, pending, moved, cancelled or reminder.")
     state: str = Field(description="sent, waiting or withheld.")
     reason: str | None = Field(
-        description="by_address, by_plan, by_bounce, by_pause, by_server, unsupported, too_late, "
-        "refused or null: why the client has not been told."
+        description="by_address, by_plan, by_share, by_bounce, by_pause, by_server, unsupported, "
+        "too_late, refused or null: why the client has not been told."
     )
     at: Timestamp = Field(description="Time of this state.")
 

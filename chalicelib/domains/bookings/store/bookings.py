@@ -58,7 +58,8 @@ class BookingRow(Record):
     client has chosen. Rows of earlier releases have no ``refundable_until``. ``payment_ids`` are
     its payments, the latest last. ``paid_by`` is the payment that has paid the booking, and
     ``paid`` its amount. ``has_lapsed`` is set while the booking is cancelled because its hold has
-    expired.
+    expired. ``visitor_shares`` are the subjects of the shares of the visitor who has booked without
+    a proof, for the e-mails that follow.
     """
 
     status = UnicodeAttribute()
@@ -95,6 +96,7 @@ class BookingRow(Record):
     paid_by = UnicodeAttribute(null=True)
     paid = NumberAttribute(null=True)
     has_lapsed = BooleanAttribute(null=True)
+    visitor_shares: ListAttribute[str] = ListAttribute(null=True)
 
     @property
     def latest_payment_id(self) -> str | None:
@@ -122,8 +124,8 @@ class BookingRow(Record):
 
     @property
     def is_unproved(self) -> bool:
-        """Whether somebody who has proved nothing has typed the address."""
-        return self.source in VISITOR_SOURCES and not self.is_proved
+        """Whether somebody who has proved nothing has typed the address. A payment is a proof."""
+        return self.source in VISITOR_SOURCES and not self.is_proved and self.paid_by is None
 
     @property
     def blocks(self) -> bool:
@@ -270,7 +272,7 @@ def mail_entry(
 def wipe(booking: BookingRow) -> None:
     """Remove personal data from a booking, and the values by which it can be found."""
     booking.client_name = booking.client_phone = booking.client_email = None
-    booking.phone_entered = None
+    booking.phone_entered = booking.visitor_shares = None
     booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None
 
 

@@ -1,7 +1,8 @@
 """Process the reports of Amazon SES on e-mail, which arrive in a queue of SQS.
 
 Bounces and complaints suppress addresses. Reports about visitors' e-mails also count for the
-workspace, and pause its e-mails to visitors at high rates. A report that arrives again changes
+workspace, by who has caused the e-mail. High rates of e-mails that strangers have caused pause
+these. High rates of the others are reported to the operator. A report that arrives again changes
 nothing more.
 """
 
@@ -15,7 +16,8 @@ from chalicelib.domains.mails.rules.mail_reputation import Measure
 from chalicelib.domains.mails.store import mail_rates, suppressions
 from chalicelib.engine.unit import run_unit
 
-PAUSED = "mails of a workspace to visitors are paused"
+PAUSED = "mails of a workspace that strangers cause are paused"
+RATES_ARE_HIGH = "mails of a workspace have high rates of bounces or complaints"
 log = logging.getLogger(__name__)
 
 
@@ -56,13 +58,22 @@ def _handle(message: Mapping[str, Any]) -> None:
 
 def _count(report: Report, workspace_id: str, measure: Measure) -> None:
     stage = partial(
-        mail_rates.stage_count, message_id=report.message_id, day=report.day, measure=measure
+        mail_rates.stage_count,
+        message_id=report.message_id,
+        day=report.day,
+        measure=measure,
+        cause=report.cause,
     )
     # Without an audit event, a lost response is not retried. SQS then delivers the report again.
     run_unit(workspace_id, None, stage)
     if measure == "sent":
         return
     # A repeated report gets here, too: the first attempt may have ended before the pause.
-    reason = mail_rates.counts(workspace_id).pause
-    if reason is not None and mail_rates.pause(workspace_id, reason):
-        log.warning(PAUSED, extra={"workspaceId": workspace_id, "reason": reason})
+    reason = mail_rates.counts(workspace_id, report.cause).pause
+    if reason is None:
+        return
+    fields = {"workspaceId": workspace_id, "reason": reason}
+    if report.cause == "business":
+        log.warning(RATES_ARE_HIGH, extra=fields)
+    elif mail_rates.pause_strangers(workspace_id, reason):
+        log.warning(PAUSED, extra=fields)

@@ -1,13 +1,17 @@
 """The gate that every e-mail passes: it is sent now, later or never.
 
-Addresses that bounced or complained get no e-mail, and a paused workspace sends none to visitors.
-An e-mail is counted once, in the transaction that admits it, however often its job runs. One that
+Addresses that bounced or complained get no e-mail. A pause of a workspace's e-mails applies to what
+strangers cause, or if the operator has paused them, to all e-mails to clients (ADR 93). An e-mail
+is counted once, in the transaction that admits it, however often its job runs. One that
 was sent is not sent again, unless the response of the mail server was lost. Beyond its budget, an
 e-mail that a stranger causes is withheld, and another one waits for the next window (ADR 73).
+Strangers have shares of what they may cause together (ADR 76).
+
+``promise`` counts an e-mail in the transaction of the response that promises it.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,7 +26,8 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.mails.rules import mail_budgets
-from chalicelib.domains.mails.rules.mail_budgets import BUDGETS, MailClass
+from chalicelib.domains.mails.rules.mail_budgets import BUDGETS, LINKS_FOR_ADDRESS, MailClass
+from chalicelib.domains.mails.rules.mail_reputation import cause_of
 from chalicelib.domains.mails.store import mail_log, mail_rates, suppressions
 from chalicelib.domains.mails.store.mail_log import Reason
 from chalicelib.engine import limits
@@ -36,9 +41,50 @@ def is_suppressed(address: str) -> bool:
     return bool(suppressions.find(address))
 
 
-def is_paused(workspace_id: str) -> bool:
-    """Return whether a workspace's e-mails to visitors are paused until an operator resumes."""
-    return mail_rates.pause_reason(workspace_id) is not None
+def is_paused(workspace_id: str, mail_class: MailClass) -> bool:
+    """Return whether a workspace's e-mails of a class are paused."""
+    return mail_rates.find_pause(workspace_id, cause_of(mail_class)) is not None
+
+
+def is_blocked(address: str, workspace_id: str, mail_class: MailClass) -> bool:
+    """Return whether an address gets no e-mail of a class now, whatever the budgets have left."""
+    if not mail.is_on() or not mail.takes(address):
+        return True
+    return is_suppressed(address) or is_paused(workspace_id, mail_class)
+
+
+def forecast(
+    address: str, workspace_id: str, mail_class: MailClass
+) -> Literal["sent", "waiting", "withheld"]:
+    """Return what will become of an e-mail of a class that waits, counting nothing."""
+    if is_blocked(address, workspace_id, mail_class):
+        return "withheld"
+    mailbox, plan = mail_budgets.budget_key(address), workspaces.get(workspace_id).plan
+    counters = _counters(workspace_id, mail_class, mailbox, plan, ())
+    reserve = mail_budgets.reserve(mail_class, BUDGETS[mail_class])
+    if reserve and not _is_used_up(reserve, f"{mailbox}#{workspace_id}"):
+        counters = counters[1:]
+    return "waiting" if any(_is_used_up(c.limit, c.subject) for c in counters) else "sent"
+
+
+def promise(  # noqa: PLR0913  what decides on an e-mail
+    unit: UnitOfWork,
+    address: str,
+    mail_class: MailClass,
+    *,
+    mail_id: str,
+    plan: str,
+    shares: Sequence[str],
+) -> None:
+    """Stage the admission of an e-mail, which its job then only sends.
+
+    The caller has asked ``is_blocked``. At commit, ``RateLimitedError`` is raised if a budget is
+    used up.
+    """
+    mail_log.stage_admission(unit, mail_id)
+    mailbox = mail_budgets.budget_key(address)
+    for limit, subject, _ in _counters(unit.tenant, mail_class, mailbox, plan, shares):
+        limits.stage(unit, limit, subject)
 
 
 _ANY = 1_000_000
@@ -46,6 +92,14 @@ LONGEST_WAIT = timedelta(days=1)
 """An e-mail that could not be sent for this long is withheld."""
 
 log = logging.getLogger(__name__)
+
+
+class _Counter(NamedTuple):
+    """A limit that an e-mail counts for, and the reason if it is used up."""
+
+    limit: Limit
+    subject: str
+    reason: Reason
 
 
 class Verdict(NamedTuple):
@@ -59,13 +113,14 @@ class Verdict(NamedTuple):
     retry_at: datetime | None = None
 
 
-def deliver(
+def deliver(  # noqa: PLR0913  what decides on an e-mail
     message: Mail,
     mail_class: MailClass,
     until: datetime,
     *,
     note: Callable[[Verdict], object] = lambda _: None,
     account: AccountRow | None = None,
+    shares: Sequence[str] = (),
 ) -> None:
     """Send the e-mail of a job, if the gate admits it. ``note`` gets what happens to the e-mail.
 
@@ -84,10 +139,11 @@ def deliver(
         mail_id=message.id,
         until=until,
         account=account,
+        shares=shares,
     )
     if verdict.state == "admitted":
         try:
-            mail.send(message)
+            mail.send(replace(message, cause=cause_of(mail_class)) if workspace_id else message)
         except MailRefusedError:
             verdict = _withhold(workspace_id, mail_class, message.id, "refused")
         except MailDelayedError:
@@ -114,12 +170,14 @@ def admit(  # noqa: PLR0913  what decides on an e-mail
     mail_id: str,
     until: datetime,
     account: AccountRow | None = None,
+    shares: Sequence[str] = (),
 ) -> Verdict:
     """Count an e-mail and return whether it may be sent now. A repeated call counts nothing.
 
     ``workspace_id`` is None for an e-mail that no workspace causes. ``mail_id`` is the same at each
     attempt. From ``until`` on, the e-mail is of no use. ``account`` is the account that the e-mail
     is for, except for the e-mail by which its address is proved: it gets no other mail until then.
+    ``shares`` are the subjects of the shares of the stranger who causes the e-mail.
 
     Raises:
         UnavailableError: the database is unavailable.
@@ -132,29 +190,56 @@ def admit(  # noqa: PLR0913  what decides on an e-mail
         "unproved": lambda: account is not None and not account.is_proved,
         "unsupported": lambda: not mail.takes(address),
         "by_bounce": lambda: is_suppressed(address),
-        "by_pause": lambda: workspace_id is not None and is_paused(workspace_id),
+        "by_pause": lambda: workspace_id is not None and is_paused(workspace_id, mail_class),
     }
     if reason := next((reason for reason, applies in checks.items() if applies()), None):
         return _withhold(workspace_id, mail_class, mail_id, reason)
     if stored_mail is not None or mail_class not in BUDGETS:
         return Verdict("admitted")
-    return _count(address, workspace_id, mail_class, mail_id, until)
+    return _count(address, workspace_id, mail_class, mail_id=mail_id, until=until, shares=shares)
 
 
-def _count(
-    address: str, workspace_id: str | None, mail_class: MailClass, mail_id: str, until: datetime
+def _counters(
+    workspace_id: str | None,
+    mail_class: MailClass,
+    mailbox: str,
+    plan: str | None,
+    shares: Sequence[str],
+) -> list[_Counter]:
+    """Return the limits that an e-mail counts for. The budget of the address is the first."""
+    counters = [_Counter(BUDGETS[mail_class], mailbox, "by_address")]
+    if mail_class == "link":
+        subjects = [f"{share}#{mailbox}" for share in shares]
+        of_visitor = limits.visitor_limits(LINKS_FOR_ADDRESS, subjects, BUDGETS["link"])
+        counters += [_Counter(limit, subject, "by_address") for limit, subject in of_visitor]
+    if workspace_id is None or plan is None:
+        return counters
+    for limit in mail_budgets.workspace_limits(plan, mail_class):
+        counters.append(_Counter(limit, workspace_id, "by_plan"))
+        if limit.share is not None:
+            subjects = [f"{workspace_id}#{share}" for share in shares]
+            of_visitor = limits.visitor_limits(limit.share, subjects, limit)
+            counters += [_Counter(share, subject, "by_share") for share, subject in of_visitor]
+    return counters
+
+
+def _count(  # noqa: PLR0913  what decides on an e-mail
+    address: str,
+    workspace_id: str | None,
+    mail_class: MailClass,
+    *,
+    mail_id: str,
+    until: datetime,
+    shares: Sequence[str],
 ) -> Verdict:
-    """Count an e-mail for the budget of its address and the plan.
+    """Count an e-mail for the budget of its address, the plan and the shares.
 
     What the workspace has in reserve counts for the budget, too, but passes if that is used up.
     """
     tenant, mailbox = _tenant(workspace_id), mail_budgets.budget_key(address)
     budget = BUDGETS[mail_class]
-    limit_counters: list[tuple[Limit, str, Reason]] = [(budget, mailbox, "by_address")]
-    if workspace_id is not None:
-        plan = workspaces.get(workspace_id).plan
-        shared = mail_budgets.workspace_limits(plan, mail_class)
-        limit_counters += [(limit, workspace_id, "by_plan") for limit in shared]
+    plan = workspaces.get(workspace_id).plan if workspace_id else None
+    limit_counters = _counters(workspace_id, mail_class, mailbox, plan, shares)
 
     def stage(unit: UnitOfWork, reservation: Limit | None = None) -> None:
         mail_log.stage_admission(unit, mail_id)
@@ -177,7 +262,7 @@ def _count(
             (why for limit, subject, why in limit_counters if _is_used_up(limit, subject)), None
         )
         # A stranger could otherwise fill the queue with e-mails that wait.
-        if mail_class == "stranger":
+        if mail_class in {"stranger", "link"}:
             return _withhold(workspace_id, mail_class, mail_id, reason or "by_address")
         retry_at = clock.now() + timedelta(seconds=int(error.headers["Retry-After"]))
         # The e-mail is of no use after ``until``, so its job must not wait for longer.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from chalicelib.domains.mails.rules.mail_reputation import Measure, Suppression
-from chalicelib.gateways.mail.ses import WORKSPACE_TAG
+from chalicelib.domains.mails.rules.mail_reputation import Cause, Measure, Suppression
+from chalicelib.gateways.mail.ses import CAUSE_TAG, WORKSPACE_TAG
 
 _NOT_SENT = "OnAccountSuppressionList"
 """Subtype of a bounce of an e-mail that SES has not tried to deliver. SES does not count it
@@ -22,7 +22,7 @@ class Report(NamedTuple):
     """A report of SES on an e-mail.
 
     ``measure`` is what to count, ``suppression`` the reason to send nothing more to ``addresses``.
-    ``workspace_id`` is set for an e-mail to a visitor.
+    ``workspace_id`` is set for an e-mail to a visitor, which ``cause`` has caused.
     """
 
     message_id: str
@@ -31,6 +31,7 @@ class Report(NamedTuple):
     suppression: Suppression | None
     addresses: tuple[str, ...]
     workspace_id: str | None
+    cause: Cause
 
 
 def parse(body: str) -> Report | None:
@@ -85,7 +86,14 @@ def _parse_mail(
     if workspace_id is not None and not _WORKSPACE_ID.fullmatch(workspace_id):
         msg = "the workspace's tag is malformed"
         raise ValueError(msg)
-    sent_at = datetime.fromisoformat(mail["timestamp"])
+    # Earlier releases have sent mails without the tag.
+    (named_cause,) = mail.get("tags", {}).get(CAUSE_TAG, ["stranger"])
     return Report(
-        mail["messageId"], sent_at.date(), measure, suppression, tuple(addresses), workspace_id
+        mail["messageId"],
+        datetime.fromisoformat(mail["timestamp"]).date(),
+        measure,
+        suppression,
+        tuple(addresses),
+        workspace_id,
+        "business" if named_cause == "business" else "stranger",
     )

@@ -6,6 +6,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.mails.rules.mail_reputation import Pause
 from chalicelib.domains.mails.store import mail_rates, suppressions
 from chalicelib.lib.contact_fields import Email
 
@@ -14,6 +15,19 @@ class MailResume(Wire):
     """A workspace whose e-mail to visitors is sent again."""
 
     workspace_id: Id = Field(description="Workspace id.")
+
+
+class MailPause(Wire):
+    """A workspace whose e-mail to clients is to be paused."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+    reason: Pause = Field(default="complaints", description="bounces or complaints.")
+
+
+class MailPaused(Wire):
+    """Result of pausing e-mail."""
+
+    was_paused: bool = Field(description="Whether all mails to clients were paused before.")
 
 
 class MailResumed(Wire):
@@ -32,6 +46,21 @@ class MailAllowed(Wire):
     """Result of allowing e-mail to an address."""
 
     was_suppressed: bool = Field(description="Whether the address was suppressed.")
+
+
+@operation(
+    title="Pause mails to clients",
+    audience=OPERATOR,
+    resolve=lambda args: workspaces.get(args.workspace_id).id,
+    idempotent=True,
+)
+def pause_mail(ctx: Context, args: MailPause) -> MailPaused:
+    """Send no e-mail of a workspace to clients until it is resumed: no confirmations either.
+
+    What strangers cause is paused by itself. Pause the others only if the reputation of the whole
+    stage is at risk, and tell the owner.
+    """
+    return MailPaused(was_paused=not mail_rates.stage_pause(ctx.unit, args.reason))
 
 
 @operation(

@@ -16,13 +16,23 @@ from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.lib import emails
 
 MailClass = Literal[
-    "stranger", "business", "reminder", "stranger_reminder", "account", "confirmed", "member"
+    "stranger",
+    "link",
+    "business",
+    "reminder",
+    "stranger_reminder",
+    "account",
+    "confirmed",
+    "member",
 ]
-"""Why an e-mail is sent.
+"""Why an e-mail is sent: who has caused it, and what is proved.
 
 - ``stranger``: somebody who has proved nothing has typed the address, such as a visitor who books.
-- ``business``: a member, an API key or an app of the workspace made or changed something.
-- ``reminder``: a booking begins soon. The business has made it, or the address is proved.
+- ``link``: a stranger has requested the link that proves the address and books.
+- ``business``: a member, an API key or an app of the workspace made or changed something, or the
+  client did who has proved the address or paid.
+- ``reminder``: a booking begins soon. The business has made it, the address is proved, or it is
+  paid.
 - ``stranger_reminder``: a booking that a stranger has made begins soon.
 - ``account``: an invitation, the proof of an address, a new password.
 - ``confirmed``: something was done with a code of the account, or with its password.
@@ -32,6 +42,7 @@ MailClass = Literal[
 _DAY = timedelta(days=1)
 BUDGETS: Mapping[MailClass, Limit] = {
     "stranger": Limit("client-mails", "e-mails per day to an address", 3, _DAY),
+    "link": Limit("link-mails", "links by e-mail per day to an address", 4, _DAY),
     "business": Limit("business-mails", "e-mails of businesses per day to an address", 20, _DAY),
     "reminder": (_REMINDERS := Limit("reminder-mails", "reminders per day to an address", 5, _DAY)),
     "stranger_reminder": _REMINDERS,
@@ -39,7 +50,15 @@ BUDGETS: Mapping[MailClass, Limit] = {
     "confirmed": Limit("confirmed-mails", "e-mails per day about what was done", 50, _DAY),
 }
 """E-mails to one address from all workspaces together."""
-BY_STRANGERS = frozenset({"stranger", "stranger_reminder"})
+BY_STRANGERS = frozenset({"stranger", "stranger_reminder", "link"})
+"""Classes of e-mail that strangers cause."""
+LINKS_FOR_ADDRESS = Limit("link-mails-share", "links by e-mail per day to an address", 2, _DAY)
+"""Links to one address that one visitor may cause."""
+_STRANGERS_PART, _LINKS_PART = 2, 4
+"""The parts of a plan's e-mail that strangers may cause, and that links add: a half, a quarter."""
+_VISITOR_PART = 5
+"""One visitor causes at most this part of what all strangers of a workspace may cause."""
+_LEAST_FOR_VISITOR = 3
 _GMAIL = frozenset({"gmail.com", "googlemail.com"})
 
 
@@ -56,20 +75,24 @@ def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
 def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
     """Return the limits on a workspace's e-mails of a class to clients.
 
-    E-mails that strangers cause may use up half of what the plan includes.
+    E-mails that strangers cause may use up half of what the plan includes. Links have a part of
+    their own, so that nothing else uses them up. A limit of strangers has the share of a visitor.
     """
     max_mails = CLIENT_MAILS_A_DAY[plan]
-    limits = [Limit("workspace-client-mails", "e-mails per day to clients", max_mails, _DAY)]
+    total = Limit("workspace-client-mails", "e-mails per day to clients", max_mails, _DAY)
+    if mail_class in {"account", "confirmed"}:
+        return []
+    if mail_class == "link":
+        return [_of_strangers("workspace-link-mails", max_mails // _LINKS_PART)]
     if mail_class in BY_STRANGERS:
-        limits.append(
-            Limit(
-                "workspace-stranger-mails",
-                "e-mails per day that visitors cause",
-                max_mails // 2,
-                _DAY,
-            )
-        )
-    return limits if mail_class not in {"account", "confirmed"} else []
+        return [total, _of_strangers("workspace-stranger-mails", max_mails // _STRANGERS_PART)]
+    return [total]
+
+
+def _of_strangers(name: str, max_mails: int) -> Limit:
+    what = "e-mails per day that visitors cause"
+    part = max(_LEAST_FOR_VISITOR, max_mails // _VISITOR_PART)
+    return Limit(name, what, max_mails, _DAY, share=Limit(f"{name}-share", what, part, _DAY))
 
 
 def budget_key(address: str) -> str:

@@ -1,10 +1,20 @@
-"""Rates of bounces and complaints at which a workspace's e-mails to visitors are paused."""
+"""Rates of bounces and complaints, and the pauses that follow.
 
+They are counted by who has caused the e-mails. High rates of what strangers have caused pause what
+strangers cause, for a time. Everything else is paused by the operator only.
+"""
+
+from datetime import timedelta
 from typing import Literal, NamedTuple
+
+from chalicelib.domains.mails.rules.mail_budgets import BY_STRANGERS, MailClass
 
 Measure = Literal["sent", "bounced", "complained"]
 Suppression = Literal["bounce", "complaint"]
 Pause = Literal["bounces", "complaints"]
+Cause = Literal["stranger", "business"]
+"""Who has caused an e-mail."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(days=1), timedelta(days=7)
 LEAST_SENT = 50
 """E-mails below which bounces pause nothing. One of a few e-mails would be a high rate."""
 MOST_BOUNCED = 0.05
@@ -16,8 +26,18 @@ MOST_COMPLAINED = 0.001
 """Part of the e-mails. From 0.1 % on, AWS reviews the account of the whole service."""
 
 
+def cause_of(mail_class: MailClass) -> Cause:
+    """Return who has caused an e-mail of a class."""
+    return "stranger" if mail_class in BY_STRANGERS else "business"
+
+
+def next_pause(last: timedelta | None) -> timedelta:
+    """Return the length of a pause after the last one, or of the first. It doubles up to a week."""
+    return FIRST_PAUSE if last is None else min(2 * last, LONGEST_PAUSE)
+
+
 class Counts(NamedTuple):
-    """E-mails of a workspace to visitors."""
+    """E-mails of a workspace with one cause."""
 
     sent: int
     bounced: int
@@ -25,7 +45,7 @@ class Counts(NamedTuple):
 
     @property
     def pause(self) -> Pause | None:
-        """Why the workspace's e-mails to visitors are to be paused, or None."""
+        """Why the rates are too high, or None."""
         if self.complained >= LEAST_COMPLAINTS and self.complained > self.sent * MOST_COMPLAINED:
             return "complaints"
         if self.sent >= LEAST_SENT and self.bounced > self.sent * MOST_BOUNCED:

@@ -17,6 +17,7 @@ KEPT_FOR = timedelta(days=35)
 Reason = Literal[
     "by_address",
     "by_plan",
+    "by_share",
     "by_bounce",
     "by_pause",
     "by_server",
@@ -47,6 +48,7 @@ class WithheldRow(ControlRow):
 
     by_address = NumberAttribute(default=0)
     by_plan = NumberAttribute(default=0)
+    by_share = NumberAttribute(default=0)
     by_bounce = NumberAttribute(default=0)
     by_pause = NumberAttribute(default=0)
     unsupported = NumberAttribute(default=0)
@@ -57,13 +59,14 @@ class WithheldRow(ControlRow):
 class Withheld(NamedTuple):
     """Numbers of e-mails that were withheld, by reason.
 
-    The reasons are the limits of addresses and of the plan, bounces of the address, a pause of all
-    the e-mails of the workspace, addresses that SES does not take, e-mails that waited for too
-    long, and e-mails that the mail server refused.
+    The reasons are the limits of addresses and of the plan, a visitor's part of the plan, bounces
+    of the address, a pause of the workspace's e-mails, addresses that SES does not take, e-mails
+    that waited for too long, and e-mails that the mail server refused.
     """
 
     by_address: int = 0
     by_plan: int = 0
+    by_share: int = 0
     by_bounce: int = 0
     by_pause: int = 0
     unsupported: int = 0

@@ -1,12 +1,18 @@
-"""Counts of the e-mails of a workspace to visitors by day, and the pause of these e-mails."""
+"""Count e-mails of a workspace to visitors, their bounces and complaints, and pause e-mails."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import cast
+from typing import NamedTuple, cast, get_args
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
 from chalicelib.core import clock
-from chalicelib.domains.mails.rules.mail_reputation import Counts, Measure, Pause
+from chalicelib.domains.mails.rules.mail_reputation import (
+    Cause,
+    Counts,
+    Measure,
+    Pause,
+    next_pause,
+)
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
@@ -15,6 +21,9 @@ WINDOW = timedelta(days=30)
 """E-mails sent in this time count. A complaint may come days after the e-mail."""
 KEPT_FOR = timedelta(days=35)
 SORT_KEY = "-"
+"""The sort key of the pause of what strangers cause."""
+BY_OPERATOR = "operator"
+"""The sort key of the operator's pause of all e-mails to clients."""
 
 
 class MailDayRow(ControlRow):
@@ -33,19 +42,36 @@ class MailReportRow(ControlRow):
 
 
 class MailPauseRow(ControlRow):
-    """Pause of a workspace's e-mails to visitors.
+    """A pause of a workspace's e-mails. It ends at ``until``, or the operator ends it.
 
-    ``reason`` is ``bounces`` or ``complaints``.
+    ``reason`` is ``bounces`` or ``complaints``. The row remains for a time after the end, because
+    the next pause is longer. Rows of earlier releases have no ``until``.
     """
 
     reason = UnicodeAttribute()
     since = UTCDateTimeAttribute()
+    until = UTCDateTimeAttribute(null=True)
+
+    @property
+    def ends_at(self) -> datetime:
+        """When a pause of what strangers cause ends."""
+        ends_at: datetime = self.until or self.since + next_pause(None)
+        return ends_at
+
+
+class PausedMails(NamedTuple):
+    """A pause: why, and until when if it ends by itself."""
+
+    reason: Pause
+    until: datetime | None
 
 
 _ALWAYS_TRUE = MailDayRow.pk.exists() | MailDayRow.pk.does_not_exist()
 
 
-def stage_count(unit: UnitOfWork, message_id: str, day: date, measure: Measure) -> None:
+def stage_count(
+    unit: UnitOfWork, message_id: str, day: date, *, measure: Measure, cause: Cause
+) -> None:
     """Stage the count of a report, unless it was counted before."""
     report = MailReportRow(f"W#{unit.tenant}#MAIL-REPORTS", f"{message_id}#{measure}")
     # A failed transaction costs as much as one that is carried out, so the report is looked up
@@ -58,17 +84,20 @@ def stage_count(unit: UnitOfWork, message_id: str, day: date, measure: Measure) 
     # The report and the count are written together, so a repeated report counts nothing.
     unit.create(report)
     unit.update(
-        MailDayRow(_days(unit.tenant), day.isoformat()),
+        MailDayRow(_days(unit.tenant, cause), day.isoformat()),
         [counter.add(1), MailDayRow.expires.set(expires)],
         _ALWAYS_TRUE,
     )
 
 
-def counts(workspace_id: str) -> Counts:
-    """Return the counts of the last 30 days, or since the end of the last pause."""
-    first = (clock.now() - WINDOW).date().isoformat()
+def counts(workspace_id: str, cause: Cause) -> Counts:
+    """Return the counts of e-mails with a cause of the last 30 days, or since the last pause."""
+    first = (clock.now() - WINDOW).date()
+    if cause == "stranger" and (pause := _find(workspace_id, SORT_KEY)) is not None:
+        first = max(first, pause.ends_at.date())
     # Old days may still exist, because DynamoDB removes expired rows late.
-    rows = [row for row in MailDayRow.partition(_days(workspace_id)) if row.sk >= first]
+    days = MailDayRow.partition(_days(workspace_id, cause))
+    rows = [row for row in days if row.sk >= first.isoformat()]
     return Counts(
         sent=sum(int(row.sent) for row in rows),
         bounced=sum(int(row.bounced) for row in rows),
@@ -76,42 +105,77 @@ def counts(workspace_id: str) -> Counts:
     )
 
 
-def pause(workspace_id: str, reason: Pause) -> bool:
-    """Pause the e-mails of a workspace to visitors, and return whether they were not paused before.
+def pause_strangers(workspace_id: str, reason: Pause) -> bool:
+    """Pause what strangers cause, and return whether it was not paused before.
+
+    A pause within 30 days after the last one is twice as long, up to a week.
 
     Raises:
         UnavailableError: the database is unavailable.
     """
+    now, last = clock.now(), _find(workspace_id, SORT_KEY)
+    if last is not None and last.ends_at > now:
+        return False
+    is_recent = last is not None and last.ends_at > now - WINDOW
+    length = next_pause(last.ends_at - last.since if last is not None and is_recent else None)
+    unchanged = (
+        MailPauseRow.pk.does_not_exist() if last is None else MailPauseRow.since == last.since
+    )
     return update_if(
-        MailPauseRow(_pause(workspace_id), SORT_KEY),
-        [MailPauseRow.reason.set(reason), MailPauseRow.since.set(clock.now())],
-        MailPauseRow.pk.does_not_exist(),
+        MailPauseRow(_pauses(workspace_id), SORT_KEY),
+        [
+            MailPauseRow.reason.set(reason),
+            MailPauseRow.since.set(now),
+            MailPauseRow.until.set(now + length),
+            MailPauseRow.expires.set(now + length + KEPT_FOR),
+        ],
+        unchanged,
     )
 
 
-def pause_reason(workspace_id: str) -> Pause | None:
-    """Return why the e-mails of a workspace to visitors are paused, or None if they are not."""
-    pause = MailPauseRow.find(_pause(workspace_id), SORT_KEY)
-    return cast("Pause", pause.reason) if pause else None
-
-
-def stage_resumption(unit: UnitOfWork) -> bool:
-    """Stage the end of the pause of the unit's workspace, and return whether there is one.
-
-    Counting begins again, so that the e-mails sent before do not pause it once more.
-    """
-    pause = MailPauseRow.find(_pause(unit.tenant), SORT_KEY)
-    if pause is None:
+def stage_pause(unit: UnitOfWork, reason: Pause) -> bool:
+    """Stage the operator's pause of all e-mails to clients, and return whether it is new."""
+    if _find(unit.tenant, BY_OPERATOR) is not None:
         return False
-    unit.delete(pause)
-    for day in MailDayRow.partition(_days(unit.tenant)):
-        unit.delete(day)
+    unit.create(MailPauseRow(_pauses(unit.tenant), BY_OPERATOR, reason=reason, since=clock.now()))
     return True
 
 
-def _days(workspace_id: str) -> str:
-    return f"W#{workspace_id}#MAIL-DAYS"
+def find_pause(workspace_id: str, cause: Cause) -> PausedMails | None:
+    """Return the pause of a workspace's e-mails with a cause, or None. Strangers have both."""
+    if (pause := _find(workspace_id, BY_OPERATOR)) is not None:
+        return PausedMails(cast("Pause", pause.reason), None)
+    pause = _find(workspace_id, SORT_KEY) if cause == "stranger" else None
+    if pause is None or pause.ends_at <= clock.now():
+        return None
+    return PausedMails(cast("Pause", pause.reason), pause.ends_at)
 
 
-def _pause(workspace_id: str) -> str:
+def stage_resumption(unit: UnitOfWork) -> bool:
+    """Stage the end of the pauses of the unit's workspace, and return whether there was one.
+
+    Counting begins again, so that the e-mails sent before do not pause it once more.
+    """
+    was_paused = find_pause(unit.tenant, "stranger") is not None
+    if not was_paused:
+        return False
+    for sort_key in (SORT_KEY, BY_OPERATOR):
+        if (pause := _find(unit.tenant, sort_key)) is not None:
+            unit.delete(pause)
+    for cause in get_args(Cause):
+        for day in MailDayRow.partition(_days(unit.tenant, cause)):
+            unit.delete(day)
+    return True
+
+
+def _find(workspace_id: str, sort_key: str) -> MailPauseRow | None:
+    return MailPauseRow.find(_pauses(workspace_id), sort_key)
+
+
+def _days(workspace_id: str, cause: Cause) -> str:
+    # Earlier releases have counted all e-mails in the partition of strangers.
+    return f"W#{workspace_id}#MAIL-DAYS" + ("#BUSINESS" if cause == "business" else "")
+
+
+def _pauses(workspace_id: str) -> str:
     return f"W#{workspace_id}#MAIL-PAUSE"

@@ -88,7 +88,7 @@ def mail_client(job: Job) -> None:
         events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
     )
     if kind is not None:
-        send_to_client(job, booking, kind, _class_of(job.payload.get("actor")), at)
+        send_to_client(job, booking, kind, _class_of(booking, job.payload.get("actor")), at)
 
 
 @job_handler(MAIL_BOOKING_LINK)
@@ -139,13 +139,15 @@ def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
         send_to_client(job, booking, kind, "business", at, refund=shown_refund)
 
 
-def _class_of(actor: str | None) -> MailClass:
+def _class_of(booking: BookingRow, actor: str | None) -> MailClass:
     """Return the class of the e-mail about a change. The actor made the change.
 
-    A visitor has proved nothing. Nor has the visitor whose unpaid hold a job ends. The job of an
-    earlier release names no actor.
+    A booking by somebody who has proved nothing is a stranger's, whoever ends it but the business:
+    only the stranger has its link, and a job ends its hold. The job of an earlier release names no
+    actor.
     """
-    return "stranger" if actor in {None, "visitor", "job"} else "business"
+    is_by_stranger = booking.is_unproved and actor in {None, "visitor", "job"}
+    return "stranger" if is_by_stranger else "business"
 
 
 def _schedule_next(workspace_id: str, booking: BookingRow, options: MailOptions) -> None:

@@ -90,7 +90,8 @@ def send_to_client(  # noqa: PLR0913  the parts of an e-mail
     until = since + mail_gate.LONGEST_WAIT
     if refund is None:  # Another e-mail about a booking that has begun is of no use.
         until = min(until, booking.starts_at)
-    mail_gate.deliver(message, mail_class, until, note=note)
+    shares = booking.visitor_shares or ()
+    mail_gate.deliver(message, mail_class, until, note=note, shares=shares)
 
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
@@ -116,13 +117,13 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
         ),
     )
     message = Mail(
-        id=f"booking-link-{requested.request_id}",
+        id=booking_links.link_mail_id(requested.request_id),
         recipient=requested.email,
         content=content,
         sender_name=workspace.name,
         workspace_id=workspace.id,
     )
-    mail_gate.deliver(message, "stranger", requested.link_ends_at)
+    mail_gate.deliver(message, "link", requested.link_ends_at)
 
 
 def _mail(
@@ -158,7 +159,9 @@ def _language(workspace: WorkspaceRow, page_language: str | None) -> Language:
 
 def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
     """Return what e-mails and the client's page show of a booking."""
-    local: datetime = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
+    zone = ZoneInfo(booking.timezone)
+    local: datetime = booking.starts_at.astimezone(zone)
+    held_until = booking.hold_expires_at
     return BookingFacts(
         workspace=workspace.name,
         service=booking.service_name,
@@ -169,6 +172,9 @@ def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
         page_url=booking_links.page_url(workspace.id, booking),
         pay_url=_pay_url(workspace.id, booking),
         business=_business(workspace),
+        due=int(booking.due or 0) if booking.is_payable else 0,
+        due_until=held_until and held_until.astimezone(zone),
+        paid=int(booking.paid or 0) if booking.paid_by else 0,
     )
 
 

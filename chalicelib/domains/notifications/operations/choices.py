@@ -16,7 +16,7 @@ from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.operations import operation
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.core.principals import PLATFORM, Role
-from chalicelib.core.wire.schema import NoInput, Wire, optional
+from chalicelib.core.wire.schema import NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.mails.rules.mail_reputation import Pause, Suppression
 from chalicelib.domains.mails.store import mail_log, mail_rates, suppressions
@@ -46,8 +46,9 @@ class WithheldMails(Wire):
 
     by_address: int = Field(description="The address had all its mails of this class today.")
     by_plan: int = Field(description="The workspace had sent all mails that its plan includes.")
+    by_share: int = Field(description="One visitor had caused a fifth of what visitors may cause.")
     by_bounce: int = Field(description="Earlier mails to the address came back.")
-    by_pause: int = Field(description="The workspace's mails to clients were paused.")
+    by_pause: int = Field(description="The workspace's mails of this class were paused.")
     unsupported: int = Field(description="Addresses that SES does not take: not ASCII before @.")
     too_late: int = Field(description="The mail had waited for a day or until the booking's start.")
     refused: int = Field(description="The mail server refused the mail for good.")
@@ -63,7 +64,13 @@ class Notifications(Wire):
         description="Why the caller's address gets no mail: bounce, complaint, or null."
     )
     visitor_mail_paused: Pause | None = Field(
-        description="Why visitors of the workspace get no mail: bounces, complaints, or null."
+        description="Why mails that visitors cause are paused: bounces, complaints, or null."
+    )
+    visitor_mail_paused_until: Timestamp | None = Field(
+        description="When that pause ends; null if the operator ends it."
+    )
+    client_mail_paused: bool = Field(
+        description="Whether the operator has paused all mails to clients."
     )
     withheld: WithheldMails = Field(
         description="E-mail messages to clients that were withheld today."
@@ -110,6 +117,7 @@ def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
 
 def _to_wire(ctx: Context, own_choices: Choices) -> Notifications:
     workspace_id = _workspace(ctx)
+    pause = mail_rates.find_pause(workspace_id, "stranger")
     withheld = mail_log.withheld(workspace_id, clock.now().date())
     choices_out = [
         NotificationChoice(
@@ -125,7 +133,9 @@ def _to_wire(ctx: Context, own_choices: Choices) -> Notifications:
         choices=choices_out,
         has_mail=mail.is_on(),
         mail_suppressed=suppressions.reason(accounts.get(ctx.principal.account_id).email),
-        visitor_mail_paused=mail_rates.pause_reason(workspace_id),
+        visitor_mail_paused=pause and pause.reason,
+        visitor_mail_paused_until=pause and pause.until,
+        client_mail_paused=pause is not None and pause.until is None,
         withheld=WithheldMails(**withheld._asdict()),
         client_mails_a_day=CLIENT_MAILS_A_DAY[workspaces.get(workspace_id).plan],
     )

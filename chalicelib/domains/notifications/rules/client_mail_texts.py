@@ -41,8 +41,9 @@ class Refund(NamedTuple):
 class BookingFacts(NamedTuple):
     """Facts of a booking that an e-mail shows. ``starts_at`` is in the zone of the staff member.
 
-    ``price`` is in kopecks. ``page_url`` is the client's own link. ``pay_url`` is the page that
-    pays the booking, if it can be paid online.
+    Amounts are in kopecks: the price, what is due now until ``due_until``, and what is paid.
+    ``page_url`` is the client's own link. ``pay_url`` is the page that pays the booking, if it can
+    be paid online.
     """
 
     workspace: str
@@ -55,6 +56,9 @@ class BookingFacts(NamedTuple):
     pay_url: str | None = None
     business: Business = Business()
     refund: Refund | None = None
+    due: int = 0
+    due_until: datetime | None = None
+    paid: int = 0
 
 
 def kind_of(
@@ -85,6 +89,8 @@ def kind_of(
 def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
     """Return an e-mail about a booking."""
     texts = _catalogue(language).texts
+    if kind not in {"confirmed", "pending"}:
+        facts = facts._replace(due=0, due_until=None, paid=0)
     service, workspace = mailed_name(facts.service), mailed_name(facts.workspace)
     title = str(texts[f"client_{kind}"])
     action, url = "client_action", facts.page_url
@@ -126,8 +132,22 @@ def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]
         ("resource", mailed_name(facts.resource)),
         ("price", localized.money(language, facts.price) if facts.price else ""),
         ("refund", localized.money(language, facts.refund.amount) if facts.refund else ""),
+        *_payment_pairs(language, facts),
     ]
     return [(str(texts[f"fact_{key}"]), value) for key, value in pairs if value]
+
+
+def _payment_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]:
+    """Return what is to be paid now and until when, what is paid, and the rest at the visit."""
+    in_advance = facts.due or facts.paid
+    rest = facts.price - in_advance if in_advance else 0
+    until = facts.due_until if facts.due else None
+    return [
+        ("due", localized.money(language, facts.due) if facts.due else ""),
+        ("until", localized.weekday_and_time(language, until) if until else ""),
+        ("paid", localized.money(language, facts.paid) if facts.paid else ""),
+        ("rest", localized.money(language, rest) if rest > 0 else ""),
+    ]
 
 
 def _time(language: Language, facts: BookingFacts) -> str:
