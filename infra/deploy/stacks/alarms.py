@@ -19,6 +19,8 @@ Resource = dict[str, Any]
 Metric = dict[str, Any]
 
 PERIOD = 300
+REPUTATION_PERIOD = 3_600
+"""SES publishes the rates of the account seldom, and an alarm keeps its state in between."""
 NAMESPACE = {"Fn::Sub": f"{APP}/${{Stage}}"}
 """Namespace of the metrics that are computed from log lines."""
 LINES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
@@ -226,13 +228,13 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
         "MailComplaints",
         "0.08 % of the account's mails are complained of; at 0.1 % AWS reviews the account.",
         0.0008,
-        [_metric("AWS/SES", "Reputation.ComplaintRate", statistic="Maximum")],
+        [_reputation("Reputation.ComplaintRate")],
     )
     yield (
         "MailBounces",
         "4 % of the account's mails bounce; at 5 % AWS reviews the account.",
         0.04,
-        [_metric("AWS/SES", "Reputation.BounceRate", statistic="Maximum")],
+        [_reputation("Reputation.BounceRate")],
     )
     for name, gigabytes in {"LargePartition": 5, "AlmostFullPartition": 8}.items():
         yield (
@@ -284,7 +286,7 @@ def _alarm(
             "ComparisonOperator": comparison,
             "Threshold": threshold,
             "EvaluationPeriods": periods,
-            "TreatMissingData": missing,
+            "TreatMissingData": "ignore" if metrics[0]["Period"] == REPUTATION_PERIOD else missing,
         },
     }
 
@@ -297,6 +299,10 @@ def _metric(
 ) -> Metric:
     metric = {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions or []}
     return {"Metric": metric, "Period": PERIOD, "Stat": statistic}
+
+
+def _reputation(name: str) -> Metric:
+    return _metric("AWS/SES", name, statistic="Maximum") | {"Period": REPUTATION_PERIOD}
 
 
 def _filters() -> dict[str, Resource]:

@@ -118,6 +118,9 @@ def test_the_owner_is_told_that_a_booking_is_paid_and_that_money_is_returned(
     run_jobs()
     assert "Refund done" in subjects(inbox, boss(owner))
     assert "Оплата возвращена" in subjects(inbox, "ada@example.com")
+    (mail,) = (m for m in inbox.mails if str(m["Subject"]).startswith("Оплата возвращена"))
+    assert "Возврат: 1 500 ₽" in text_of(mail).replace("\u00a0", " ")
+    assert "тем же способом" in text_of(mail)
 
 
 def test_members_are_told_of_replaced_contacts_but_not_of_new_ones(

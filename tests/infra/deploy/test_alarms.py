@@ -273,7 +273,18 @@ def test_missing_data_of_a_schedule_is_an_alarm(name: str, function: str) -> Non
     assert alarm["EvaluationPeriods"] * alarms_stack.PERIOD == 600
 
 
-@pytest.mark.parametrize("alarm", ALARMS.keys() - {"Schedule", "EventSchedule"})
+@pytest.mark.parametrize(("name", "limit"), [("MailComplaints", 0.0008), ("MailBounces", 0.04)])
+def test_rates_of_the_mail_account_keep_their_state_between_data(name: str, limit: float) -> None:
+    assert ALARMS[name]["Threshold"] == limit
+    assert ALARMS[name]["TreatMissingData"] == "ignore"
+    (metric,) = (query["MetricStat"] for query in ALARMS[name]["Metrics"])
+    assert metric["Metric"]["Namespace"] == "AWS/SES"
+
+
+OTHERS = ALARMS.keys() - {"Schedule", "EventSchedule", "MailComplaints", "MailBounces"}
+
+
+@pytest.mark.parametrize("alarm", OTHERS)
 def test_missing_data_of_other_metrics_is_no_alarm(alarm: str) -> None:
     assert ALARMS[alarm]["TreatMissingData"] == "notBreaching"
 

@@ -93,7 +93,8 @@ class NotificationsChange(Wire):
 def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     """Return the messages about the workspace that the caller gets.
 
-    Until the first choice, the owner gets all kinds by mail, and other members get none.
+    Until a choice, the owner gets all kinds by mail but new chats. Managers get failed refunds and
+    half of a spending limit, and members who are linked to the staff get their own bookings.
     """
     return _to_wire(ctx, member_choices.read_choices(_workspace(ctx), ctx.principal.account_id))
 
