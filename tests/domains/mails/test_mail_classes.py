@@ -24,7 +24,7 @@ from tests.domains.mails.test_mail_feedback import report
 from tests.domains.notifications.clients import mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.event_runs import run_until_idle
-from tests.factories.payments import pay_booking
+from tests.factories.payments import pay_booking, set_merchant
 from tests.factories.salon import Salon
 from tests.fakes.ses_reports import complained, send_event
 
@@ -116,6 +116,7 @@ class TestSharesOfStrangers:
     def test_the_end_of_a_hold_counts_for_the_visitor_who_has_booked(
         self, salon: Salon, owner: Owner, inbox: Inbox, time: Time
     ) -> None:
+        set_merchant(owner.workspace.id)
         call_console(owner.workspace.id, "update_service", id=salon.service, requirePayment=True)
         outcomes = []
         for hour in range(3):
@@ -187,6 +188,7 @@ class TestProofs:
     ) -> None:
         for start in HOURS[:3]:
             book(salon, start, ADA, "stranger")
+        set_merchant(owner.workspace.id)
         call_console(owner.workspace.id, "update_service", id=salon.service, requirePayment=True)
         made = book(salon, HOURS[3], ADA, "ada")
         assert mails(owner, made["booking"]["id"]) == [("pending", "withheld", "by_address")]

@@ -13,6 +13,7 @@ from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.identity.rules.job_kinds import (
+    MAIL_CONFIRMED,
     MAIL_INVITATION,
     MAIL_PASSWORD_RESET,
     MAIL_PASSWORD_SET,
@@ -195,6 +196,7 @@ ACCOUNT_MAILS: Mapping[str, str] = {
     MAIL_PROOF: "an account is made whose address is not proved",
     MAIL_PASSWORD_RESET: "a new password is requested for a proved account",
     MAIL_PASSWORD_SET: "a new password is set",
+    MAIL_CONFIRMED: "something is done that a thief of a session would want",
 }
 """When an e-mail goes to the address of an account, by the kind of the job. Nobody else is told."""
 
