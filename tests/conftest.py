@@ -213,8 +213,9 @@ def _settings_are_restored() -> Iterator[None]:
 @pytest.fixture
 def large_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a visitor book without a proof more often than other limits allow."""
-    limit = replace(visitor_shares.UNPROVED, max_requests=100)
-    monkeypatch.setattr(visitor_shares, "UNPROVED", limit)
+    for name in ("UNPROVED", "UNPROVED_OF_CONTACT"):
+        limit = replace(getattr(visitor_shares, name), max_requests=100)
+        monkeypatch.setattr(visitor_shares, name, limit)
 
 
 @pytest.fixture(autouse=True)

@@ -107,7 +107,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 if limit is not None and not limit.needs_input:
                     # The counter is in DynamoDB. Counting while the body is parsed hides the round
                     # trip.
-                    limit_check = start(partial(limits.take, limit, principal.rate_limit_key))
+                    limit_check = start(partial(limits.take_share, limit, principal.share_subjects))
                 raw = read()
                 list_name = partial(call_name, operation, naming)
                 filtered_list = list_name if operation.returns_list else None
@@ -139,11 +139,10 @@ def invoke(  # noqa: PLR0913  the parts of a call
 
 
 def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:
-    subject = principal.rate_limit_key
-    if limit.within is not None:
-        subject += f"#{limit.within(args)}"
+    within = "" if limit.within is None else f"#{limit.within(args)}"
+    subjects = [f"{subject}{within}" for subject in principal.share_subjects]
     units = 1 if limit.weigh is None else limit.weigh(args)
-    return limits.take(limit, subject, units) if units else None
+    return limits.take_share(limit, subjects, units) if units else None
 
 
 def authorize(operation: Operation, principal: Principal) -> None:
@@ -178,7 +177,8 @@ def _check_used_up(limit: Limit | None, principal: Principal) -> None:
     if limit is not None and limit.within is None and principal.limited:
         # The call is refused anyway. A failure of the database must not replace the reason.
         with suppress(UnavailableError):
-            limits.check(limit, principal.rate_limit_key)
+            for counter in limits.visitor_limits(limit, principal.share_subjects):
+                limits.check(*counter)
 
 
 def _check_key(operation: Operation, principal: ApiKeyPrincipal) -> None:

@@ -33,6 +33,8 @@ NETWORK_SHARES = 10
 
 One subscriber may have the whole network (RFC 6177).
 """
+NETWORK_SUFFIX = "-network"
+"""End of the name of a network's limit, after the name of the visitor's."""
 
 
 class RateLimitRow(ControlRow):
@@ -65,24 +67,37 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     raise window.refusal
 
 
-def take_each(subjects: Sequence[tuple[Limit, str]]) -> None:
+def take_each(subjects: Sequence[tuple[Limit, str]], units: int = 1) -> list[RateLimitStatus]:
     """Count a call under several limits side by side, with the result of counting in their order.
 
     Each limit has its subject. If a limit refuses the call, the call is given back to all later
-    limits.
+    limits. Returns the remaining calls of each limit.
 
     Raises:
         RateLimitedError: a limit is reached. UnavailableError is raised as by ``take``.
     """
     now = clock.now()
     with deadline.side_by_side() as start:
-        counts = [start(partial(take, *subject)) for subject in subjects]
+        counts = [start(partial(take, *subject, units)) for subject in subjects]
     failed = [number for number, count in enumerate(counts) if count.exception() is not None]
     if failed:
         for later, count in list(zip(subjects, counts, strict=True))[failed[0] + 1 :]:
             if count.exception() is None:
-                give_back(*later, now)
-        counts[failed[0]].result()
+                give_back(*later, now, units)
+    return [count.result() for count in counts]
+
+
+def take_share(
+    limit: Limit, subjects: Sequence[str], units: int = 1, *, shared: Limit | None = None
+) -> RateLimitStatus:
+    """Count a call of a caller, and of its IPv6 network, if there is one (``visitor_limits``).
+
+    Returns the remaining calls of the one that has fewer. Raises as ``take`` does.
+    """
+    counters = visitor_limits(limit, subjects, shared)
+    if len(counters) == 1:  # as of most callers, who need no threads
+        return take(*counters[0], units)
+    return min(take_each(counters, units), key=lambda status: status.remaining)
 
 
 def visitor_limits(
@@ -96,7 +111,13 @@ def visitor_limits(
     max_requests = NETWORK_SHARES * limit.max_requests
     if shared is not None:
         max_requests = max(limit.max_requests, min(max_requests, shared.max_requests // 2))
-    network = replace(limit, name=f"{limit.name}-network", max_requests=max_requests, share=limit)
+    network = replace(
+        limit,
+        name=f"{limit.name}{NETWORK_SUFFIX}",
+        what=f"{limit.what} from one network",
+        max_requests=max_requests,
+        share=limit,
+    )
     return list(zip((limit, network), subjects, strict=False))
 
 
@@ -129,25 +150,32 @@ def has_room(limit: Limit, subject: str, rows: Rows) -> bool:
     return used(limit, subject, rows) < _Window.current(limit, subject).max_requests
 
 
-def stage(
+def refusal(limit: Limit, subject: str) -> RateLimitedError:
+    """Return the error for a limit that a subject has reached."""
+    return _Window.current(limit, subject).refusal
+
+
+def stage(  # noqa: PLR0913  what a counted change may need
     unit: UnitOfWork,
     limit: Limit,
     subject: str,
     rows: Rows | None = None,
     *,
     runs_again: bool = False,
+    refused: RateLimitedError | None = None,
 ) -> None:
     """Stage one more unit for a subject, in the transaction of the limited change.
 
-    A unit of work that does not commit takes nothing. At commit, ``RateLimitedError`` is raised if
-    the limit is reached. With ``rows``, it is raised without a transaction if the limit was reached
-    when they were read: a refused transaction costs as much as one that is carried out. With
-    ``runs_again``, the unit of work runs again instead of failing at commit.
+    A unit of work that does not commit takes nothing. At commit, ``RateLimitedError``, or the error
+    ``refused``, is raised if the limit is reached. With ``rows``, it is raised without a
+    transaction if the limit was reached when they were read: a refused transaction costs as much as
+    one that is carried out. With ``runs_again``, the unit of work runs again instead of failing at
+    commit.
     """
     window = _Window.current(limit, subject)
     if rows is not None and not has_room(limit, subject, rows):
         raise window.refusal
-    refusal = None if runs_again else window.refusal
+    refusal = None if runs_again else refused or window.refusal
     unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=refusal)
 
 
@@ -190,8 +218,8 @@ class _Window(NamedTuple):
         return RateLimitedError(msg, headers=headers)
 
 
-def give_back(limit: Limit, subject: str, counted_at: datetime) -> None:
-    """Subtract a call that should not count.
+def give_back(limit: Limit, subject: str, counted_at: datetime, units: int = 1) -> None:
+    """Subtract the units of a call that should not count.
 
     A window that has begun since is left unchanged.
     """
@@ -199,7 +227,7 @@ def give_back(limit: Limit, subject: str, counted_at: datetime) -> None:
     row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
         # The row may have expired. Without the condition, the update would create one below zero.
-        row.update([RateLimitRow.used.add(-1)], condition=RateLimitRow.used >= 1)
+        row.update([RateLimitRow.used.add(-units)], condition=RateLimitRow.used >= units)
     except UpdateError as error:
         if error_code(error) != CONDITION_FAILED:
             raise_failure(error)

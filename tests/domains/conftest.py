@@ -1,9 +1,11 @@
 """Fixtures that tests of several domains share."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chalicelib.domains.booking_page.flows import visitor_shares
 from tests.conftest import Api, Time
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.domains.notifications.inbox import Inbox
@@ -58,6 +60,8 @@ def salon_without_free_proofs(
     monkeypatch.setenv("RATE_LIMIT_SCALE", "1")
     reload_settings()
     time.pass_by(days=1)
+    limit = replace(visitor_shares.UNPROVED, max_requests=3)
+    monkeypatch.setattr(visitor_shares, "UNPROVED", limit)
 
     def make() -> Salon:
         opened = Salon.opened(api, [{"capacity": 4}])

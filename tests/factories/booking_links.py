@@ -22,13 +22,16 @@ from tests.factories.salon import Salon
 
 DAYS = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 20)]
 EVE = "eve@example.com"
+VISITOR = VisitorPrincipal(visitor="v")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def requested(workspace_id: str, on_page: dict[str, Any]) -> str:
+def requested(
+    workspace_id: str, on_page: dict[str, Any], caller: VisitorPrincipal = VISITOR
+) -> str:
     """Request a booking on a booking page that needs a proof, and return the link's token."""
     no_share = replace(visitor_shares.UNPROVED, max_requests=0)
-    operation, caller = REGISTRY["book_on_page"], VisitorPrincipal(visitor="v")
+    operation = REGISTRY["book_on_page"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(visitor_shares, "UNPROVED", no_share)
         patch.setattr(mail, "is_on", lambda: True)

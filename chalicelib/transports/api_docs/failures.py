@@ -90,7 +90,10 @@ def catalogue(operations: Iterable[Operation]) -> list[dict[str, Any]]:
     """Return every error code of the API and the chat with its meaning, sorted by status."""
     every: set[type[errors.AppError]] = {*CHAT, *_REFUSALS}
     every.update(*map(errors_of, operations))
-    sorted_errors = sorted(every, key=lambda error: (error.status, error.code))
+    # An error of a more exact class follows the one whose code it has.
+    sorted_errors = sorted(
+        every, key=lambda error: (error.status, error.code, len(error.mro()), error.__name__)
+    )
     return [
         {"code": error.code, "status": error.status, "description": _meaning(error)}
         for error in sorted_errors

@@ -185,6 +185,9 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     return node;
   };
 
+  /** Return a button that looks like a link. */
+  const act = (text, click) => el("button", { class: "link", type: "button", click }, text);
+
   const icon = (path) => {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("viewBox", "0 0 24 24");
@@ -563,7 +566,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         submit: (event) => { event.preventDefault(); sendContact(); } },
       el("label", null, words.name, nameField), el("label", null, words.reach, reachField), wrong, consent,
       el("div", { class: "row" }, el("button", { class: "button" }, words.send),
-        el("button", { class: "link", type: "button", click: () => showContact(false) }, words.back)),
+        act(words.back, () => showContact(false))),
     );
     const panel = el(
       "div", { class: "panel", role: "dialog", "aria-labelledby": titleId, tabindex: -1, hidden: "" },
@@ -827,11 +830,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (failure) {
         if (failure.newKey) call.key = call.body = call.session = null;
         const note = el("p", { class: control.stopped || failure.isNote ? "tell note" : "tell note bad" }, failure.text);
-        if (failure.again) note.append(el("button", { class: "link", type: "button", click: () => abort || (field.focus(), answer(call, turn)) }, words.retry));
+        if (failure.again) note.append(act(words.retry, () => abort || (field.focus(), answer(call, turn))));
         turn.turn.append(note);
         announce(failure.text);
         // The question would be lost, so the visitor is asked for a contact.
-        refused = failure.down && !memory.left && options.contacts !== "off" && options.preview === undefined ? call.message : null;
+        refused = failure.down && !memory.left && canLeave ? call.message : null;
         if (refused && !panel.hidden) {
           showContact(true);
           note.append(` ${words.ask}`);
@@ -861,6 +864,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     };
     // The question that the service has refused. Contacts are then stored without an answer.
     let refused = null;
+    const canLeave = options.contacts !== "off" && options.preview === undefined;
     const sendContact = async () => {
       const name = nameField.value.trim(), reach = reachField.value.trim();
       const email = EMAIL.test(reach), phone = PHONE.test(reach) && reach.replace(/\D/g, "").length > 6;
@@ -945,7 +949,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const terms = link((card.consent && card.consent.url) || options.privacy, [say.privacy]);
       if (terms) agreed.append(" ", terms);
       const yes = el("button", { class: "button" }, card.confirm);
-      const no = el("button", { class: "link", type: "button", click: () => decide("cancel") }, card.cancel);
+      const no = act(card.cancel, () => decide("cancel"));
       const form = el(
         "form", { novalidate: "", submit: (event) => { event.preventDefault(); decide("confirm"); } },
         ...fields.flatMap((each) => each.nodes), el("p", { class: "tell small" }, card.note || ""), agreed, el("div", { class: "row" }, yes, no),
@@ -964,11 +968,10 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         if (text) announce(text);
         if (follow) toEnd();
       };
-      const retry = (act) => el("button", { class: "link", type: "button", click: act }, say.retry);
 
       /** Show the links and buttons of a card that has ended. */
       const showMade = ({ ics, token, pay, next, times = [] }) => {
-        const cancel = el("button", { class: "link", type: "button", click: async (event) => {
+        const cancel = act(say.undo, async (event) => {
           if (busy || event.detail > 1) return;
           if (cancel.textContent !== say.sure) return announce((cancel.textContent = say.sure));
           busy = true;
@@ -977,7 +980,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           cancel.textContent = say.undo;
           if (code === 200) end(say.undone, {});
           else announce((cancel.textContent = `${say.unable} ${say.retry}`));
-        } }, say.undo);
+        });
         const hours = { weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit", timeZone: "UTC" };
         const dates = new Intl.DateTimeFormat(say === WORDS.ru ? "ru" : "en-GB", hours);
         const chip = (local) => {
@@ -1047,7 +1050,15 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         } else if (data.phone) end(`${say.unable} ${data.phone}`);
         else if (code === 404 || /^(changed|action_ended)$/.test(data.code)) {
           end(data.code === "changed" ? say.changed : say.ended);
-        } else tell(code ? say.unable + later(wait) : say.failed, true, retry(() => { node.focus(); decide(decision); }));
+        } else if (data.reason) {
+          // An e-mail's link may book, or the visitor leaves contacts with what was to be booked.
+          const leave = act(say.leave, () => {
+            refused = `${card.title}, ${lines[0].lastChild.textContent}`;
+            showContact(true);
+          });
+          tell(data.message, true, ...(canLeave ? [leave] : []));
+          fields.forEach((each) => each.name === data.field && each.input.focus());
+        } else tell(code ? say.unable + later(wait) : say.failed, true, act(say.retry, () => { node.focus(); decide(decision); }));
       };
 
       const follow = live || atEnd();

@@ -24,13 +24,15 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
+from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
+from chalicelib.domains.booking_page.rules import refusals
 from chalicelib.domains.booking_page.rules.prepared_links import MAX_TOKEN, PARAMETER
+from chalicelib.domains.booking_page.rules.refusals import Advice
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.leads.flows import form_checks, form_html
-from chalicelib.gateways import mail
 from chalicelib.lib import localized, zoned_times
 from chalicelib.transports import form_data
 from chalicelib.transports.http import MAX_PUBLIC_BODY_BYTES, HttpRequest, HttpResponse, check_body
@@ -303,7 +305,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         prepared=form_values.get(PARAMETER, ""),
         shown={name: visit.service[name] for name in TERMS},
         message=summary,
-        advises_call=summary == texts.translate(visit.language, "book_full"),
+        advises_call=status == HTTPStatus.TOO_MANY_REQUESTS,
         errors=errors or {},
         choices=None if slots is None else free_times.choices(visit.language, slots),
         honeypot=form_html.HONEYPOT,
@@ -355,9 +357,7 @@ def _book(request: HttpRequest) -> HttpResponse:
     except AppError as error:
         if error.code not in REFUSALS:
             raise
-        lacks_email = error.code == "rate_limited" and mail.is_on() and not form_values.get("email")
-        key = "book_needs_email" if lacks_email else REFUSALS[error.code]
-        return _show_form_again(visit, form_values, error, key)
+        return _show_form_again(visit, form_values, error, REFUSALS[error.code])
 
 
 def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
@@ -417,6 +417,10 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
     """Show the form again, with the reason and all that was typed."""
     start = moment_of(form_values.get("at", "")) if slots is None else None
     summary = texts.translate(visit.language, key)
+    if isinstance(error, BookingLimitError):
+        advice: list[Advice] = ["give_email" if error.details["byMail"] else "wait"]
+        advice += ["call"] if visit.page["phone"] else []  # The template adds the phone.
+        summary = refusals.text(visit.language, error.details["reason"], *advice)
     response = _form(
         visit, error.status, form_values, start, summary=summary, errors=errors or {}, slots=slots
     )

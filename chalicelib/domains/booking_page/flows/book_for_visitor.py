@@ -13,6 +13,7 @@ from chalicelib.core import clock, deadline
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.wire import parsing
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
     BookingContact,
@@ -24,17 +25,15 @@ from chalicelib.domains.booking_page.flows.public_booking import (
 from chalicelib.domains.booking_page.flows.visitor_shares import (
     LINKS_PER_DAY,
     check_upcoming,
+    hold_shares,
     limits_of_unproved,
+    refusal,
     require_mail,
     take_daily_limit,
+    upcoming_shares,
 )
 from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
-from chalicelib.domains.booking_page.store import (
-    assistant_metrics,
-    requested_bookings,
-    visitor_bookings,
-)
-from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
+from chalicelib.domains.booking_page.store import assistant_metrics, requested_bookings
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.flows import booking_links, new_booking, slot_search
 from chalicelib.domains.bookings.flows.advance import Advance, read_advance
@@ -176,7 +175,8 @@ def book(  # noqa: PLR0913  what a booking may come with
         ChangedError: the service is not as it was shown to the visitor.
         NotFoundError: the service or the resource does not exist, or the service's site is
             suspended.
-        RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
+        BookingLimitError: the visitor has too many bookings, or no e-mail can be sent.
+        RateLimitedError: the visitor has sent too many requests today.
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
         ValidationError: the phone is not a valid number, or the start is not a valid moment.
     """
@@ -186,15 +186,15 @@ def book(  # noqa: PLR0913  what a booking may come with
     if service.is_prepaid and not contact.email and needs_email(ctx.workspace_id):
         problem = "expected an e-mail address, to which the receipt is sent, received none"
         raise ValidationError.of("client.email", problem)
-    visitor = ctx.principal.rate_limit_key
-    visitor_keys = visitor_bookings.visitor_keys(
+    visitor, contacts = ctx.principal.share_subjects, contact.identity.values()
+    shares = upcoming_shares(
         ctx.workspace_id,
-        PROVED if is_proved else visitor,
-        [contact.email] if is_proved else contact.identity.values(),
+        (PROVED,) if is_proved else visitor,
+        [contact.email] if is_proved else contacts,
     )
     if service.is_prepaid:
-        visitor_keys.append(visitor_bookings.holds_key(ctx.workspace_id, visitor))
-    unproved = [] if is_proved else limits_of_unproved(ctx, service)
+        shares += hold_shares(ctx.workspace_id, visitor)
+    unproved = [] if is_proved else limits_of_unproved(ctx, service, contacts)
     with deadline.side_by_side() as start:
         within_limit = start(lambda: take_daily_limit(ctx))
         reads.read_ahead(
@@ -205,7 +205,7 @@ def book(  # noqa: PLR0913  what a booking may come with
             keys=[
                 *binding.site_keys(ctx.workspace_id, service.site_id),
                 *matching.holder_keys(ctx.workspace_id, contact),
-                *visitor_keys,
+                *(share.key for share in shares),
                 *([merchants.key(ctx.workspace_id)] if service.is_prepaid else []),
                 *(limits.key(*counter) for counter in unproved),
             ],
@@ -213,11 +213,11 @@ def book(  # noqa: PLR0913  what a booking may come with
     require_open_site(ctx.workspace_id, service, reads.rows)
     within_limit.result()
     advance = read_advance(ctx.workspace_id, service, reads.rows)
+    workspace = slot_search.workspace_of(ctx.unit)
     if advance.by_phone:
-        raise by_phone_only(slot_search.workspace_of(ctx.unit))
+        raise by_phone_only(workspace)
     _require_as_shown(args, service, advance)
-    earlier = visitor_bookings.made_by_visitor(visitor_keys, reads.rows)
-    check_upcoming(ctx, earlier, reads.rows)
+    earlier = check_upcoming(workspace, shares, reads.rows)
     used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
     unit = ctx.unit
     if used_up:  # What is staged here only shows that the time can be booked.
@@ -243,7 +243,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         reads,
     )
     if used_up:
-        require_mail(unit, new_row.client_email, used_up[0], reads.rows)
+        require_mail(workspace, new_row.client_email, used_up[0], reads.rows)
         shown = args.model_copy(update=dict(ShownTerms.now(service, advance)))
         return _await_mail(ctx, shown, new_row, source, proposal)
     for row in earlier:
@@ -264,7 +264,7 @@ def book(  # noqa: PLR0913  what a booking may come with
 
 def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:
     """Return the error for a service that is booked by phone, with the phone of the business."""
-    phone = BookingPageRow.read(workspace.id).phone or workspace.phone
+    phone = open_page.phone_of(workspace)
     how = f"Call {phone} to book it." if phone else "Contact the business to book it."
     msg = f"This service has to be paid in advance, which is not possible online. {how}"
     return ByPhoneOnlyError(msg, details={"phone": phone})
@@ -309,15 +309,16 @@ def _await_mail(
     row.booking = PublicBookingOut.from_record(booking_row).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
-    for limit, subject in limits.visitor_limits(LINKS_PER_DAY, subjects):
-        limits.stage(ctx.unit, limit, subject)
+    workspace, rows = slot_search.workspace_of(ctx.unit), Rows()
+    for counter in limits.visitor_limits(LINKS_PER_DAY, subjects):
+        limits.stage(ctx.unit, *counter, refused=refusal(workspace, *counter, rows))
     # The response promises the e-mail, so it is counted with the request.
     mail_gate.promise(
         ctx.unit,
         row.email,
         "link",
         mail_id=booking_links.link_mail_id(request_id),
-        plan=slot_search.workspace_of(ctx.unit).plan,
+        plan=workspace.plan,
         shares=subjects,
     )
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))

@@ -63,6 +63,11 @@ def not_found() -> NotFoundError:
     return NotFoundError("This booking page does not exist. Check the link.")
 
 
+def phone_of(workspace: WorkspaceRow, rows: Rows | None = None) -> str | None:
+    """Return the phone that visitors are asked to call, or None."""
+    return BookingPageRow.read(workspace.id, rows).phone or workspace.phone
+
+
 def workspace_of(slug: str) -> str:
     """Return the id of the workspace with a slug, whether its page is on or off.
 

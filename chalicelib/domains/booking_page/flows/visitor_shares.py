@@ -1,23 +1,41 @@
 """What a visitor may use of what all visitors of a workspace share (ADR 74)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.limits import Limit
+from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.rules.refusals import Reason
 from chalicelib.domains.booking_page.store import visitor_bookings
 from chalicelib.domains.booking_page.store.visitor_bookings import VisitorBookingsRow
 from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine import limits
-from chalicelib.engine.reading import Rows
-from chalicelib.engine.unit import UnitOfWork
+from chalicelib.engine.claims import exact_hash
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.gateways import mail
+from chalicelib.lib import emails
 
-UNPROVED = Limit("unproved", "bookings per hour without e-mail confirmation", 3, timedelta(hours=1))
-"""Bookings of one visitor whose address is not proved. Refused ones do not count."""
+UNPROVED = Limit(
+    "unproved", "bookings per hour without e-mail confirmation", 20, timedelta(hours=1)
+)
+"""Bookings of one visitor whose address is not proved. Refused ones do not count.
+
+Many people may have one address, such as the guests of a salon or the clients of a carrier.
+"""
+UNPROVED_OF_CONTACT = Limit(
+    "unproved-contact",
+    "bookings per hour for the same contact details without e-mail confirmation",
+    3,
+    timedelta(hours=1),
+)
+"""Bookings of one visitor for one contact. Bookings of other visitors for it do not count."""
 LINKS_PER_DAY = Limit("booking-links", "booking links by e-mail per day", 10, timedelta(days=1))
 """E-mails with links that one visitor may cause."""
 BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
@@ -28,41 +46,106 @@ If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` do
 MAX_UPCOMING = 5
 """Maximum number of upcoming bookings that one visitor may make for one contact in a workspace.
 
-The limit also applies to bookings by links for one e-mail address.
+The limit also applies to bookings by links for one e-mail address. A network has ten times as many.
 """
 MAX_HOLDS = 2
-"""Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts."""
+"""Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts.
+
+A network has ten times as many.
+"""
 RETRY_AFTER = timedelta(hours=1)
 """Retry-After of a refused request. It is constant, so that it reveals nothing."""
+_REASONS: dict[str, Reason] = {
+    UNPROVED_OF_CONTACT.name: "contact",
+    UNPROVED.name: "connection",
+    "unverified": "service",
+    LINKS_PER_DAY.name: "links",
+}
+_TOO_MANY: dict[Reason, str] = {
+    "upcoming": (
+        "{count} upcoming bookings were already made from your network with these contact details. "
+        "Cancel one of them, or try again later."
+    ),
+    "holds": (
+        "{count} bookings that were made from your network are not paid yet. Pay or cancel one of "
+        "them, or wait until one expires."
+    ),
+}
 
 
-def limits_of_unproved(ctx: Context, service: ServiceRow) -> list[tuple[Limit, str]]:
-    """Return the limits on bookings without a proof, with their subjects."""
-    shared = _unverified(service)
-    return [
-        *limits.visitor_limits(UNPROVED, ctx.principal.share_subjects, shared),
-        (shared, service.id),
-    ]
+class BookingLimitError(RateLimitedError):
+    """Too many bookings of the visitor, the contact or the service. ``reason`` says of which.
+
+    ``phone`` is the phone to call, or null. ``byMail`` says whether the visitor can book by a link
+    if the request has an e-mail address.
+    """
+
+    def __init__(
+        self,
+        refusal: RateLimitedError,
+        reason: Reason,
+        workspace: WorkspaceRow,
+        rows: Rows,
+        *,
+        by_mail: bool = False,
+    ) -> None:
+        phone = open_page.phone_of(workspace, rows)
+        msg = refusal.message
+        if by_mail:
+            msg += " Or send client.email, and confirm the booking with the link in the e-mail."
+        if phone:
+            msg += f" Or call {phone}."
+        details = {"reason": reason, "phone": phone, "byMail": by_mail}
+        super().__init__(msg, details=details, headers=refusal.headers)
+
+
+class UpcomingShare(NamedTuple):
+    """How many upcoming bookings a visitor or its network may have.
+
+    ``key`` is that of their row. For the reason ``holds`` only unpaid ones count.
+    """
+
+    key: Key
+    max_upcoming: int
+    reason: Reason
+
+
+def limits_of_unproved(
+    ctx: Context, service: ServiceRow, contacts: Iterable[str | None]
+) -> list[tuple[Limit, str]]:
+    """Return the limits on bookings for contacts without a proof, with their subjects."""
+    shared, subjects = _unverified(service), ctx.principal.share_subjects
+    # One visitor should not use up what a service takes, but a family may always book.
+    part = max(UNPROVED_OF_CONTACT.max_requests, shared.max_requests // 2)
+    own = replace(UNPROVED, max_requests=min(UNPROVED.max_requests, part))
+    counters = []
+    for contact in filter(None, contacts):
+        suffix = f"#{exact_hash(emails.key(contact))}"
+        contact_subjects = [subject + suffix for subject in subjects]
+        counters += limits.visitor_limits(UNPROVED_OF_CONTACT, contact_subjects, shared)
+    return [*counters, *limits.visitor_limits(own, subjects, shared), (shared, service.id)]
 
 
 def require_mail(
-    unit: UnitOfWork, address: str | None, used_up: tuple[Limit, str], rows: Rows
+    workspace: WorkspaceRow, address: str | None, used_up: tuple[Limit, str], rows: Rows
 ) -> None:
     """Require that a link can be mailed to a visitor, with the error of the used-up limit.
 
     Raises:
-        RateLimitedError: there is no address, mail is not set up, or the address gets no link.
+        BookingLimitError: there is no address, mail is not set up, or the address gets no link.
     """
-    if address and not mail_gate.is_blocked(address, unit.tenant, "link"):
-        return
-    try:
-        limits.stage(unit, *used_up, rows)
-    except RateLimitedError as error:
-        if mail.is_on() and not address:
-            error.message += (
-                " Or send client.email, and confirm the booking with the link in the e-mail."
-            )
-        raise
+    if not address or mail_gate.is_blocked(address, workspace.id, "link"):
+        by_mail = mail.is_on() and not address
+        raise refusal(workspace, *used_up, rows, by_mail=by_mail)
+
+
+def refusal(
+    workspace: WorkspaceRow, limit: Limit, subject: str, rows: Rows, *, by_mail: bool = False
+) -> BookingLimitError:
+    """Return the error for a limit on bookings or links that is used up."""
+    reason = _REASONS[limit.name.removesuffix(limits.NETWORK_SUFFIX)]
+    error = limits.refusal(limit, subject)
+    return BookingLimitError(error, reason, workspace, rows, by_mail=by_mail)
 
 
 def _unverified(service: ServiceRow) -> Limit:
@@ -83,38 +166,61 @@ def take_daily_limit(ctx: Context) -> None:
     """Count a request of the day, once for all attempts of its unit."""
     # A retry of the unit must not count the visitor's request a second time.
     ctx.unit.run_side_effect_once(
-        "day", lambda: limits.take(BOOKINGS_PER_DAY, ctx.principal.rate_limit_key)
+        "day", lambda: limits.take_share(BOOKINGS_PER_DAY, ctx.principal.share_subjects)
     )
 
 
-def check_upcoming(ctx: Context, earlier: Iterable[VisitorBookingsRow], rows: Rows) -> None:
-    """Drop the bookings that are over from full rows of earlier ones, one row for each contact.
+def upcoming_shares(
+    workspace_id: str, subjects: Sequence[str], contacts: Iterable[str | None]
+) -> list[UpcomingShare]:
+    """Return the shares of upcoming bookings for contacts. ``subjects`` begin with the visitor."""
+    contacts = list(contacts)
+    return [
+        UpcomingShare(key, max_upcoming, "upcoming")
+        for subject, max_upcoming in _with_network(subjects, MAX_UPCOMING)
+        for key in visitor_bookings.visitor_keys(workspace_id, subject, contacts)
+    ]
 
-    The row of unpaid bookings then contains only these bookings.
 
-    Bookings of other visitors for the same contact do not count, and every refusal is the same.
-    Therefore a visitor cannot learn about the contact of another client, or prevent that client
-    from booking. The caller saves these rows with the new booking. Of several concurrent requests
-    one commits, and the others run again.
+def hold_shares(workspace_id: str, subjects: Sequence[str]) -> list[UpcomingShare]:
+    """Return the shares of unpaid bookings. ``subjects`` begin with the visitor."""
+    return [
+        UpcomingShare(visitor_bookings.holds_key(workspace_id, subject), max_holds, "holds")
+        for subject, max_holds in _with_network(subjects, MAX_HOLDS)
+    ]
+
+
+def _with_network(subjects: Sequence[str], maximum: int) -> Iterator[tuple[str, int]]:
+    return zip(subjects, (maximum, limits.NETWORK_SHARES * maximum), strict=False)
+
+
+def check_upcoming(
+    workspace: WorkspaceRow, shares: Iterable[UpcomingShare], rows: Rows
+) -> list[VisitorBookingsRow]:
+    """Return the rows of shares, to save with the new booking. Full rows lose what is over.
+
+    Bookings of other visitors for the same contact do not count. Therefore a visitor cannot learn
+    about the contact of another client, or prevent that client from booking. Of several concurrent
+    requests one commits, and the others run again.
 
     Raises:
-        RateLimitedError: the visitor has too many upcoming bookings or unpaid holds.
+        BookingLimitError: the visitor or the network has too many upcoming or unpaid bookings.
     """
-    holds = visitor_bookings.holds_key(ctx.workspace_id, ctx.principal.rate_limit_key).sk
-    for row in earlier:
-        max_upcoming = MAX_HOLDS if row.sk == holds else MAX_UPCOMING
+    made = []
+    for key, max_upcoming, reason in shares:
+        row = visitor_bookings.made_by_visitor(key, rows)
+        made.append(row)
         if len(row.ids) < max_upcoming:
             continue
-        upcoming = bookings.upcoming(ctx.workspace_id, row.ids, rows)
-        if row.sk == holds:
-            upcoming = [
-                booking_row for booking_row in upcoming if booking_row.hold_expires_at is not None
-            ]
-        row.ids = [booking_row.id for booking_row in upcoming]
-        if len(upcoming) >= max_upcoming:
-            msg = (
-                "These contact details already have the maximum number of upcoming bookings. "
-                "Cancel one of the bookings, or try again later."
-            )
-            wait = round(RETRY_AFTER.total_seconds())
-            raise RateLimitedError(msg, headers={"Retry-After": str(wait)})
+        upcoming = bookings.upcoming(workspace.id, row.ids, rows)
+        row.ids = [
+            booking_row.id
+            for booking_row in upcoming
+            if reason != "holds" or booking_row.hold_expires_at is not None
+        ]
+        if len(row.ids) >= max_upcoming:
+            msg = _TOO_MANY[reason].format(count=max_upcoming)
+            headers = {"Retry-After": str(round(RETRY_AFTER.total_seconds()))}
+            refused = RateLimitedError(msg, headers=headers)
+            raise BookingLimitError(refused, reason, workspace, rows)
+    return made

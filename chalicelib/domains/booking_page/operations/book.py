@@ -15,6 +15,7 @@ from chalicelib.domains.booking_page.flows.public_booking import (
     PublicBookingCreate,
     PublicBookingMade,
 )
+from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
 from chalicelib.domains.bookings.flows.advance import AdvanceOut, read_advance
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
@@ -26,7 +27,7 @@ from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.reading import Rows
 
-SLOT_SEARCHES = Limit("public-slots", "searches a minute", 60, timedelta(minutes=1))
+SLOT_SEARCHES = Limit("public-slots", "searches for slots a minute", 60, timedelta(minutes=1))
 
 
 class PublicSlotsQuery(SlotsRange):
@@ -82,15 +83,16 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> PublicSlotList:
         "client": {"name": "Grace", "email": "grace@example.com"},
         "idempotencyKey": "visit-1-booking-1",
     },
-    errors=(ByPhoneOnlyError, ChangedError, SlotUnavailableError),
+    errors=(BookingLimitError, ByPhoneOnlyError, ChangedError, SlotUnavailableError),
 )
 def create_public_booking(
     ctx: Context, args: PublicBookingCreate
 ) -> PublicBookingMade | BookingAwaitsMail:
     """Book a free slot. If it is no longer free: 409 slot_unavailable with up to 5 alternatives.
 
-    After 3 bookings of a visitor in an hour, or as many as the service takes from all visitors, the
-    answer is 202 with confirmByMail. The link in an e-mail to client.email then books. Without an
-    address, or if the service sends no mail: 429.
+    After 3 bookings for one contact or 20 of a visitor in an hour, or as many as the service takes
+    from all visitors, the answer is 202 with confirmByMail. The link in an e-mail to client.email
+    then books. Without an address, or if the service sends no mail: 429 with the phone to call. A
+    server that books for visitors uses bookings/create with its key, without these limits.
     """
     return book_for_visitor.book(ctx, args).out(ctx.workspace_id)

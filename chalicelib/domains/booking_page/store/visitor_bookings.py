@@ -22,7 +22,8 @@ class VisitorBookingsRow(ContentRow):
     """Upcoming bookings that one visitor has made for one contact.
 
     The key is a hash of both. A visitor's hash changes daily, so the row expires soon after. One
-    more row, without a contact, has the unpaid bookings of the visitor.
+    more row, without a contact, has the unpaid bookings of the visitor. The network of a visitor
+    has such rows, too.
     """
 
     version = VersionAttribute()
@@ -41,11 +42,8 @@ def holds_key(workspace_id: str, visitor: str) -> Key:
     return Key(VisitorBookingsRow, f"W#{workspace_id}#BOOKING#VISITOR", exact_hash("", visitor))
 
 
-def made_by_visitor(keys: Iterable[Key], rows: Rows) -> list[VisitorBookingsRow]:
-    """Return the rows of a visitor's bookings for each contact, to save with the new booking."""
-    visitor_rows = []
-    for key in keys:
-        row = rows.find(VisitorBookingsRow, key) or VisitorBookingsRow(key.pk, key.sk)
-        row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
-        visitor_rows.append(row)
-    return visitor_rows
+def made_by_visitor(key: Key, rows: Rows) -> VisitorBookingsRow:
+    """Return the row of a visitor's bookings with a key, to save with the new booking."""
+    row = rows.find(VisitorBookingsRow, key) or VisitorBookingsRow(key.pk, key.sk)
+    row.expires = clock.now() + VISITOR_BOOKINGS_KEPT_FOR
+    return row

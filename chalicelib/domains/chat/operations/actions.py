@@ -29,6 +29,9 @@ from chalicelib.domains.booking_page.flows.public_booking import (
     PublicBookingCreate,
     PublicBookingOut,
 )
+from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
+from chalicelib.domains.booking_page.rules import refusals
+from chalicelib.domains.booking_page.rules.refusals import Advice
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.store.bookings import CHAT, BookingRow
 from chalicelib.domains.bots.flows import active_bot
@@ -122,7 +125,13 @@ def _workspace_of(args: ActionDecision) -> str:
     limit=DECISIONS,
     idempotent=True,
     example={"id": "ACTION_ID", "sessionId": "SESSION_ID", "decision": "confirm"},
-    errors=(ActionEndedError, ByPhoneOnlyError, ChangedError, SlotUnavailableError),
+    errors=(
+        ActionEndedError,
+        BookingLimitError,
+        ByPhoneOnlyError,
+        ChangedError,
+        SlotUnavailableError,
+    ),
 )
 def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | ActionAwaitsMail:
     """Carry out what a bot has proposed, or decline it. A repeated call returns the same result.
@@ -238,7 +247,7 @@ def _book(
         ByPhoneOnlyError: the service is paid in advance, but not online.
         ChangedError: the service is not as the card has shown it.
         NotFoundError: the service or the resource was deleted, or its site is suspended.
-        RateLimitedError: the visitor has too many bookings, or no e-mail can be sent.
+        BookingLimitError: the visitor has too many bookings, or no e-mail can be sent.
         SlotUnavailableError: the time is taken. The proposal has then failed.
         ValidationError: a value of the card is missing or wrong.
     """
@@ -266,6 +275,8 @@ def _book(
         )
     except ValidationError as error:
         raise _rename_fields(error) from None
+    except BookingLimitError as error:
+        raise _for_visitor(error, row) from None
     except SlotUnavailableError:
         unit = UnitOfWork(ctx.workspace_id)
         proposals.stage_decision(unit, row, "failed")
@@ -325,6 +336,22 @@ def _rename_fields(error: ValidationError) -> ValidationError:
     ]
     message = "; ".join(f"{field_error.field}: {field_error.message}" for field_error in errors)
     return ValidationError(message, errors=errors)
+
+
+def _for_visitor(error: BookingLimitError, row: ProposalRow) -> BookingLimitError:
+    """Return the error in words for the visitor, with the card's field for an e-mail address."""
+    details, advice = error.details, list[Advice]()
+    has_field = any(field["name"] == cards.CONTACT for field in row.card["fields"])
+    if details["byMail"]:
+        advice.append("give_email" if has_field else "give_email_in_chat")
+    advice.append("leave_contacts")
+    if details["phone"]:
+        advice.append("call")
+    error.message = refusals.text(
+        row.card["language"], details["reason"], *advice, phone=details["phone"] or ""
+    )
+    details["field"] = cards.CONTACT if details["byMail"] and has_field else None
+    return error
 
 
 def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:

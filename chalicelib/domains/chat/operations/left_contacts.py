@@ -88,6 +88,4 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
 
 
 def _count(subjects: Sequence[str], agent_id: str) -> None:
-    own_subjects = [f"{subject}#{agent_id}" for subject in subjects]
-    for counter in limits.visitor_limits(CONTACTS_PER_DAY, own_subjects):
-        limits.take(*counter)
+    limits.take_share(CONTACTS_PER_DAY, [f"{subject}#{agent_id}" for subject in subjects])

@@ -97,8 +97,6 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
         raise NotConfiguredError(
             "E-mail is not set up on this server. Ask the operator to set a new password."
         )
-    _, *network = limits.visitor_limits(REQUESTS, ctx.principal.share_subjects)
-    ctx.unit.run_side_effect_once("network", lambda: [limits.take(*counter) for counter in network])
     hashes = accounts.claim_hashes(args.email)
     if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashes[0])):
         reset_id = ctx.unit.run_side_effect_once("id", new_id)

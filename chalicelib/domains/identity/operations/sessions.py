@@ -55,7 +55,9 @@ class SignIn(Wire):
     )
 
 
-ATTEMPTS = Limit("sign-in", "attempts to sign in within 15 minutes", 10, ATTEMPTS_WINDOW)
+ATTEMPTS = Limit(
+    "sign-in", "attempts to sign in to an account within 15 minutes", 10, ATTEMPTS_WINDOW
+)
 """Rate limit for one account, and one device or one visitor without a device."""
 ATTEMPTS_FROM_ONE_PLACE = Limit(
     "sign-in-place", "attempts to sign in within 15 minutes", 100, ATTEMPTS_WINDOW
@@ -69,6 +71,7 @@ FAILURES = Limit(
     "failed attempts to sign in to an account within an hour",
     50,
     timedelta(hours=1),
+    share=ATTEMPTS,
 )
 """Failed attempts for one e-mail address, even if no account has it.
 
@@ -221,10 +224,9 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     caller = f"device:{device}" if device else ctx.principal.rate_limit_key
     epoch = int(account.session_epoch) if account else 0
     subject = f"{accounts.email_hash(args.email)}#{epoch}"
-    limits.take(ATTEMPTS, f"{caller}#{subject}")
-    subjects = (caller,) if device else ctx.principal.share_subjects
-    for place in limits.visitor_limits(ATTEMPTS_FROM_ONE_PLACE, subjects):
-        limits.take(*place)
+    callers = (caller,) if device else ctx.principal.share_subjects
+    limits.take_share(ATTEMPTS, [f"{each}#{subject}" for each in callers], shared=FAILURES)
+    limits.take_share(ATTEMPTS_FROM_ONE_PLACE, callers)
     failures, now = subject + ("#devices" if device else ""), clock.now()
     limits.take(FAILURES, failures)
     return failures, now

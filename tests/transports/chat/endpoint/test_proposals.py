@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib.core.errors import UnavailableError
+from chalicelib.domains.booking_page.flows import visitor_shares
 from chalicelib.domains.chat.flows import proposal_tools
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Api, Time, call_console, run_concurrently
+from chalicelib.gateways import mail
+from tests.conftest import Api, Owner, Time, call_console, run_concurrently
 from tests.factories.chat import (
     Bot,
     ask,
@@ -94,6 +97,45 @@ class TestBookings:
         assert {event["type"] for event in reply.events} == {"start", "chunk", "done"}
         assert "propose_booking" not in model.tool_names[0]
         assert model.inputs[2][-1].results[0].is_error
+
+    @pytest.mark.parametrize(
+        ("question", "field", "advice"),
+        [
+            ("A haircut, please.", "contact", "Enter your e-mail address"),
+            (ASKED, None, "Write your e-mail address in the chat"),
+        ],
+    )
+    def test_a_card_beyond_the_share_offers_a_link_by_email_or_to_leave_contacts(
+        self,
+        bot: Bot,
+        api: Api,
+        owner: Owner,
+        haircut: str,
+        script: Script,
+        monkeypatch: pytest.MonkeyPatch,
+        question: str,
+        field: str | None,
+        advice: str,
+    ) -> None:
+        call_console(owner.workspace.id, "set_booking_page", phone="+7 495 000-00-00")
+        no_share = replace(visitor_shares.UNPROVED, max_requests=0)
+        monkeypatch.setattr(visitor_shares, "UNPROVED", no_share)
+        monkeypatch.setattr(mail, "is_on", lambda: True)
+        monkeypatch.setattr(mail, "takes", lambda _: True)
+        reply = proposed(script, bot, FIND, book(**ADA), question=question)
+        values = {"name": "Ada", "contact": "+7 916 123-45-67"}
+        refusal = refuse_decision(api, reply, values=values)
+        assert (refusal.status, refusal.data["reason"]) == (429, "connection")
+        assert (refusal.data["byMail"], refusal.data["field"]) == (True, field)
+        message = refusal.data["message"]
+        assert advice in message
+        assert "leave your contact details" in message
+        assert message.endswith("Or call +7 495 000-00-00")
+        assert "client.email" not in message
+        if field is not None:  # The card is still open, and its field takes the address.
+            values["contact"] = "ada@example.com"
+            body = {"sessionId": reply.session, "decision": "confirm", "values": values}
+            assert api.call("POST", path(reply), body).status == 202
 
     def test_the_card_asks_for_what_the_visitor_has_not_written(
         self, bot: Bot, api: Api, haircut: str, script: Script

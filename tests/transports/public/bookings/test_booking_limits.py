@@ -10,7 +10,8 @@ from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from tests.conftest import Api, Owner, Time, run_concurrently
+from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
+from tests.conftest import Api, Owner, Time, call_console, run_concurrently
 from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, booking_input, visitor
@@ -114,10 +115,10 @@ class TestLimits:
             answer = visitor.call(
                 "POST", BOOK, booking_input(salon, f"2027-03-{day}T09:00Z", "Eve")
             )
-        data = {**answer.data, "requestId": ""}
-        refusals.append((answer.status, data, answer.headers["Retry-After"]))
-        assert refusals[0] == refusals[1] == refusals[2]
-        assert refusals[0][0] == 429
+        refusals.append((answer.status, answer.data, answer.headers["Retry-After"]))
+        assert refusals[0] == refusals[1]
+        assert [data["reason"] for _, data, _ in refusals] == ["upcoming", "upcoming", "holds"]
+        assert {(status, wait) for status, _, wait in refusals} == {(429, "3600")}
 
     @with_large_share
     def test_concurrent_bookings_do_not_exceed_the_limit_of_a_contact(
@@ -143,9 +144,43 @@ class TestLimits:
         visitor.post(CANCEL, {"token": first["cancelToken"]})
         visitor.post(BOOK, booking_fields)
         booking_fields = booking_input(salon, "2027-03-06T12:00:00Z", "Zoe")
-        assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
+        refusal = visitor.call_refused("POST", BOOK, booking_fields)
+        assert (refusal.status, refusal.data["reason"]) == (429, "holds")
+        assert "not paid yet" in refusal.data["message"]
         time.pass_by(hours=1)
         visitor.post(BOOK, booking_fields)
+
+    def test_a_network_of_48_bits_has_at_most_twenty_unpaid_holds(
+        self, api: Api, salon: Salon, owner: Owner
+    ) -> None:
+        api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+        set_merchant(owner.workspace.id)
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (2, 3, 4) for hour in range(6, 14)
+        ]
+        for number, start in enumerate(starts[:20]):
+            book_as(f"{number}", booking_input(salon, start, f"V {number}"), "a")
+        late = booking_input(salon, starts[20], "Late")
+        with pytest.raises(BookingLimitError) as refusal:
+            book_as("20", late, "a")
+        assert refusal.value.details["reason"] == "holds"
+        book_as("21", late, "b")
+
+    @with_large_share
+    def test_a_network_of_48_bits_has_ten_times_the_upcoming_bookings_of_a_contact(
+        self, salon: Salon
+    ) -> None:
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in range(2, 9) for hour in range(6, 14)
+        ]
+        api_limit = {"id": salon.service, "unverifiedPerHour": 200}
+        salon.api.post("/api/services/update", api_limit)
+        for number, start in enumerate(starts[:50]):
+            book_as(f"{number // 5}", booking_input(salon, start), "a")
+        with pytest.raises(BookingLimitError) as refusal:
+            book_as("late", booking_input(salon, starts[50]), "a")
+        assert refusal.value.details["reason"] == "upcoming"
+        book_as("late", booking_input(salon, starts[50]), "b")
 
     def test_bookings_by_the_business_itself_are_not_limited(self, salon: Salon) -> None:
         for day in range(2, 10):
@@ -171,13 +206,63 @@ class TestLimits:
         book(salon, starts[61])
 
     def test_a_visitor_alone_cannot_close_a_service_for_others(self, salon: Salon) -> None:
-        starts = [f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (2, 3) for hour in range(6, 15)]
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (2, 3, 4) for hour in range(6, 14)
+        ]
         attempts = [
             visitor.call("POST", BOOK, booking_input(salon, start, f"V {number}"))
             for number, start in enumerate(starts)
         ]
-        assert [attempt.status for attempt in attempts] == [200] * 3 + [429] * 15
+        assert [attempt.status for attempt in attempts] == [200] * 20 + [429] * 4
+        assert attempts[-1].data["reason"] == "connection"
         book_as("another", booking_input(salon, starts[-1], "Late"))
+
+    def test_the_fourth_client_behind_one_address_books_and_the_21st_is_asked_to_call(
+        self, api: Api, salon: Salon, owner: Owner
+    ) -> None:
+        """Guests of a salon share its Wi-Fi, and clients of a carrier its address."""
+        call_console(owner.workspace.id, "set_booking_page", phone="+7 495 000-00-00")
+        starts = [
+            f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (2, 3, 4) for hour in range(6, 15)
+        ]
+        for number, start in enumerate(starts[:20]):
+            book(salon, start, f"V {number}")
+        refusal = visitor.call_refused("POST", BOOK, booking_input(salon, starts[20], "Late"))
+        assert (refusal.status, refusal.data["code"]) == (429, "rate_limited")
+        assert refusal.data["reason"] == "connection"
+        assert refusal.data["phone"] == "+7 495 000-00-00"
+        assert "+7 495 000-00-00" in refusal.data["message"]
+        # A server that books for visitors uses a key, whose bookings are not limited.
+        salon.book(starts[20], "Late")
+
+    @pytest.mark.parametrize("same", ["phone", "email"])
+    def test_a_contact_is_booked_three_times_an_hour_by_one_visitor(
+        self, salon: Salon, time: Time, same: str
+    ) -> None:
+        def attempt(day: int, **changes: Any) -> Any:
+            body = booking_input(salon, f"2027-03-{day:02}T12:00:00Z", f"V {day}")
+            who = {"name": "Ada", "email": f"v{day}@example.com", "phone": f"+7916123450{day}"}
+            shared = {"phone": "+79161234599", "email": "Ada@Example.com"}
+            who[same] = shared[same]
+            return visitor.call("POST", BOOK, body | {"client": who | changes})
+
+        assert [attempt(day).status for day in (2, 3, 4)] == [200] * 3
+        refusal = attempt(5)
+        assert (refusal.status, refusal.data["reason"]) == (429, "contact")
+        who = {"email": "new@example.com", "phone": "+79161234577"}
+        assert attempt(6, **who).status == 200
+        time.pass_by(hours=1)
+        assert attempt(7).status == 200
+
+    def test_a_strangers_bookings_of_an_hour_do_not_count_for_the_contacts_owner(
+        self, salon: Salon
+    ) -> None:
+        for day in (2, 3, 4):
+            book_as("stranger", booking_input(salon, f"2027-03-0{day}T12:00:00Z"))
+        booking_fields = booking_input(salon, "2027-03-05T12:00:00Z")
+        with pytest.raises(BookingLimitError):
+            book_as("stranger", booking_fields)
+        book_as("owner", booking_fields)
 
     def test_refused_bookings_take_nothing_from_the_share(self, salon: Salon) -> None:
         booking_fields = booking_input(salon, "2027-03-03T22:00:00Z")
@@ -193,14 +278,16 @@ class TestLimits:
         self, api: Api, salon: Salon
     ) -> None:
         for day in (2, 3, 4):
-            book(salon, f"2027-03-0{day}T12:00:00Z", f"V {day}")
-        booking_fields = booking_input(Salon.opened(api), "2027-03-05T12:00:00Z")
+            book(salon, f"2027-03-0{day}T12:00:00Z")
+        other = Salon.opened(api)
+        booking_fields = booking_input(other, "2027-03-05T12:00:00Z")
         assert visitor.call_refused("POST", BOOK, booking_fields).status == 429
+        book(other, "2027-03-05T12:00:00Z", "Bob")
 
     def test_concurrent_bookings_do_not_exceed_the_share(self, api: Api, salon: Salon) -> None:
         days = [f"2027-03-{day:02}T12:00:00Z" for day in range(2, 8)]
         answers = run_concurrently(
-            6, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n], f"V {n}"))
+            6, lambda n: visitor.call("POST", BOOK, booking_input(salon, days[n]))
         )
         assert sorted(answer.status for answer in answers) == [200] * 3 + [429] * 3
 
