@@ -8,6 +8,7 @@ from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.engine.listing.index_entries import group
 from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.unit import UnitOfWork
 
 SHOWN = 500
 
@@ -22,6 +23,8 @@ class HistoryRow(ContentRow):
 
     at = UTCDateTimeAttribute()
     by = UnicodeAttribute()
+
+    kept_when_erased = frozenset({"at", "by"})
 
     @classmethod
     def new(cls, workspace_id: str, record_id: str, by: str, **values: Any) -> Self:  # noqa: ANN401  the row's attributes
@@ -39,6 +42,20 @@ class HistoryRow(ContentRow):
             limit=limit,
         )
         return newest_first[::-1]
+
+    @classmethod
+    def to_erase(cls, workspace_id: str, record_id: str) -> list[Self]:
+        """Return the changes of a record that have values which an erasure removes."""
+        names = cls.erasable()
+        events = cls.newest(workspace_id, record_id, limit=None) if names else []
+        empty: tuple[Any, ...] = (None, [], {})
+        return [
+            event for event in events if any(getattr(event, name) not in empty for name in names)
+        ]
+
+    def stage_erasure(self, unit: UnitOfWork) -> None:
+        """Stage the removal of these values."""
+        unit.update(self, [attribute.remove() for attribute in self.erasable().values()])
 
     @classmethod
     def _partition(cls, workspace_id: str) -> str:

@@ -9,10 +9,11 @@ import json
 from collections.abc import Collection
 from functools import partial
 from types import new_class
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from pydantic.alias_generators import to_camel
 from pynamodb.attributes import (
+    Attribute,
     JSONAttribute,
     NumberAttribute,
     TTLAttribute,
@@ -201,6 +202,25 @@ class ContentRow(Row):
     by_o3 = _order("o3")
     by_o4 = _order("o4")
 
+    kept_when_erased: ClassVar[frozenset[str]] = frozenset()
+    """The attributes that stay when the row's person is erased.
+
+    They are ids, counts, times and words of fixed lists, or what the business has written. An
+    erasure removes all others, so an attribute that is added later does not survive it.
+    """
+
+    @classmethod
+    def erasable(cls) -> dict[str, Attribute[Any]]:
+        """Return the attributes that an erasure removes, by name."""
+        kept = {*ContentRow.get_attributes(), *cls.kept_when_erased}
+        return {name: each for name, each in cls.get_attributes().items() if name not in kept}
+
+    def erase(self) -> None:
+        """Set the attributes that are not kept to their defaults. The caller saves the row."""
+        for name, attribute in self.erasable().items():
+            default = attribute.default
+            setattr(self, name, default() if callable(default) else default)
+
 
 class Record(ContentRow):
     """A record of a noun.
@@ -214,6 +234,8 @@ class Record(ContentRow):
 
     trashed_with_id = UnicodeAttribute(null=True)
     """Id of the deletion, or of another thing, that a soft-deleted record is found by."""
+
+    kept_when_erased = frozenset({"version", "created_at", "updated_at", "trashed_with_id"})
 
     stored: dict[str, Any] | None = None
     """The row as it was read, in DynamoDB's JSON. None for a new record."""

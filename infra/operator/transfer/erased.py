@@ -6,10 +6,10 @@ from typing import Any
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.chat.store.dialogs import DialogRow
-from chalicelib.domains.clients.store import clients
+from chalicelib.domains.client_profiles.operations.erasure import HISTORIES
 from chalicelib.domains.clients.store.clients import ClientRow
-from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.index_entries import SEPARATOR
 from chalicelib.engine.reading import Item
 from infra.operator.transfer import contents
@@ -38,16 +38,10 @@ class Erased:
             return
         match record:
             case LeadRow():
-                leads.wipe_values(record)
-                record.data, record.data_revision = {}, None
-            case BookingRow():
-                if bookings.is_upcoming(record):
-                    record.status = "cancelled"
-                bookings.wipe(record)
-            case ClientRow():
-                clients.wipe(record)
-            case DialogRow():
-                record.wipe()
+                record.data_revision = None
+            case BookingRow() if bookings.is_upcoming(record):
+                record.status = "cancelled"
+        record.erase()
 
     def clean_row(self, kind: Kind, at: str, item: Item) -> Item | None:
         """Return a row that belongs to a record without the strings of an erased client.
@@ -58,6 +52,8 @@ class Erased:
             return None
         if kind is contents.SESSIONS and item["dialog_id"]["S"] in self.ids:
             return None
-        if kind.row is bookings.EventRow and item["sk"]["S"].partition(SEPARATOR)[0] in self.ids:
-            return {name: value for name, value in item.items() if name != "reason"}
+        row, record_id = kind.row, item["sk"]["S"].partition(SEPARATOR)[0]
+        if issubclass(row, HistoryRow) and row in HISTORIES.values() and record_id in self.ids:
+            erased_names = {attribute.attr_name for attribute in row.erasable().values()}
+            return {name: value for name, value in item.items() if name not in erased_names}
         return item

@@ -1,26 +1,41 @@
-"""Test that an erasure removes every word that a visitor entered, from every field.
+"""Test that an erasure removes everything that a visitor entered, from every field.
 
-The sweep fills every text field of every call that writes a client, a lead, a booking or a dialog.
-New fields and calls are included. A call with text fields needs valid arguments here.
+The sweep fills the texts, dates, numbers and nested values of every call that writes a client, a
+lead, a booking or a dialog. New fields and calls are included. A call with such fields needs valid
+arguments here. A second sweep fills every attribute of the rows that an erasure must empty.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pynamodb.attributes import (
+    BooleanAttribute,
+    ListAttribute,
+    NumberAttribute,
+    UnicodeAttribute,
+    UTCDateTimeAttribute,
+)
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core.ids import new_id
-from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.json_schema import json_schema
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.flows.proposal_tools import OrderProposal, PersonRequest
+from chalicelib.domains.client_profiles.operations import erasure
+from chalicelib.domains.clients.store import erased_records
+from chalicelib.engine.history import HistoryRow
+from chalicelib.engine.listing.index_entries import SEPARATOR
+from chalicelib.engine.listing.registry import LISTINGS
+from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.gateways import post
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.transports import auth
@@ -33,12 +48,24 @@ from tests.factories.examples import Things
 from tests.factories.proposals import call, card
 from tests.fakes.receiver import Receiver, status
 
+ENGINE_ROWS = {ContentRow, Record, HistoryRow}
+LOOKED_UP = {"email", "phone", "client_email", "client_phone", "named_contacts", "session_hash"}
+"""Attributes that other rows follow. The calls fill them."""
+PLANTED = {
+    "birthday": UTCDateTimeAttribute,
+    "height": NumberAttribute,
+    "is_regular": BooleanAttribute,
+    "measures": JsonAttribute,
+}
 EMAIL, PHONE = "zoe.person@home.example", "+79161110001"
 RECORDS = ("LEAD_ID", "CLIENT_ID", "BOOKING_ID", "DIALOG_ID")
 NOUNS = {"lead", "client", "booking", "dialog"}
 DOMAINS = re.compile(r"\.domains\.(leads|bookings|booking_page|clients|client_profiles|chat)\.")
 TYPED = re.compile(r"(id|ids|at|token|key|timezone|workspace|features|prepared)$", re.IGNORECASE)
 """Names of fields that hold no text that a visitor writes."""
+TERMS = {"price", "durationMin", "amountDue", "refundUntilMin", "quantity", "ifVersion"}
+"""Numbers about what is booked or bought, not about a person."""
+A_DATE = "2000-02-29"
 FIXED = {
     "email": EMAIL,
     "phone": PHONE,
@@ -54,8 +81,8 @@ class Words:
 
     fields: dict[str, str] = field(default_factory=dict)
 
-    def fill(self, schema: Any, value: Any, at: str, definitions: Any = None) -> Any:
-        """Return a value of a JSON Schema that has a word in each text field."""
+    def fill(self, schema: Any, value: Any, at: str, definitions: Any = None) -> Any:  # noqa: PLR0911  one for each type
+        """Return a value of a JSON Schema that has a unique value in each field."""
         definitions = definitions or schema.get("$defs", {})
         reference = schema.get("$ref", "").rpartition("/")[2]
         schema = definitions.get(reference) or schema
@@ -66,12 +93,16 @@ class Words:
             case "object" if "properties" in schema:
                 return {**(value or {}), **dict(self._properties(schema, value, at, definitions))}
             case "object" if value:
-                return {name: self._text(text, f"{at}.{name}") for name, text in value.items()}
+                return self._like(value, at)
             case "array" if schema["items"].get("type") == "string":
                 text = self.fill(schema["items"], None, at, definitions)
                 return value if text is None else [text]
             case "string" if not {"enum", "const", "pattern", "format"} & set(schema):
                 return self._text(value, at)
+            case "string" if schema.get("format") in {"date", "date-time"}:
+                return value if TYPED.search(at) else self._like(A_DATE, at)
+            case "integer" | "number" if at.rpartition(".")[2] not in TERMS and value is None:
+                return self._like(1, at)
             case _:
                 return value
 
@@ -82,6 +113,25 @@ class Words:
             field_value = self.fill(subschema, (value or {}).get(name), f"{at}.{name}", definitions)
             if field_value is not None:
                 yield name, field_value
+
+    def _like(self, value: Any, at: str) -> Any:
+        """Return a unique value of the same type. A flag stays as it is."""
+        number = len(self.fields)
+        match value:
+            case dict():
+                return {name: self._like(one, f"{at}.{name}") for name, one in value.items()}
+            case list():
+                return [self._like(one, at) for one in value]
+            case bool():
+                return value
+            case int():
+                self.fields[str(73_100_000_000 + number)] = at
+                return 73_100_000_000 + number
+            case str() if value == A_DATE:
+                self.fields[(date(1900, 1, 1) + timedelta(days=number)).isoformat()] = at
+                return list(self.fields)[-1]
+            case _:
+                return self._text(value, at)
 
     def _text(self, value: Any, at: str) -> Any:
         name = at.rpartition(".")[2]
@@ -149,7 +199,16 @@ class Person:
                 "id": things.form,
                 "values": dict.fromkeys(("name", "email", "phone", "message")),
             },
-            "update_lead": lambda: {"id": lead()["id"], "data": {"message": ""}},
+            "update_lead": lambda: {
+                "id": lead()["id"],
+                "data": {
+                    "message": "",
+                    "born": A_DATE,
+                    "size": 1,
+                    "vip": True,
+                    "children": [{"name": "", "born": A_DATE, "sizes": [1]}],
+                },
+            },
             "update_client": lambda: {"id": lead()["clientId"]},
             "decide_on_action": order,
             "leave_contact": lambda: {"agentId": self.bot_id, "contact": {"email": ""}},
@@ -220,6 +279,60 @@ def left_of(texts: list[str]) -> dict[str, list[str]]:
     return {text: keys for text, keys in places.items() if keys}
 
 
+def erased_classes() -> list[type[Any]]:
+    """Return the classes of rows that say what an erasure keeps."""
+    load_all()
+    found, waiting = [], [ContentRow]
+    while waiting:
+        row_class: Any = waiting.pop()
+        waiting += row_class.__subclasses__()
+        if "kept_when_erased" in vars(row_class) and row_class not in ENGINE_ROWS:
+            found.append(row_class)
+    return found
+
+
+def erased_rows(workspace_id: str) -> Iterator[Any]:
+    """Yield the rows of erased records and of their histories."""
+    ids = erased_records.erased_ids(workspace_id)
+    for row_class in erased_classes():
+        for row in rows_of(row_class, workspace_id):
+            if row.sk.partition(SEPARATOR)[0] in ids:
+                yield row
+
+
+def rows_of(row_class: Any, workspace_id: str) -> list[Any]:
+    """Return the rows of a class in a workspace."""
+    if issubclass(row_class, HistoryRow):
+        return row_class.partition(f"W#{workspace_id}#{row_class.noun}#HISTORY")
+    return list(row_class.partition(f"W#{workspace_id}#{LISTINGS[row_class].noun}"))
+
+
+def not_kept(workspace_id: str) -> set[tuple[str, str]]:
+    """Return what erased rows hold besides what is kept, as classes and attributes."""
+    return {
+        (type(row).__name__, name)
+        for row in erased_rows(workspace_id)
+        for name, value in row.attribute_values.items()
+        if value not in (None, [], {}, erasure.CANCELLED) and name in row.erasable()
+    }
+
+
+def fill(row: Any) -> None:
+    """Fill the empty attributes of a row that an erasure removes. Look-ups stay as they are."""
+    examples = {
+        UTCDateTimeAttribute: datetime(1987, 6, 5, tzinfo=UTC),
+        NumberAttribute: 73_199_999_999,
+        BooleanAttribute: True,
+        UnicodeAttribute: "zqmarkqz",
+        ListAttribute: ["zqmarkqz"],
+        JsonAttribute: {"zqmarkqz": [73_199_999_999, True, {"born": "1987-06-05"}]},
+    }
+    for name, attribute in row.erasable().items():
+        if not getattr(row, name) and name not in LOOKED_UP:
+            setattr(row, name, examples[type(attribute)])
+    row.save()
+
+
 @pytest.fixture
 def person(
     owner: Owner, api: Api, things: Things, time: Time, monkeypatch: pytest.MonkeyPatch
@@ -243,7 +356,44 @@ def test_no_word_of_an_erased_person_is_left_in_any_table_or_object(
     whom = {"workspaceId": person.world.workspace_id, "email": EMAIL}
     call_operator("erase_client", **whom)
     assert left_of([*words, EMAIL, PHONE, PHONE[2:]]) == {}
+    assert not_kept(person.world.workspace_id) == set()
     time.pass_by(hours=1)
     run_until_idle()
     run_jobs()
     assert left_of([*words, EMAIL, PHONE, PHONE[2:]]) == {}
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["removed", "found by the sweep"])
+def test_an_attribute_that_is_not_on_the_list_of_its_row_does_not_survive(
+    person: Person, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """A recipe adds a birthday to each record. On the list, it would survive, and be found."""
+    workspace_id = person.world.workspace_id
+    person.call_all()
+    for row_class in erased_classes():
+        for name, attribute_class in PLANTED.items():
+            attribute = attribute_class(null=True)
+            attribute.__set_name__(row_class, name)
+            monkeypatch.setattr(row_class, name, attribute, raising=False)
+            monkeypatch.setitem(row_class._attributes, name, attribute)
+        for row in rows_of(row_class, workspace_id):
+            fill(row)
+        if is_kept:
+            kept = row_class.kept_when_erased | {"birthday"}
+            monkeypatch.setattr(row_class, "kept_when_erased", kept)
+    call_operator("erase_client", workspaceId=workspace_id, email=EMAIL)
+    assert {type(row) for row in erased_rows(workspace_id)} == set(erased_classes())
+    own = {f"{row.pk}/{row.sk}" for row in erased_rows(workspace_id)}
+    marks = left_of(["zqmarkqz", "73199999999", "1987-06-05"])
+    left = {
+        mark
+        for mark, keys in marks.items()
+        if any(key.endswith(one) for key in keys for one in own)
+    }
+    assert left == ({"1987-06-05"} if is_kept else set())
+    assert not_kept(workspace_id) == set()
+
+
+def test_what_an_erasure_keeps_are_attributes_of_the_row() -> None:
+    for row_class in erased_classes():
+        assert row_class.kept_when_erased <= row_class.get_attributes().keys()

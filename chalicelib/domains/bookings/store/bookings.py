@@ -98,6 +98,15 @@ class BookingRow(Record):
     has_lapsed = BooleanAttribute(null=True)
     visitor_shares: ListAttribute[str] = ListAttribute(null=True)
 
+    kept_when_erased = Record.kept_when_erased | {
+        *("status", "source", "hold_expires_at", "sequence", "visitor_moves", "is_proved"),
+        *("service_id", "service_name", "resource_id", "resource_name", "client_id"),
+        *("starts_at", "ends_at", "timezone", "duration_min"),
+        *("buffer_before_min", "buffer_after_min"),
+        *("price", "due", "paid", "payment_ids", "paid_by", "has_lapsed"),
+        *("refund_until_min", "refundable_until"),
+    }
+
     @property
     def latest_payment_id(self) -> str | None:
         """Id of the latest payment, or None."""
@@ -222,6 +231,9 @@ class EventRow(HistoryRow):
     mail: JsonAttribute = JsonAttribute(null=True)
     noted: JsonAttribute = JsonAttribute(null=True)
 
+    # A reason may contain a client's name. The others have ids, times and words of fixed lists.
+    kept_when_erased = HistoryRow.kept_when_erased | {"status", "move", "mail", "noted"}
+
 
 def read_with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
     """Return a booking and its history, read side by side.
@@ -267,28 +279,6 @@ def mail_entry(
     entry = EventRow.new(workspace_id, booking.id, "job", status=booking.status, mail=mail)
     entry.sk = group(booking.id) + mail_id
     return entry
-
-
-def wipe(booking: BookingRow) -> None:
-    """Remove personal data from a booking, and the values by which it can be found."""
-    booking.client_name = booking.client_phone = booking.client_email = None
-    booking.phone_entered = booking.visitor_shares = None
-    booking.phone_digits = booking.notes = booking.token_secret = booking.named_contacts = None
-
-
-def reasons(workspace_id: str, booking_id: str) -> list[EventRow]:
-    """Return the history entries of a booking that have a reason as free text."""
-    events = EventRow.newest(workspace_id, booking_id, limit=None)
-    return [event for event in events if event.reason is not None]
-
-
-def wipe_reasons(unit: UnitOfWork, events: Iterable[EventRow]) -> None:
-    """Stage the removal of reasons from history entries.
-
-    A reason may contain a client's name.
-    """
-    for event in events:
-        unit.update(event, [EventRow.reason.remove()])
 
 
 def is_upcoming(booking: BookingRow) -> bool:

@@ -77,5 +77,5 @@ def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
     """Stage the removal of personal data from a dialog, and of the values it can be found by."""
     dialog = DIALOGS.find(unit.tenant, dialog_id)
     if dialog is not None:
-        dialog.wipe()
+        dialog.erase()
         unit.save(dialog)

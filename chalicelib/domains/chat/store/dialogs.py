@@ -59,10 +59,10 @@ class DialogRow(Record):
     output_tokens = NumberAttribute(default=0)
     last_message_at = UTCDateTimeAttribute()
 
-    def wipe(self) -> None:
-        """Remove personal data, and the values by which the dialog can be found."""
-        self.words = self.page_url = self.visit_id = self.named_contacts = None
-        self.handover_reason = self.session_hash = self.replies = self.client_id = None
+    kept_when_erased = Record.kept_when_erased | {
+        *("agent_id", "channel", "lead_id", "handover_at", "last_message_at"),
+        *("last_number", "messages_count", "input_tokens", "output_tokens"),
+    }
 
     def record_message(self, text: str, at: datetime) -> int:
         """Record a message of the visitor, and return its number."""

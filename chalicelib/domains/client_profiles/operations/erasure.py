@@ -26,12 +26,13 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Found, Trace
-from chalicelib.domains.clients.store import clients, erased_records
+from chalicelib.domains.clients.store import erased_records
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.engine import idempotency, jobs
+from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.registry import LISTINGS
 from chalicelib.engine.transactions import MAX_ITEMS
 from chalicelib.engine.unit import UnitOfWork, split_batches
@@ -44,7 +45,13 @@ ITEMS_PER_RECORD = 10
 A named contact has one item, or two if its key has changed.
 """
 ITEMS_PER_UNIT = MAX_ITEMS - 10
-REASONS_PER_UNIT = 90
+CHANGES_PER_UNIT = 90
+CANCELLED = "The client was erased."
+"""The reason of a cancellation by an erasure, in the history of the booking."""
+HISTORIES: dict[type[Any], type[HistoryRow]] = {
+    BookingRow: bookings.EventRow,
+    LeadRow: leads.EventRow,
+}
 _UNFINISHED = "A part of the data is erased. Repeat the call to erase the rest."
 MAX_SHOWN = 1000
 """Maximum number of records that a response lists. Its counts include all records."""
@@ -230,10 +237,15 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
     for row in rows:
         if isinstance(row, DialogRow):
             _erase_dialog(ctx, row.id)
-    reasons = [event for row in booked for event in bookings.reasons(ctx.workspace_id, row.id)]
-    for events in split_batches(reasons, REASONS_PER_UNIT):
+    changes = [
+        event
+        for row in rows
+        if type(row) in HISTORIES
+        for event in HISTORIES[type(row)].to_erase(ctx.workspace_id, row.id)
+    ]
+    for events in split_batches(changes, CHANGES_PER_UNIT):
         names = [event.sk for event in events]
-        _commit(ctx, names, partial(bookings.wipe_reasons, events=events))
+        _commit(ctx, names, partial(_erase_changes, events=events))
     for batch in _batches([row for row in rows if isinstance(row, LeadRow)]):
         _commit_records(ctx, batch, partial(leads.wipe, ids=batch))
     for row in booked:
@@ -286,6 +298,11 @@ def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], N
     _commit(ctx, ids, stage)
 
 
+def _erase_changes(unit: UnitOfWork, events: Sequence[HistoryRow]) -> None:
+    for event in events:
+        event.stage_erasure(unit)
+
+
 def _erase_dialog(ctx: Context, dialog_id: str) -> None:
     """Erase a dialog: end its session, remove its messages, then remove its contacts.
 
@@ -306,11 +323,10 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
     row = BOOKINGS.find(unit.workspace_id, booking_id)
     if row is None:
         return
-    bookings.wipe(row)
+    row.erase()
     if bookings.is_upcoming(row):
-        reason = "The client was erased."
         booking_changes.change(
-            unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=reason)
+            unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=CANCELLED)
         )
     else:
         unit.save(row)
@@ -327,5 +343,5 @@ def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
 def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
     client = CLIENTS.find(unit.workspace_id, client_id)
     if client is not None:
-        clients.wipe(client)
+        client.erase()
         unit.save(client)

@@ -56,6 +56,10 @@ class ClientRow(Record):
     bookings_count = NumberAttribute(default=0)
     last_activity = UTCDateTimeAttribute()
 
+    kept_when_erased = Record.kept_when_erased | {
+        *("leads_count", "bookings_count", "last_activity"),
+    }
+
     @property
     def is_nobody(self) -> bool:
         """Whether the client has no name and no contact, as after an erasure."""
@@ -102,12 +106,6 @@ def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[K
         if value
         for key in lookups.keys(CLIENTS.lookup(name), workspace_id, CLIENTS.noun, value)
     }
-
-
-def wipe(client: ClientRow) -> None:
-    """Remove personal data, but no counts, from a client."""
-    client.name = client.email = client.phone = client.notes = client.named_contacts = None
-    client.tags = []
 
 
 def holders(

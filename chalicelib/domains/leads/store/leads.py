@@ -58,7 +58,7 @@ class LeadRow(Record):
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
     phone_entered = UnicodeAttribute(null=True)
-    data: JsonAttribute = JsonAttribute()
+    data: JsonAttribute = JsonAttribute(default=dict)
     data_revision = NumberAttribute(null=True)
     is_order = BooleanAttribute(null=True)
     over_quota = BooleanAttribute(null=True)
@@ -68,6 +68,11 @@ class LeadRow(Record):
     source: JsonAttribute = JsonAttribute(null=True)
     source_name = UnicodeAttribute()
     day = UnicodeAttribute()
+
+    kept_when_erased = Record.kept_when_erased | {
+        *("status", "form_id", "project_id", "page_id", "client_id", "dialog_id"),
+        *("data_revision", "over_quota", "source_name", "day"),
+    }
 
     long_data: dict[str, Any] | None = None
     """The full data, if they are long and were read."""
@@ -170,6 +175,8 @@ class EventRow(HistoryRow):
     fields: ListAttribute[Any] = ListAttribute(default=list)
     status_before = UnicodeAttribute(null=True)
     status_after = UnicodeAttribute(null=True)
+
+    kept_when_erased = HistoryRow.kept_when_erased | {"fields", "status_before", "status_after"}
 
 
 class SubmissionRow(ContentRow):
@@ -282,18 +289,11 @@ def restore_emails(lead: LeadRow) -> bool:
     return True
 
 
-def wipe_values(lead: LeadRow) -> None:
-    """Remove personal data from a lead, but for the submitted data."""
-    lead.name = lead.email = lead.phone = lead.phone_entered = None
-    lead.notes = lead.source = lead.is_order = None
-    lead.tags, lead.named_contacts = [], None
-
-
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
     """Stage the removal of personal data from leads, including the contacts that searches match."""
     for lead in read_whole(unit.workspace_id, ids):
-        wipe_values(lead)
         set_data(unit, lead, {})
+        lead.erase()
         unit.save(lead)
 
 
