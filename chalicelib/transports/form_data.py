@@ -180,7 +180,7 @@ def _parts(request: HttpRequest) -> list[_Part]:
     def write_to(where: Callable[[], bytearray]) -> Callable[[bytes, int, int], None]:
         return lambda data, start, stop: where().extend(data[start:stop])
 
-    content_type = request.headers["content-type"].encode("latin-1", "replace")
+    content_type = request.headers.get("content-type", "").encode("latin-1", "replace")
     boundary = parse_options_header(content_type)[1].get(b"boundary")
     if not boundary:
         msg = "its Content-Type has no boundary"

@@ -25,6 +25,7 @@ BEYOND_A_SCHEMA = {
         r"expected a (date|time) such as",
         r"expected at most \d+ (days|dates)",
         r"expected a time from",
+        r"expected a year from",
         r"expected \S+ or (a later|an earlier) (date|day|time)",
     ),
     "Time zones, countries, languages and models are names of a list that grows.": (

@@ -9,29 +9,9 @@ from pydantic_core import PydanticCustomError
 from chalicelib.core.text import lazy_pattern
 from chalicelib.core.wire.schema import OPENAPI_ONLY
 
-
-def _moment(value: object) -> object:
-    """Parse ISO 8601.
-
-    A time without an offset is UTC.
-    """
-    if not isinstance(value, str):
-        return value
-    try:
-        moment = datetime.fromisoformat(value)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise PydanticCustomError(
-            "iso_8601", "expected ISO 8601, such as 2030-01-31T12:00:00Z"
-        ) from None
-
-
-Moment = Annotated[datetime, BeforeValidator(_moment)]
-"""A moment in a request."""
-
-
 _YEARS = range(1971, 3000)
-"""Years that callers may send. Ids can represent them in every time zone."""
+"""Years that callers may send. Ids can represent them in every time zone, and sums do not overflow.
+"""
 _IN_YEARS = {
     OPENAPI_ONLY: {
         "pattern": "^(19(7[1-9]|[89][0-9])|2[0-9]{3})",
@@ -45,7 +25,11 @@ _SPACED_OFFSET = lazy_pattern(r"([0-9W-]+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
 
 
 def _iso_as(kind: type[date], value: object) -> date | None:
-    """Parse ISO 8601 as a date or a time, or return None."""
+    """Parse ISO 8601 as a date or a time, or return None.
+
+    Raises:
+        PydanticCustomError: the year is out of bounds.
+    """
     if not isinstance(value, str):
         return None
     if spaced := _SPACED_OFFSET.fullmatch(value):
@@ -54,7 +38,42 @@ def _iso_as(kind: type[date], value: object) -> date | None:
         moment = kind.fromisoformat(value)
     except ValueError:
         return None
-    return moment if moment.year in _YEARS else None
+    if moment.year in _YEARS:
+        return moment
+    raise PydanticCustomError(
+        "year", "expected a year from 1971 to 2999, received {year}", {"year": moment.year}
+    )
+
+
+def find_moment(text: str) -> datetime | None:
+    """Return the moment of a time with an offset, or None for anything else.
+
+    Every text of a caller that is a time, and no field of a model, is parsed here.
+    """
+    try:
+        moment = _iso_as(datetime, text)
+    except PydanticCustomError:
+        return None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        return None
+    return moment.astimezone(UTC)
+
+
+def _moment(value: object) -> object:
+    """Parse ISO 8601.
+
+    A time without an offset is UTC.
+    """
+    if not isinstance(value, str):
+        return value
+    moment = _iso_as(datetime, value)
+    if isinstance(moment, datetime):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    raise PydanticCustomError("iso_8601", "expected ISO 8601, such as 2030-01-31T12:00:00Z")
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+"""A moment in a request."""
 
 
 def _day(value: object) -> date:

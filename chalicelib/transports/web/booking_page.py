@@ -22,6 +22,7 @@ from chalicelib.core.errors import (
 )
 from chalicelib.core.ids import new_id
 from chalicelib.core.settings import settings
+from chalicelib.core.wire.times import find_moment
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
@@ -46,7 +47,7 @@ from chalicelib.transports.web.booking_facts import (
     zone_text,
 )
 from chalicelib.transports.web.texts import Language
-from chalicelib.transports.web.visitor_requests import call, moment_of, query_value
+from chalicelib.transports.web.visitor_requests import call, query_value
 
 ANYONE = "any"
 """Value of ``staff`` if any free member of the staff will do."""
@@ -218,7 +219,7 @@ def _show(request: HttpRequest) -> HttpResponse:
     if staff is None:
         return visit.show("staff")
     # A link to a time that has passed leads to the calendar instead of a form that must fail.
-    start = moment_of(query_value(request, "at"))
+    start = find_moment(query_value(request, "at"))
     token = query_value(visit.request, PARAMETER)
     # The link of an assistant is for 30 minutes; then the visitor chooses a time.
     if start is not None and start >= clock.now() and (visit.page["isPrepared"] or not token):
@@ -249,7 +250,7 @@ def _prepared(request: HttpRequest) -> dict[str, str] | None:
 
     A link that was changed is treated as one whose time is over.
     """
-    token, start = query_value(request, PARAMETER), moment_of(query_value(request, "at"))
+    token, start = query_value(request, PARAMETER), find_moment(query_value(request, "at"))
     staff = query_value(request, "staff")
     if not (token and start and staff) or max(len(token), len(staff)) > MAX_TOKEN:
         return None
@@ -415,7 +416,7 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
     """Show the form again, with the reason and all that was typed."""
-    start = moment_of(form_values.get("at", "")) if slots is None else None
+    start = find_moment(form_values.get("at", "")) if slots is None else None
     summary = texts.translate(visit.language, key)
     if isinstance(error, BookingLimitError):
         advice: list[Advice] = ["give_email" if error.details["byMail"] else "wait"]
@@ -429,7 +430,7 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
 
 def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
     """Return a result that looks like a booking, for a program that filled in the honeypot."""
-    begin = moment_of(form_values.get("at", "")) or clock.now()
+    begin = find_moment(form_values.get("at", "")) or clock.now()
     ids = (new_id(), new_id())
 
     def token(purpose: Purpose) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.core.wire.times import find_moment
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
@@ -35,7 +36,7 @@ from chalicelib.transports.web.booking_facts import (
     span_text,
     zone_text,
 )
-from chalicelib.transports.web.visitor_requests import call, moment_of, query_value
+from chalicelib.transports.web.visitor_requests import call, query_value
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
 ANYONE = "any"
@@ -172,7 +173,7 @@ def _link(visit: _Visit, *, anyone: bool, **query: str) -> str:
 
 def _confirm(visit: _Visit) -> HttpResponse | None:
     """Show what would change, or return None if the link names no time."""
-    start = moment_of(query_value(visit.request, "at"))
+    start = find_moment(query_value(visit.request, "at"))
     if start is None:
         return None
     zone = ZoneInfo(visit.zone)

@@ -1,7 +1,6 @@
 """What the pages of visitors read from a request, and the operations that they call for it."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import from_json
@@ -34,12 +33,3 @@ def call(
 def query_value(request: HttpRequest, name: str) -> str:
     """Return the last value of a query parameter, or "" if it is missing."""
     return (list(request.query.get(name, ())) or [""])[-1]
-
-
-def moment_of(text: str) -> datetime | None:
-    """Return the moment that a link or form names, or None if it is malformed."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.astimezone(UTC) if moment.tzinfo else None
-    except (ValueError, OverflowError):
-        return None

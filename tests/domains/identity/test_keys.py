@@ -234,14 +234,15 @@ class TestExpiry:
         if valid:
             assert make(keyless, expires=expires)
             return
-        with pytest.raises(ValidationError, match="within the next 100 years, received ") as caught:
+        with pytest.raises(ValidationError) as caught:
             make(keyless, expires=expires)
         assert [error.field for error in caught.value.errors] == ["expires"]
         assert list_keys(keyless)["keys"] == []
 
     def test_expiry_at_the_end_of_the_calendar_is_refused(self, keyless: Owner) -> None:
-        with pytest.raises(ValidationError, match=r"received 9999-12-31T23:59:59\.000Z"):
-            make(keyless, expires="9999-12-31T23:59:59Z")
+        for expires in ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"):
+            with pytest.raises(ValidationError, match=r"expires.* received 9999"):
+                make(keyless, expires=expires)
 
 
 @pytest.mark.store
