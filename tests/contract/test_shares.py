@@ -44,10 +44,10 @@ VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
 NOT_OF_VISITORS = {
     *("heavy", "barcode-reads", "barcode-share", "knowledge-fetches", "lead-exports"),
     *("photo-searches", "photo-searches-daily", "photo-share"),
-    *("password-change", "second-factor", "invitations", "password-reset-mails"),
-    "payment-links",
+    *("password-change", "invitations", "password-reset-mails"),
+    *("payment-links", "top-ups", "secret-checks"),
     *("telegram-codes", "telegram-wrong-codes"),
-    *("account-mails", "business-mails", "client-mails", "reminder-mails"),
+    *("account-mails", "business-mails", "client-mails", "confirmed-mails", "reminder-mails"),
 }
 """Limits of keys, members, workspaces and addresses, which visitors do not count."""
 EVE = {"name": "Eve", "email": "eve@example.com"}

@@ -40,9 +40,13 @@ MailClass = Literal[
   ``store.windows`` limit these.
 """
 _DAY = timedelta(days=1)
+LINKS_FOR_ADDRESS = Limit("link-mails-share", "links by e-mail per day to an address", 2, _DAY)
+"""Links to one address that one visitor may cause."""
 BUDGETS: Mapping[MailClass, Limit] = {
     "stranger": Limit("client-mails", "e-mails per day to an address", 3, _DAY),
-    "link": Limit("link-mails", "links by e-mail per day to an address", 4, _DAY),
+    "link": Limit(
+        "link-mails", "links by e-mail per day to an address", 4, _DAY, share=LINKS_FOR_ADDRESS
+    ),
     "business": Limit("business-mails", "e-mails of businesses per day to an address", 20, _DAY),
     "reminder": (_REMINDERS := Limit("reminder-mails", "reminders per day to an address", 5, _DAY)),
     "stranger_reminder": _REMINDERS,
@@ -52,8 +56,6 @@ BUDGETS: Mapping[MailClass, Limit] = {
 """E-mails to one address from all workspaces together."""
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder", "link"})
 """Classes of e-mail that strangers cause."""
-LINKS_FOR_ADDRESS = Limit("link-mails-share", "links by e-mail per day to an address", 2, _DAY)
-"""Links to one address that one visitor may cause."""
 _STRANGERS_PART, _LINKS_PART = 2, 4
 """The parts of a plan's e-mail that strangers may cause, and that links add: a half, a quarter."""
 _VISITOR_PART = 5
