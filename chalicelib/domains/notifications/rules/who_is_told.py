@@ -31,9 +31,8 @@ ClientKind = Literal[
     "refund_failed",
     "reminder",
     "link",
-    "reply",
 ]
-"""Kinds of e-mails to clients. ``link`` has the link that books what a visitor has requested."""
+"""Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested."""
 Role = Literal["owner", "manager", "staff"]
 
 
@@ -44,12 +43,13 @@ class NotSent(NamedTuple):
 
 
 class ToClient(NamedTuple):
-    """E-mails to the client of a booking.
+    """E-mails to a client.
 
-    The keys are statuses: of the booking after an event, or of what a job is about.
+    The keys are statuses: of the booking after an event, or of what a job is about. A ``reply`` is
+    about no booking.
     """
 
-    by_status: Mapping[str, ClientKind]
+    by_status: Mapping[str, ClientKind | Literal["reply"]]
 
 
 class ToMembers(NamedTuple):
@@ -211,7 +211,8 @@ MEMBER_KINDS: Mapping[str, ToMembers] = {
 def client_kind(event: str, status: str) -> ClientKind | None:
     """Return the e-mail to the client that follows an event or a job, by the status, or None."""
     client = (EVENTS.get(event) or JOBS[event]).client
-    return client.by_status.get(status) if isinstance(client, ToClient) else None
+    kind = client.by_status.get(status) if isinstance(client, ToClient) else None
+    return None if kind == "reply" else kind
 
 
 def when(name: str) -> str:
