@@ -43,6 +43,7 @@ from chalicelib.core.principals import (
     SessionPrincipal,
     VisitorPrincipal,
 )
+from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.core.wire import parsing
 from chalicelib.core.wire.schema import Wire, wire_name
@@ -187,7 +188,7 @@ def _check_key(operation: Operation, principal: ApiKeyPrincipal) -> None:
         return
     scope = operation.scope
     if scope not in principal.scopes:
-        raise InsufficientScopeError(_missing_scope(principal, str(scope)))
+        raise InsufficientScopeError(_missing_scope(principal, scope))
     msg = (
         f"Expected a key of an ADMIN account, which the scope {scope} requires. The account of "
         "this key is not an ADMIN account."
@@ -195,12 +196,12 @@ def _check_key(operation: Operation, principal: ApiKeyPrincipal) -> None:
     raise AdminRequiredError(msg)
 
 
-def _missing_scope(principal: ApiKeyPrincipal, scope: str) -> str:
+def _missing_scope(principal: ApiKeyPrincipal, scope: Scope | None) -> str:
     if isinstance(principal, OAuthPrincipal):
-        return (
-            f"This connection does not have the scope {scope}. In the console, under Connected "
-            "apps, disconnect the app, and connect it again with this scope."
-        )
+        how = "Connect the app again with it, or allow it in the console under Connected apps."
+        if scope is not None and scope.admin_only and principal.role != "admin":
+            how = "Only an ADMIN account can allow it."
+        return f"This connection does not have the scope {scope}. {how}"
     return f"This key does not have the scope {scope}. Create a key with this scope in the console."
 
 

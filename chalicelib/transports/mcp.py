@@ -24,6 +24,7 @@ from chalicelib.core.call_names import insert_tool_names
 from chalicelib.core.errors import (
     AppError,
     ForbiddenError,
+    InsufficientScopeError,
     InternalError,
     UnauthorizedError,
     ValidationError,
@@ -31,12 +32,12 @@ from chalicelib.core.errors import (
     log_fields,
 )
 from chalicelib.core.operations import REGISTRY, Entry
-from chalicelib.core.principals import ApiKeyPrincipal, Principal
+from chalicelib.core.principals import ApiKeyPrincipal, OAuthPrincipal, Principal
 from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.tool_arguments import read_arguments
 from chalicelib.domains.oauth.rules import resources
-from chalicelib.transports import edge, prompts, tools
+from chalicelib.transports import edge, prompts, step_up, tools
 from chalicelib.transports.auth import authenticate_tool_call
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
@@ -58,6 +59,7 @@ from chalicelib.transports.json_rpc import (
     respond_to_batch,
     valid_id,
 )
+from chalicelib.transports.step_up import StepUpError
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
@@ -137,6 +139,7 @@ class Call:
     principal: Principal
     request_id: str
     server: ToolServer
+    in_batch: bool = False
     log: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -190,7 +193,7 @@ def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
 
 def respond(request: HttpRequest, principal: Principal, server: ToolServer | None = None) -> Answer:
     """Dispatch a caller's request to a server, which is the one for keys if omitted."""
-    read = partial(_read, request, principal, server or FOR_KEYS)
+    read = partial(_read, request, principal, server or FOR_KEYS, in_batch=False)
     try:
         message = parse_json(request.body)
     except ValueError as error:
@@ -200,6 +203,7 @@ def respond(request: HttpRequest, principal: Principal, server: ToolServer | Non
     if request.headers.get("mcp-protocol-version") not in _WITH_BATCHES:
         msg = "Expected one JSON-RPC object, because this protocol version has no batches."
         return 400, error_body(None, RpcError(INVALID_REQUEST, msg)), {}
+    read = partial(read, in_batch=True)
     return respond_to_batch(message, partial(_respond_to, read), MAX_ANSWER_BYTES)
 
 
@@ -228,7 +232,12 @@ def _respond_to(read: "Callable[[object], Call | None]", message: object) -> Ans
 
 
 def _read(
-    request: HttpRequest, principal: Principal, server: ToolServer, message: object
+    request: HttpRequest,
+    principal: Principal,
+    server: ToolServer,
+    message: object,
+    *,
+    in_batch: bool,
 ) -> Call | None:
     """Read the JSON-RPC envelope, or return None for notifications and responses.
 
@@ -262,6 +271,7 @@ def _read(
         principal,
         request.request_id,
         server,
+        in_batch,
     )
 
 
@@ -394,6 +404,8 @@ def _call(call: Call) -> dict[str, Any]:
     except RpcError:
         call.server.admit()
         raise
+    except StepUpError:  # The challenge is a header, which only the whole response can have.
+        raise
     except AppError as error:
         call.server.admit()
         return _failed(call, error)
@@ -405,7 +417,10 @@ def _call(call: Call) -> dict[str, Any]:
 def _run(call: Call, entry: Entry) -> dict[str, Any]:
     operation = REGISTRY[entry.name]
     selection = tools.Selection.read(call.headers, call.query)
-    authorize(operation, call.principal)
+    try:
+        authorize(operation, call.principal)
+    except InsufficientScopeError as error:
+        return _ask_for_scope(call, operation, error)
     if not selection.admits(operation):
         msg = (
             f"The X-MCP headers or the query of this connection exclude {operation.tool}. Change "
@@ -425,6 +440,28 @@ def _run(call: Call, entry: Entry) -> dict[str, Any]:
         naming=insert_tool_names,
     )
     return text_result(reply.body.decode())
+
+
+def _ask_for_scope(call: Call, entry: Entry, error: InsufficientScopeError) -> dict[str, Any]:
+    """Return a result that asks for the scope of a call, if the user of an app can allow it.
+
+    Raises:
+        StepUpError: the app responds to a challenge.
+        InsufficientScopeError: nobody can be asked.
+    """
+    caller, scope = call.principal, entry.scope
+    if (
+        not isinstance(caller, OAuthPrincipal)
+        or scope is None
+        or not step_up.may_be_granted(scope, caller)
+    ):
+        raise error
+    header = step_up.challenge(scope, caller, edge.authority(call.headers))
+    # A status of its own would take the other responses of a batch with it.
+    if step_up.handles_challenges(caller) and not call.in_batch:
+        raise StepUpError(error.message, headers={"WWW-Authenticate": header})
+    refusal = InsufficientScopeError(step_up.message(scope, caller))
+    return {**_failed(call, refusal), "_meta": step_up.meta(header)}
 
 
 def _failed(call: Call, error: AppError) -> dict[str, Any]:
@@ -462,7 +499,8 @@ _METHODS: dict[str, _Methods] = {
 
 def _result(call: Call, result: dict[str, Any], *, modern: bool) -> bytes:
     if modern:
-        result = {"resultType": "complete", "_meta": {SERVER_INFO_KEY: _SERVER_INFO}, **result}
+        meta = {SERVER_INFO_KEY: _SERVER_INFO, **result.get("_meta", {})}
+        result = {"resultType": "complete", **result, "_meta": meta}
     if call.method != "tools/list":
         return to_json({"jsonrpc": "2.0", "id": call.id, "result": result})
     # The list is JSON already.

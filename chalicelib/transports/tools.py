@@ -5,6 +5,7 @@ Listing tools imports no operation that the manifest contains.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -182,7 +183,13 @@ class Selection(NamedTuple):
 
 
 def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
-    """Return the names of the tools that the caller may use and has selected, in registry order."""
+    """Return the names of the tools that the caller has selected, in registry order.
+
+    A key has the tools that it may use. A connected app also has the tools whose scopes its user
+    could allow, since it asks for a scope when a call needs it.
+    """
+    if isinstance(principal, OAuthPrincipal):
+        principal = replace(principal, scopes=frozenset(Scope))
     return tuple(
         name
         for name, entry in entries_by_tool().items()
@@ -224,10 +231,10 @@ def _hidden_sentence(hidden: Iterable[str], principal: ApiKeyPrincipal) -> str:
     scopes = [scope for scope in hidden if not Scope(scope).admin_only or principal.role == "admin"]
     if not scopes:
         return ""
-    how = "a key with these scopes shows them."
     if isinstance(principal, OAuthPrincipal):
-        how = "connect the app again with these scopes to show them (console, Connected apps)."
-    return f"Hidden: the tools of {', '.join(scopes)}; {how}"
+        how = "calling one asks the user for its scope."
+        return f"Not allowed yet: the tools of {', '.join(scopes)}; {how}"
+    return f"Hidden: the tools of {', '.join(scopes)}; a key with these scopes shows them."
 
 
 def _unknown_sentence(unknown: tuple[str, str, Sequence[str]]) -> str:

@@ -22,7 +22,7 @@ load_all()
 pytestmark = pytest.mark.usefixtures("telegram")
 CONFIRMED = [operation for operation in REGISTRY if operation.confirm is not None]
 EXPECTED = {
-    *("create_key", "grant_access", "invite_member", "set_member_role"),
+    *("create_key", "grant_access", "invite_member", "set_member_role", "widen_connection"),
     *("refund_payment", "retry_refund", "set_merchant", "set_payment_terms"),
     "remove_merchant_secret",
     *("end_second_factor", "set_second_factor", "set_sign_in_factor"),

@@ -85,7 +85,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_bot_key", "delete_bot_key", "set_workspace", "link_member", "reply_to_visitor"),
     ),
     "consent without an exchange of its code gives no access, and an end takes access away": (
-        *("end_connection", "grant_access", "refresh_tokens", "revoke_token"),
+        *("end_connection", "grant_access", "refresh_tokens", "revoke_token", "widen_connection"),
     ),
     "a copy for a person, who changes nothing": ("export_leads",),
     "a read by a secret, which must not stand in a URL": ("list_replies",),

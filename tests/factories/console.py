@@ -54,7 +54,7 @@ _UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in (*UPDATES,
 
 CONFIRMED = re.compile(
     r"/oauth/authorize\?.*|/console/account"
-    r"|/console/w/[^/]+/(keys|members(/[^/]+)?|payment-settings(/former/[^/]+)?|services/[^/]+/payment"
+    r"|/console/w/[^/]+/(keys|apps/[^/]+/allow|members(/[^/]+)?|payment-settings(/former/[^/]+)?|services/[^/]+/payment"
     r"|bookings/[^/]+(/payments/[^/]+)?)"
 )
 """Paths of the forms that ask for the password, or for a code of a second factor."""

@@ -50,6 +50,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/files/{{file}}/delete": {},
     f"{WORKSPACE}/keys": {"name": "Laptop", "scopes": "crm:read", "once": "1"},
     f"{WORKSPACE}/keys/{{id}}/revoke": {},
+    f"{WORKSPACE}/apps/{{connection}}/allow": {"scopes": "pages:write"},
     f"{WORKSPACE}/apps/{{connection}}/disconnect": {},
     f"{WORKSPACE}/bots": {"name": "Anna", "systemPrompt": "x", "model": "demo", "once": "1"},
     f"{BOT}/settings": {"name": "Anna", "systemPrompt": "You bake bread.", "model": "demo"},

@@ -102,7 +102,8 @@ class ConnectedApp:
 def connect(workspace: WorkspaceRow, account_id: str = "", **changes: Any) -> ConnectedApp:
     """Connect an app to a workspace: consent, then the exchange of the code."""
     grant_result = grant(workspace, account_id, **changes)
-    tokens = exchange(grant_result["code"])
+    proof = {name: changes[name] for name in ("clientId", "redirectUri") if name in changes}
+    tokens = exchange(grant_result["code"], **proof)
     return ConnectedApp(
         grant_result["connectionId"],
         grant_result["code"],

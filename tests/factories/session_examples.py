@@ -153,6 +153,7 @@ SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "prepare_second_factor": lambda _: {},
     "set_second_factor": lambda h: first_code(h.account_id),
     "end_connection": lambda h: {"id": h.connection},
+    "widen_connection": lambda h: {"id": h.connection, "scopes": ["pages:write"]},
     "end_session": lambda h: {"id": h.session},
     "export_leads": lambda _: {"status": "new"},
     "erase_client": lambda h: {"clientId": h.things.client},

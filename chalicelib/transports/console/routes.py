@@ -111,6 +111,7 @@ _OF_WORKSPACES = {
     "/keys/new": _keys("new_key_page", shows="create_key"),
     "/keys/{id}/revoke": _keys("confirm_revoke", "revoke", "revoke_key"),
     "/apps": _apps("index", shows="list_connections"),
+    "/apps/{connection}/allow": _apps("confirm_allow", "allow", "widen_connection"),
     "/apps/{connection}/disconnect": _apps("confirm_disconnect", "disconnect", "end_connection"),
     "/sites": _sites("index", "sites.making:create_site", "list_sites", "create_site"),
     "/sites/new": _making("new_site_page", shows="create_site"),

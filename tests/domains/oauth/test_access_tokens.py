@@ -91,7 +91,7 @@ class TestWhereTheyWork:
         narrow = connect(owner.workspace, scopes=["crm:read"])
         message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
         body = Api(narrow.access).call("POST", "/api/mcp", message).body.decode()
-        assert "connect the app again with these scopes" in body
+        assert "calling one asks the user for its scope" in body
         assert "a key with these scopes" not in body
 
 

@@ -51,7 +51,7 @@ class TestConsent:
         assert failed
         message = answer["data"]["message"]
         assert "does not have the scope products:read" in message
-        assert "Connected apps" in message
+        assert "/apps/" in message
         assert "key" not in message
 
     def test_managers_connect_apps(self, owner: Owner) -> None:
@@ -140,6 +140,9 @@ class TestScopes:
         assert caught.value.error == "invalid_scope"
 
 
+OTHER = "https://other.example/oauth/metadata.json"
+
+
 class TestLimits:
     def test_workspace_has_a_limit_of_live_connections(
         self, owner: Owner, monkeypatch: pytest.MonkeyPatch, time: Time
@@ -148,13 +151,13 @@ class TestLimits:
         connect(owner.workspace)
         app = connect(owner.workspace, member(owner, "manager"))
         with pytest.raises(ConflictError, match="The workspace has 2 connected apps"):
-            grant(owner.workspace)
+            grant(owner.workspace, clientId=OTHER)
         call_console(owner.workspace.id, "end_connection", id=app.id)
-        grant(owner.workspace)
+        grant(owner.workspace, clientId=OTHER)
         with pytest.raises(ConflictError):
-            grant(owner.workspace)
+            grant(owner.workspace, clientId=OTHER)
         time.pass_by(seconds=60)  # A code that nobody exchanged no longer counts.
-        grant(owner.workspace)
+        grant(owner.workspace, clientId=OTHER)
 
     def test_account_has_a_limit_of_live_connections_in_all_workspaces(
         self, owner: Owner, new_owner: Callable[..., Owner], monkeypatch: pytest.MonkeyPatch
@@ -165,16 +168,16 @@ class TestLimits:
         connect(owner.workspace)
         connect(other, person.id)
         with pytest.raises(ConflictError, match="Your account has 2 connected apps"):
-            grant(owner.workspace)
+            grant(owner.workspace, clientId=OTHER)
 
     def test_keys_and_connections_have_a_limit_together(
         self, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(connection_changes, "MAX_LIVE_TOGETHER", 3)  # The owner has one key.
         connect(owner.workspace)
-        connect(owner.workspace)
+        connect(owner.workspace, clientId="https://third.example/client.json")
         with pytest.raises(ConflictError, match="1 live keys and 2 connected apps"):
-            grant(owner.workspace)
+            grant(owner.workspace, clientId=OTHER)
         with pytest.raises(ConflictError, match="1 live keys and 2 connected apps"):
             owner.token()
 

@@ -197,7 +197,7 @@ class TestDisconnecting:
 
 class TestList:
     def test_list_shows_the_account_app_and_time(self, owner: Owner, time: Time) -> None:
-        connect(owner.workspace)
+        connect(owner.workspace, clientId="https://claude.example/client.json")
         time.pass_by(minutes=1)
         app = connect(owner.workspace, clientName="ChatGPT", clientHost="chatgpt.example")
         time.pass_by(minutes=1)

@@ -120,10 +120,10 @@ class TestAtTheSameMoment:
         removals: list[object] = []
         check = grants._check_limits
 
-        def late(*arguments: Any) -> None:
+        def late(*arguments: Any, **options: Any) -> None:
             if not removals:
                 removals.append(call_operator(ends, email=email, **password))
-            check(*arguments)
+            check(*arguments, **options)
 
         monkeypatch.setattr(grants, "_check_limits", late)
         person = SessionPrincipal(

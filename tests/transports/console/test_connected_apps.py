@@ -58,6 +58,26 @@ def test_a_disconnected_app_stops_at_once_and_stays_in_the_list(world: World, ti
     assert connections.require(app.id).ended_at == ended_at
 
 
+def test_a_person_allows_the_own_app_more_from_the_link_of_an_error(world: World) -> None:
+    app, boss = app_of(world, clientName="Claude"), world.person("boss")
+    path = f"{world.here.path}/apps/{app.id}/allow"
+    assert path in boss.get(f"{world.here.path}/apps").body.decode()
+    html = boss.get(f"{path}?scope=projects:write").body.decode()
+    assert "Allow “Claude” more?" in html
+    assert 'value="projects:write" checked' in html
+    assert 'value="pages:write">' in html
+    assert 'value="crm:read"' not in html
+    assert boss.post(path, {}).status == 400
+    without_password = {"scopes": "projects:write", "currentPassword": ""}
+    assert boss.post(path, without_password).status == 400
+    answer = boss.post(path, {"scopes": "projects:write", "currentPassword": PASSWORD})
+    assert "The app may do more now." in boss.get(answer.headers["Location"]).body.decode()
+    assert "projects:write" in connections.require(app.id).scopes
+    manager = world.person("manager")
+    assert path not in manager.get(f"{world.here.path}/apps").body.decode()
+    assert manager.get(path).status == 303
+
+
 def test_a_member_cannot_disconnect_apps(world: World) -> None:
     app = app_of(world)
     path = f"{world.here.path}/apps/{app.id}/disconnect"

@@ -1,10 +1,11 @@
 """The way of the official Python SDK from the tool server's refusal to a call, over real HTTP."""
 
 import os
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Container
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from mcp import MCPError
 
 from chalicelib.domains.identity.store import connections
 from tests.factories.console import Person, World
@@ -25,8 +26,10 @@ def server_url(
     return f"http://{request.param}:{local_server.port}/api/mcp"
 
 
-def browser(person: Person, world: World) -> Callable[[str], str]:
-    """Return a function that gives consent to an authorization request."""
+def browser(
+    person: Person, world: World, *, allows: Container[str] = ("products:read", "projects:read")
+) -> Callable[[str], str]:
+    """Return a function that gives consent to some of the scopes of an authorization request."""
 
     def authorize(url: str) -> str:
         path = urlsplit(url)._replace(scheme="", netloc="").geturl()
@@ -35,7 +38,8 @@ def browser(person: Person, world: World) -> Callable[[str], str]:
             person.get(path)
             path = person.start_session(next=path).headers["Location"]
         assert person.get(path, host=host).status == 200
-        scopes = ("products:read", "projects:read")
+        requested = parse_qs(urlsplit(url).query)["scope"][0].split()
+        scopes = [scope for scope in requested if scope in allows]
         answer = allow(person, path, world.here.slug, *scopes, host=host)
         return answer.headers["Location"]
 
@@ -53,13 +57,31 @@ def test_the_sdk_connects_and_calls_tools_within_the_granted_scopes(
     assert app.storage.client
     assert app.storage.client.client_id
     assert app.storage.client.client_id.startswith("dcr_")
-    failed = app.call_tool("svc_list_bookings")
-    assert failed.is_error
-    assert "Connected apps" in failed.content[0].text
     assert app.asked == 1
     tokens_before = app.storage.tokens
     app.storage.tokens = tokens_before.model_copy(update={"access_token": "wsat_x"})
     assert not app.call_tool("svc_list_sites").is_error
+
+
+def test_the_sdk_asks_for_the_scope_that_a_call_needs(server_url: str, world: World) -> None:
+    allows = ["projects:read"]
+    app = SdkApp(
+        server_url, REDIRECT_URI, browser(Person("boss@example.com"), world, allows=allows)
+    )
+    assert not app.call_tool("svc_list_sites").is_error
+    with pytest.raises(Exception) as refused:  # noqa: PT011  the cause is looked at below
+        app.call_tool("svc_create_site", title="Bakery")
+    cause = refused.value
+    while isinstance(cause, BaseExceptionGroup):
+        (cause,) = cause.exceptions
+    assert isinstance(cause, MCPError)
+    assert cause.error.data["code"] == "insufficient_scope", "the person has not allowed it"
+    assert app.asked == 2
+    allows.append("projects:write")
+    assert not app.call_tool("svc_create_site", title="Bakery").is_error
+    assert app.asked == 3
+    assert app.storage.tokens
+    assert app.storage.tokens.scope == "projects:read projects:write"
 
 
 def test_the_sdk_asks_again_after_the_person_disconnected_it(server_url: str, world: World) -> None:

@@ -306,6 +306,22 @@ def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list
     ]
 
 
+def widen_actions(connection: ConnectionRow, scopes: Iterable[str]) -> list[Action]:
+    """Return the changes of a connection that gets further scopes, as do all its live tokens."""
+    # The masks of tokens count from the first scope, so new ones stand last.
+    widened = [*connection.scopes, *scopes]
+    added = (1 << len(widened)) - (1 << len(connection.scopes))
+    pairs = [
+        pair._replace(scope_mask=pair.scope_mask and pair.scope_mask | added)
+        for pair in connection.token_pairs
+    ]
+    return [
+        ConnectionRow.scopes.set(widened),
+        ConnectionRow.pairs.set(pairs),
+        ConnectionRow.version.add(1),
+    ]
+
+
 def lookup_expiry(connection: ConnectionRow) -> list[Action]:
     """Return the change of a look-up row that keeps it as long as its connection is listed."""
     return [ConnectionLookupRow.expires.set(connection.expires + ENDED_LIFE)]

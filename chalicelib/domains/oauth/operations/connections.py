@@ -7,14 +7,17 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, ForbiddenError
 from chalicelib.core.operations import MANAGED, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.identity.flows.connection_changes import stage_endings
+from chalicelib.domains.identity.flows.confirmation import confirmed
+from chalicelib.domains.identity.flows.connection_changes import check_holder, stage_endings
 from chalicelib.domains.identity.store import accounts, connections, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.connections import ConnectionRow
+from chalicelib.domains.oauth.operations.grants import grantable
 
 
 class ConnectionOwner(Wire):
@@ -79,6 +82,23 @@ class ConnectionList(Wire):
     most: int = Field(description="Maximum number of live connections.")
 
 
+class ConnectionWidening(ConnectionRef):
+    """Scopes that an app gets in addition."""
+
+    scopes: list[str] = Field(description="Scopes to add.")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the app could change more than before."""
+        return any(scope.endswith(":write") for scope in self.scopes)
+
+
+class ConnectionScopes(ConnectionRef):
+    """Scopes of a connection."""
+
+    scopes: list[Scope] = Field(description="Scopes that the app may use now.")
+
+
 class ConnectionEnded(Wire):
     """A connection that has ended."""
 
@@ -102,6 +122,32 @@ def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
         live=sum(row.live for row in rows),
         most=connections.MAX_LIVE,
     )
+
+
+@operation(
+    title="Allow an app more",
+    role=Role.MANAGER,
+    idempotent=True,
+    confirm=confirmed(when=lambda args: args.writes),
+)
+def widen_connection(ctx: Context, args: ConnectionWidening) -> ConnectionScopes:
+    """Give a connected app further scopes at once, without another sign-in in the app.
+
+    Only the account that connected the app can do so. Scopes that it cannot grant are left out.
+    """
+    row = connections.require(args.id, ctx.workspace_id)
+    account = accounts.get(ctx.principal.account_id)
+    if row.account_id != account.id:
+        raise ForbiddenError("Only the account that connected the app can allow it more.")
+    if row.state != "live":
+        raise ConflictError("The app is no longer connected. Connect it again.")
+    check_holder(account, ctx.workspace_id, "connected apps")
+    added = [scope for scope in grantable(args.scopes, account.role) if scope not in row.scopes]
+    if added:
+        is_live = connections.unchanged(row) & ConnectionRow.ended_at.does_not_exist()
+        ctx.unit.update(row, connections.widen_actions(row, added), is_live)
+        ctx.unit.mention(f"connection:{row.id}")
+    return ConnectionScopes(id=row.id, scopes=[*map(Scope, (*row.scopes, *added))])
 
 
 @operation(

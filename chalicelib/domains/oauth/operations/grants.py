@@ -23,7 +23,9 @@ from chalicelib.domains.identity.store import (
     workspaces,
 )
 from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.engine import locks
 from chalicelib.lib import tokens
@@ -85,8 +87,14 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     account = accounts.get(account_id)
     check_holder(account, workspace.id, "connected apps")
     _check_session(ctx.principal, account)
-    scopes = _grantable(args.scopes, account.role)
-    _check_limits(workspace.id, account.id)
+    scopes = grantable(args.scopes, account.role)
+    replaced = replaced_connections(
+        workspace.id,
+        account_id=account.id,
+        client_id=args.client_id,
+        redirect_uri=args.redirect_uri,
+    )
+    _check_limits(workspace.id, account.id, replaced=len(replaced))
     connection_id = ctx.unit.run_side_effect_once("id", new_id)
     code = ctx.unit.run_side_effect_once(
         "code", lambda: tokens.generate_for(connection_id, tokens.CODE_PREFIX)
@@ -118,7 +126,7 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     return GrantCreated(connection_id=connection.id, code=code, scopes=list(map(Scope, scopes)))
 
 
-def _grantable(requested_scopes: list[str], role: str) -> list[str]:
+def grantable(requested_scopes: list[str], role: str) -> list[str]:
     """Return the scopes among those asked for that an account of this role can grant.
 
     Raises:
@@ -150,15 +158,32 @@ def _check_session(principal: Principal, account: AccountRow) -> None:
         raise UnauthorizedError("This session has ended. Sign in again.")
 
 
-def _check_limits(workspace_id: str, account_id: str) -> None:
-    count = len(connections.live(workspace_id))
+def replaced_connections(
+    workspace_id: str, *, account_id: str, client_id: str, redirect_uri: str
+) -> list[ConnectionRow]:
+    """Return the live connections that end when the app is connected once more.
+
+    A hosted app has one connection of an account to a workspace. A program on the user's device has
+    one for each device, because all devices have the same client id.
+    """
+    if not redirect_uris.parse(redirect_uri).is_hosted:
+        return []
+    return [
+        row
+        for row in connections.live(workspace_id, account_id)
+        if row.is_of(client_id) and row.state == "live"
+    ]
+
+
+def _check_limits(workspace_id: str, account_id: str, *, replaced: int) -> None:
+    count = len(connections.live(workspace_id)) - replaced
     if count >= connections.MAX_LIVE:
         msg = (
             f"The workspace has {count} connected apps, which is the maximum. Disconnect an "
             "app first."
         )
         raise ConflictError(msg)
-    connection_count = len(connections.live_of_account(account_id))
+    connection_count = len(connections.live_of_account(account_id)) - replaced
     if connection_count >= connections.MAX_LIVE:
         msg = (
             f"Your account has {connection_count} connected apps, which is the maximum. "

@@ -20,7 +20,11 @@ from chalicelib.domains.identity.flows.connection_changes import end_at_once, st
 from chalicelib.domains.identity.rules import token_pairs
 from chalicelib.domains.identity.store import connections
 from chalicelib.domains.identity.store.connections import ConnectionRow
-from chalicelib.domains.oauth.operations.grants import MAX_CLIENT_ID, MAX_REDIRECT_URI
+from chalicelib.domains.oauth.operations.grants import (
+    MAX_CLIENT_ID,
+    MAX_REDIRECT_URI,
+    replaced_connections,
+)
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.engine.events.outbox import Event
 from chalicelib.gateways.master_key import master_key
@@ -142,6 +146,14 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
     issued = ctx.unit.run_side_effect_once("tokens", lambda: _new_tokens(connection.id))
     family = tokens.family(issued.refresh)
     _stage(ctx, connection, connections.exchange_actions(connection, _pair(issued), family))
+    former = replaced_connections(
+        connection.workspace_id,
+        account_id=connection.account_id,
+        client_id=args.client_id,
+        redirect_uri=args.redirect_uri,
+    )
+    # Not before the exchange: a consent whose code gets lost must not end a working connection.
+    stage_endings(ctx.unit, former)
     ctx.unit.mention(f"connection:{connection.id}")
     ctx.unit.outbox.emit(Event("connection.created", connection.id))
     return _answer(connection, issued, connection.scopes)

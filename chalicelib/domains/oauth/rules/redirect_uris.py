@@ -56,6 +56,11 @@ class RedirectUri(NamedTuple):
         return self.scheme not in {"http", "https"}
 
     @property
+    def is_hosted(self) -> bool:
+        """Whether the code goes to a server of the app."""
+        return not self.is_loopback and not self.is_app
+
+    @property
     def display_name(self) -> str:
         """Host, or scheme of an app, that the consent page shows."""
         return f"{self.scheme}:" if self.is_app else self.host

@@ -1,5 +1,6 @@
 """Describe the protected resource and its authorization server to clients."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -124,8 +125,24 @@ def challenge(authority: str = "", *, had_token: bool) -> str:
 
     ``had_token`` is whether the call had a token, which was then not valid.
     """
-    metadata = f"{issuer(authority)}{RESOURCE_METADATA}{TOOL_SERVER}"
-    values = {"resource_metadata": metadata, "scope": " ".join(SCOPES)}
+    values = {"resource_metadata": _metadata_url(authority), "scope": " ".join(SCOPES)}
     if had_token:
         values = {"error": "invalid_token", **values}
+    return _bearer(values)
+
+
+def scope_challenge(authority: str, scopes: Iterable[Scope]) -> str:
+    """Return the ``WWW-Authenticate`` header of a call whose token lacks a scope (RFC 6750, 3.1).
+
+    ``scopes`` are all scopes that the next token must have.
+    """
+    wanted = {"error": "insufficient_scope", "scope": " ".join(scopes)}
+    return _bearer({**wanted, "resource_metadata": _metadata_url(authority)})
+
+
+def _metadata_url(authority: str) -> str:
+    return f"{issuer(authority)}{RESOURCE_METADATA}{TOOL_SERVER}"
+
+
+def _bearer(values: Mapping[str, str]) -> str:
     return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in values.items())

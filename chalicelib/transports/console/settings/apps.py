@@ -1,7 +1,12 @@
 """Pages of AI clients that members have connected by OAuth."""
 
+from typing import Any
+
+from chalicelib.core.areas import SCOPED
+from chalicelib.core.errors import AppError, ForbiddenError, NotFoundError
+from chalicelib.core.scopes import Scope
 from chalicelib.domains.oauth.rules import resources
-from chalicelib.transports.console.console_request import ConsoleRequest, find_by_id
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
 from chalicelib.transports.console.settings.keys import plan_lacks_api, rights
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -39,11 +44,50 @@ def disconnect(request: ConsoleRequest) -> HttpResponse:
     return _to_list(request)
 
 
-def _to_list(request: ConsoleRequest) -> HttpResponse:
-    return redirect(f"{request.current_membership.path}/apps?done=app_disconnected")
+def confirm_allow(request: ConsoleRequest) -> HttpResponse:
+    """Show the scopes that an app lacks, with the scope of the link ticked."""
+    return _allow_page(request, {request.query_value("scope")})
 
 
-def _app(request: ConsoleRequest) -> dict[str, object]:
+def allow(request: ConsoleRequest) -> HttpResponse:
+    """Give an app the ticked scopes."""
+    ticked = request.form.get("scopes", ())
+    if not ticked:
+        problem = Problem(request.translate("wrong_consent_scopes"))
+        return _allow_page(request, set(), 400, problem)
+    try:
+        request.call("widen_connection", id=request.http.path["connection"], scopes=list(ticked))
+    except (NotFoundError, ForbiddenError):
+        raise
+    except AppError as error:
+        return _allow_page(request, set(ticked), error.status, request.problem(error))
+    return _to_list(request, "app_allowed")
+
+
+def _allow_page(
+    request: ConsoleRequest, ticked: set[str], status: int = 200, problem: Problem | None = None
+) -> HttpResponse:
+    app = _app(request)
+    account = request.signed_in_account
+    owner: Any = app["account"]
+    if app["state"] != "live" or not owner or owner["id"] != account.id:
+        return _to_list(request, "")
+    missing = [
+        (SCOPED[scope.area].text, scope, scope.partition(":")[2])
+        for scope in Scope
+        if scope not in app["scopes"] and (account.role == "admin" or not scope.admin_only)
+    ]
+    return request.page(
+        "app_allow", status, app=app, missing=missing, ticked=ticked, problem=problem
+    )
+
+
+def _to_list(request: ConsoleRequest, done: str = "app_disconnected") -> HttpResponse:
+    query = f"?done={done}" if done else ""
+    return redirect(f"{request.current_membership.path}/apps{query}")
+
+
+def _app(request: ConsoleRequest) -> dict[str, Any]:
     apps = request.call("list_connections")["connections"]
     app = find_by_id(apps, request.http.path["connection"])
     return {**app, "rights": rights(app["scopes"])}
