@@ -5,7 +5,7 @@ limit and counts the call, so concurrent calls cannot exceed the limit.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -162,21 +162,22 @@ def stage(  # noqa: PLR0913  what a counted change may need
     rows: Rows | None = None,
     *,
     runs_again: bool = False,
-    refused: RateLimitedError | None = None,
+    refused: Callable[[RateLimitedError], RateLimitedError] | None = None,
 ) -> None:
     """Stage one more unit for a subject, in the transaction of the limited change.
 
-    A unit of work that does not commit takes nothing. At commit, ``RateLimitedError``, or the error
-    ``refused``, is raised if the limit is reached. With ``rows``, it is raised without a
-    transaction if the limit was reached when they were read: a refused transaction costs as much as
-    one that is carried out. With ``runs_again``, the unit of work runs again instead of failing at
-    commit.
+    A unit of work that does not commit takes nothing. At commit, ``RateLimitedError``, or what
+    ``refused`` makes of it, is raised if the limit is reached. With ``rows``, it is raised without
+    a transaction if the limit was reached when they were read: a refused transaction costs as much
+    as one that is carried out. With ``runs_again``, the unit of work runs again instead of failing
+    at commit.
     """
     window = _Window.current(limit, subject)
     if rows is not None and not has_room(limit, subject, rows):
         raise window.refusal
-    refusal = None if runs_again else refused or window.refusal
-    unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=refusal)
+    error = window.refusal if refused is None else refused(window.refusal)
+    conflict = None if runs_again else error
+    unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=conflict)
 
 
 class _Window(NamedTuple):

@@ -6,6 +6,7 @@ bookings wait for the link in an e-mail (ADR 74).
 """
 
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, cast
 
 from chalicelib.application.context import Context
@@ -24,10 +25,10 @@ from chalicelib.domains.booking_page.flows.public_booking import (
 )
 from chalicelib.domains.booking_page.flows.visitor_shares import (
     LINKS_PER_DAY,
+    BookingLimitError,
     check_upcoming,
     hold_shares,
     limits_of_unproved,
-    refusal,
     require_mail,
     take_daily_limit,
     upcoming_shares,
@@ -309,9 +310,10 @@ def _await_mail(
     row.booking = PublicBookingOut.from_record(booking_row).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
-    workspace, rows = slot_search.workspace_of(ctx.unit), Rows()
+    workspace = slot_search.workspace_of(ctx.unit)
+    refused = partial(BookingLimitError, reason="links", workspace=workspace, rows=Rows())
     for counter in limits.visitor_limits(LINKS_PER_DAY, subjects):
-        limits.stage(ctx.unit, *counter, refused=refusal(workspace, *counter, rows))
+        limits.stage(ctx.unit, *counter, refused=refused)
     # The response promises the e-mail, so it is counted with the request.
     mail_gate.promise(
         ctx.unit,
@@ -320,6 +322,7 @@ def _await_mail(
         mail_id=booking_links.link_mail_id(request_id),
         plan=workspace.plan,
         shares=subjects,
+        refused=refused,
     )
     ctx.unit.create(jobs.row(MAIL_BOOKING_LINK, ctx.workspace_id, {"requestId": request_id}))
     ctx.unit.after_commit(wake.wake)

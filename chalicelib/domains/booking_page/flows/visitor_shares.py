@@ -59,7 +59,6 @@ _REASONS: dict[str, Reason] = {
     UNPROVED_OF_CONTACT.name: "contact",
     UNPROVED.name: "connection",
     "unverified": "service",
-    LINKS_PER_DAY.name: "links",
 }
 _TOO_MANY: dict[Reason, str] = {
     "upcoming": (
@@ -134,18 +133,13 @@ def require_mail(
     Raises:
         BookingLimitError: there is no address, mail is not set up, or the address gets no link.
     """
-    if not address or mail_gate.is_blocked(address, workspace.id, "link"):
-        by_mail = mail.is_on() and not address
-        raise refusal(workspace, *used_up, rows, by_mail=by_mail)
-
-
-def refusal(
-    workspace: WorkspaceRow, limit: Limit, subject: str, rows: Rows, *, by_mail: bool = False
-) -> BookingLimitError:
-    """Return the error for a limit on bookings or links that is used up."""
+    if address and not mail_gate.is_blocked(address, workspace.id, "link"):
+        return
+    limit, subject = used_up
     reason = _REASONS[limit.name.removesuffix(limits.NETWORK_SUFFIX)]
-    error = limits.refusal(limit, subject)
-    return BookingLimitError(error, reason, workspace, rows, by_mail=by_mail)
+    by_mail = mail.is_on() and not address
+    refused = limits.refusal(limit, subject)
+    raise BookingLimitError(refused, reason, workspace, rows, by_mail=by_mail)
 
 
 def _unverified(service: ServiceRow) -> Limit:

@@ -75,16 +75,17 @@ def promise(  # noqa: PLR0913  what decides on an e-mail
     mail_id: str,
     plan: str,
     shares: Sequence[str],
+    refused: Callable[[RateLimitedError], RateLimitedError] | None = None,
 ) -> None:
     """Stage the admission of an e-mail, which its job then only sends.
 
-    The caller has asked ``is_blocked``. At commit, ``RateLimitedError`` is raised if a budget is
-    used up.
+    The caller has asked ``is_blocked``. At commit, ``RateLimitedError``, or what ``refused`` makes
+    of it, is raised if a budget is used up.
     """
     mail_log.stage_admission(unit, mail_id)
     mailbox = mail_budgets.budget_key(address)
     for limit, subject, _ in _counters(unit.tenant, mail_class, mailbox, plan, shares):
-        limits.stage(unit, limit, subject)
+        limits.stage(unit, limit, subject, refused=refused)
 
 
 _ANY = 1_000_000
