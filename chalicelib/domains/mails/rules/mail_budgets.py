@@ -85,14 +85,16 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
     if mail_class in {"account", "confirmed"}:
         return []
     if mail_class == "link":
-        return [_of_strangers("workspace-link-mails", max_mails // _LINKS_PART)]
+        what = "links by e-mail per day that visitors cause"
+        return [_of_strangers("workspace-link-mails", what, max_mails // _LINKS_PART)]
     if mail_class in BY_STRANGERS:
-        return [total, _of_strangers("workspace-stranger-mails", max_mails // _STRANGERS_PART)]
+        what = "e-mails per day that visitors cause"
+        part = max_mails // _STRANGERS_PART
+        return [total, _of_strangers("workspace-stranger-mails", what, part)]
     return [total]
 
 
-def _of_strangers(name: str, max_mails: int) -> Limit:
-    what = "e-mails per day that visitors cause"
+def _of_strangers(name: str, what: str, max_mails: int) -> Limit:
     part = max(_LEAST_FOR_VISITOR, max_mails // _VISITOR_PART)
     return Limit(name, what, max_mails, _DAY, share=Limit(f"{name}-share", what, part, _DAY))
 
