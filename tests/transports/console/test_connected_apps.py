@@ -64,6 +64,7 @@ def test_a_person_allows_the_own_app_more_from_the_link_of_an_error(world: World
     assert path in boss.get(f"{world.here.path}/apps").body.decode()
     html = boss.get(f"{path}?scope=projects:write").body.decode()
     assert "Allow “Claude” more?" in html
+    assert html.count('name="currentPassword"') == 1
     assert 'value="projects:write" checked' in html
     assert 'value="pages:write">' in html
     assert 'value="crm:read"' not in html
