@@ -153,7 +153,8 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
         redirect_uri=args.redirect_uri,
     )
     # Not before the exchange: a consent whose code gets lost must not end a working connection.
-    stage_endings(ctx.unit, former)
+    # Another use of the code may have made this connection live in the meantime.
+    stage_endings(ctx.unit, [row for row in former if row.id != connection.id])
     ctx.unit.mention(f"connection:{connection.id}")
     ctx.unit.outbox.emit(Event("connection.created", connection.id))
     return _answer(connection, issued, connection.scopes)
