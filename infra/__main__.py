@@ -41,7 +41,7 @@ def dev() -> None:
     help="Seed of the generator. The same seed creates the same records.",
 )
 @click.option("--workspace", help="Workspace id; without it, the demo workspace of make dev.")
-def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
+def seed(noun: str, count: int, *, number: int, workspace: str | None) -> None:
     """Fill a workspace of the local database with generated records, to try large lists.
 
     To continue after an interruption, run the same command again.
@@ -58,7 +58,7 @@ def seed(noun: str, count: int, number: int, workspace: str | None) -> None:
         msg = "There is no demo workspace. Run make dev, or add --workspace ID."
         raise click.ClickException(msg)
     with click.progressbar(length=count, label=f"{noun} in {target}", file=sys.stderr) as bar:
-        for created_count in create_records(target, noun, count, number):
+        for created_count in create_records(target, noun=noun, count=count, seed=number):
             bar.update(created_count)
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 

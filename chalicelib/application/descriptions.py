@@ -35,7 +35,7 @@ def check_size(descriptions: Descriptions | None, size: int) -> None:
     """
     if descriptions == "full" and size > MAX_FULL:
         msg = f"expected at most {MAX_FULL} when descriptions is full, received number {size}"
-        raise ValidationError.of("size", msg)
+        raise ValidationError.of("size", message=msg)
 
 
 def shortened(
@@ -67,8 +67,8 @@ def shortened(
 
 def require_whole(
     new_text: str | None,
-    stored_text: str | None,
     *,
+    stored_text: str | None,
     field: str = "description",
     length: int = MAX_LISTED,
 ) -> None:
@@ -77,7 +77,7 @@ def require_whole(
     Raises:
         ValidationError: the rest of the stored description would be lost.
     """
-    if shortening.is_truncated(new_text, stored_text, (length,)):
+    if shortening.is_truncated(new_text, stored_value=stored_text, lengths=(length,)):
         raise cut_error(field)
 
 
@@ -85,6 +85,8 @@ def cut_error(field: str) -> ValidationError:
     """Return the error for a value that a list has cut."""
     return ValidationError.of(
         field,
-        "expected the whole value, received the shortened one from a list. Read the record to "
-        "get the whole value, or omit the field to keep it.",
+        message=(
+            "expected the whole value, received the shortened one from a list. Read the record to "
+            "get the whole value, or omit the field to keep it."
+        ),
     )

@@ -10,13 +10,14 @@ def choose(
     ctx: Context,
     options: Sequence[str],
     used_slugs: Container[str],
+    *,
     reserved: Container[str] = frozenset(),
 ) -> str:
     """Return the first free slug of ``slugs.candidates``.
 
     The response has a warning if the slug is not the first candidate, which the title produces.
     """
-    slug = slugs.first_free(options, used_slugs, reserved)
+    slug = slugs.first_free(options, used_slugs, reserved=reserved)
     if slug != options[0]:
         why = "reserved" if options[0] in reserved else "taken"
         ctx.warn(f'The slug "{options[0]}" is {why}; "{slug}" is used instead.')

@@ -12,7 +12,7 @@ from chalicelib.core.wire import parsing
 from chalicelib.engine.unit import UnitOfWork
 
 
-def read(workspace_id: str, event_type: str, record_id: str) -> dict[str, Any] | None:
+def read(workspace_id: str, *, event_type: str, record_id: str) -> dict[str, Any] | None:
     """Return the record of an event as the API returns it now, or None if it is deleted.
 
     Raises:

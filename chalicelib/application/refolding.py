@@ -36,7 +36,7 @@ SECONDS = 30.0
 log = logging.getLogger(__name__)
 
 
-def job(workspace_id: str, due: datetime, noun: str = "", after_id: str = "") -> JobRow:
+def job(workspace_id: str, due: datetime, noun: str = "", *, after_id: str = "") -> JobRow:
     """Return the job for a workspace's records, starting at a noun.
 
     Args:
@@ -58,21 +58,21 @@ def refold(task: Job) -> None:
     """
     end = monotonic() + SECONDS
     noun, after_id = task.payload["noun"] or min(NOUNS), task.payload["after"]
-    while following := _fold_slice(task.workspace_id, noun, after_id):
+    while following := _fold_slice(task.workspace_id, noun=noun, after_id=after_id):
         noun, after_id = following
         if monotonic() >= end:
             due = datetime.fromisoformat(task.payload["due"])
-            jobs.schedule(job(task.workspace_id, due, noun, after_id))
+            jobs.schedule(job(task.workspace_id, due, noun, after_id=after_id))
             return
 
 
-def _fold_slice(workspace_id: str, noun: str, after_id: str) -> tuple[str, str] | None:
+def _fold_slice(workspace_id: str, *, noun: str, after_id: str) -> tuple[str, str] | None:
     """Fold a slice of a noun's records again.
 
     Returns the noun and the record after which to continue, or None at the end.
     """
     listing = listing_of(noun)
-    records = listing.read_after(workspace_id, after_id, SLICE)
+    records = listing.read_after(workspace_id, record_id=after_id, limit=SLICE)
     # Each record has its own unit, so a conflict repeats one record instead of the whole slice.
     for record in records:
         stage = partial(_fold_again, listing=listing, record_id=record.id)
@@ -89,7 +89,7 @@ def _fold_again(unit: UnitOfWork, listing: Listing[Any], record_id: str) -> None
     The record keeps its version, because nothing that callers see has changed. Only a record with a
     restored value is saved as a whole.
     """
-    record = listing.find(unit.tenant, record_id)
+    record = listing.find(unit.tenant, record_id=record_id)
     if record is None:
         return
     if listing.complete:
@@ -107,12 +107,12 @@ def _stage_rows(unit: UnitOfWork, listing: Listing[Any], record: Any) -> None:  
     actions = record.changes({*ENTRY_ATTRIBUTES, *displaced})
     # ``x`` marks a search text that is too long for the index entry and has a row of its own.
     if record.x is None and "x" in (record.stored or {}):
-        obsolete.append(TextRow(texts_partition(unit.tenant, listing.noun), record.id))
+        obsolete.append(TextRow(texts_partition(unit.tenant, noun=listing.noun), record.id))
     row_types = (TextRow, EntryRow) if actions else TextRow
     sides = listing.side_rows(unit.tenant, record).values()
     rows: list[Row] = [side.row for side in sides if isinstance(side.row, row_types)]
     for lookup in listing.lookups:
-        rows += lookups.moved_rows(lookup, unit.tenant, listing.noun, record)
+        rows += lookups.moved_rows(lookup, unit.tenant, noun=listing.noun, record=record)
     # A concurrent change has set newer index keys, which these must not overwrite.
     unchanged = type(record).version == record.version
     if actions:
@@ -141,7 +141,7 @@ def _unique_row_changes(
     missing: list[Row] = []
     obsolete: list[Row] = []
     for lookup in listing.lookups:
-        change = lookups.key_change(lookup, workspace_id, listing.noun, record)
+        change = lookups.key_change(lookup, workspace_id, noun=listing.noun, record=record)
         if change is None:
             continue
         holders = {row.pk: row.target for row in change.existing()}

@@ -152,7 +152,7 @@ SCOPED = {area.name: area for area in AREAS if area.scoped}
 _LOGGED = {beginning: name for area in AREAS for beginning, name in area.logged.items()}
 
 
-def logged_as(module: str, path: str = "") -> str | None:
+def logged_as(module: str, *, path: str = "") -> str | None:
     """Return the audit log's name for the area of an operation or a job.
 
     The route of the operation decides. If no area has that route, the name of the module decides,

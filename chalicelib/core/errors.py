@@ -92,10 +92,10 @@ class ValidationError(AppError):
     code = "validation_error"
 
     @classmethod
-    def of(cls, field: str, message: str) -> Self:
+    def of(cls, field: str, *, message: str) -> Self:
         """Return the error for a single field.
 
-        >>> ValidationError.of("name", "expected 1 to 80 characters, received 0").message
+        >>> ValidationError.of("name", message="expected 1 to 80 characters, received 0").message
         'name: expected 1 to 80 characters, received 0'
         """
         return cls(f"{field}: {message}", errors=[FieldError(field, message)])
@@ -160,7 +160,7 @@ class NotFoundError(AppError):
     code = "not_found"
 
     @classmethod
-    def of(cls, label: str, plural: str, listed_by: str) -> "NotFoundError":
+    def of(cls, label: str, *, plural: str, listed_by: str) -> "NotFoundError":
         """Return the error for an unknown id.
 
         The tool ``listed_by`` lists the valid ids.

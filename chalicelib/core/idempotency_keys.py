@@ -22,7 +22,7 @@ IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_L
 """The type of a key that is a declared input of an operation."""
 
 
-def check(key: str, name: str = FIELD) -> str:
+def check(key: str, *, name: str = FIELD) -> str:
     """Return a valid key.
 
     Args:
@@ -34,7 +34,7 @@ def check(key: str, name: str = FIELD) -> str:
     """
     if not 1 <= len(key) <= MAX_LENGTH:
         message = f"expected 1 to {MAX_LENGTH} characters, received {len(key)}"
-        raise ValidationError.of(name, message)
+        raise ValidationError.of(name, message=message)
     return key
 
 
@@ -53,7 +53,9 @@ def split(
     remaining_arguments = dict(arguments)
     key = remaining_arguments.pop(FIELD)
     if key is not None and not isinstance(key, str):
-        raise ValidationError.of(FIELD, f"expected a string of 1 to {MAX_LENGTH} characters")
+        raise ValidationError.of(
+            FIELD, message=f"expected a string of 1 to {MAX_LENGTH} characters"
+        )
     return remaining_arguments, key or None
 
 

@@ -147,11 +147,11 @@ def is_found(lines: Iterable[str], query: str) -> bool:
     """
     divided = [_divide(line) for line in lines]
     return any(query in line for line in divided) or all(
-        any(_begins_word(word, line) for line in divided) for word in query.split()
+        any(_begins_word(word, line=line) for line in divided) for word in query.split()
     )
 
 
-def _begins_word(word: str, line: str) -> bool:
+def _begins_word(word: str, *, line: str) -> bool:
     if _UNSPACED.match(word):
         return word in line
     place = line.find(word)

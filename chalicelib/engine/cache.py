@@ -39,10 +39,10 @@ class CacheRow(ControlRow):
 
 def cached(
     kind: str,
+    *,
     key: str,
     ttl: timedelta | Callable[[J], timedelta],
     produce: Callable[[], J],
-    *,
     ttl_of_none: timedelta | None = None,
 ) -> J:
     """Return the cached response, or call ``produce`` and cache its result.
@@ -64,7 +64,7 @@ def cached(
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if len(body.encode()) <= MAX_BYTES:
         life = ttl if value is not None or ttl_of_none is None else ttl_of_none
-        _write(place, body, life if isinstance(life, timedelta) else life(value))
+        _write(place, body=body, ttl=life if isinstance(life, timedelta) else life(value))
     return value
 
 
@@ -80,7 +80,7 @@ def _read(place: str) -> str | None:
     return row.body if row.expires is not None and row.expires > clock.now() else None
 
 
-def _write(place: str, body: str, ttl: timedelta) -> None:
+def _write(place: str, *, body: str, ttl: timedelta) -> None:
     try:
         CacheRow(place, SORT_KEY, body=body, expires=clock.now() + ttl).save()
     except _FAILURES:

@@ -29,14 +29,14 @@ class ClaimRow(IdentityRow):
     workspace_id = UnicodeAttribute(null=True)
 
     @classmethod
-    def find_claim(cls, kind: str, name: str) -> "ClaimRow | None":
+    def find_claim(cls, kind: str, *, name: str) -> "ClaimRow | None":
         """Return the claim of a name, or None."""
-        return cls.find(*claim_key(kind, name))
+        return cls.find(*claim_key(kind, name=name))
 
     @classmethod
-    def workspace_of(cls, kind: str, name: str) -> str | None:
+    def workspace_of(cls, kind: str, *, name: str) -> str | None:
         """Return the workspace of a claimed name, or None."""
-        claim = cls.find_claim(kind, name)
+        claim = cls.find_claim(kind, name=name)
         return claim.workspace_id if claim else None
 
     @classmethod
@@ -46,24 +46,24 @@ class ClaimRow(IdentityRow):
         return {keys[row.pk] for row in fetch_of(cls, ((pk, SORT_KEY) for pk in keys))}
 
 
-def claim(kind: str, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:
+def claim(kind: str, *, name: str, target: str, workspace_id: str | None = None) -> ClaimRow:
     """Return the row that claims a name platform-wide."""
-    return ClaimRow(*claim_key(kind, name), target=target, workspace_id=workspace_id)
+    return ClaimRow(*claim_key(kind, name=name), target=target, workspace_id=workspace_id)
 
 
-def claim_key(kind: str, name: str) -> tuple[str, str]:
+def claim_key(kind: str, *, name: str) -> tuple[str, str]:
     """Return the partition key and the sort key of a claim."""
     return f"CLAIM#{kind}#{name}", SORT_KEY
 
 
-def name_hash(text: str, group: str = "") -> str:
+def name_hash(text: str, *, group: str = "") -> str:
     """Return the hash under which a name is claimed. Names that compare equal share one hash.
 
     A hash is needed because folding can make a name too long for a key: U+FDFA becomes 18 letters.
     """
-    return exact_hash(fold(text), group)
+    return exact_hash(fold(text), group=group)
 
 
-def exact_hash(key: str, group: str = "") -> str:
+def exact_hash(key: str, *, group: str = "") -> str:
     """Return the hash of a key that must not be folded, such as the key of an e-mail address."""
     return hashlib.sha256(f"{group}\0{key}".encode()).hexdigest()

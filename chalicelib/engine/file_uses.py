@@ -76,14 +76,16 @@ def files_partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#{FILE}"
 
 
-def use_row(workspace_id: str, file_id: str, record: str) -> FileUseRow:
+def use_row(workspace_id: str, *, file_id: str, record: str) -> FileUseRow:
     """Return the row of a record that shows a file."""
     return FileUseRow(f"{files_partition(workspace_id)}#USE#{file_id}", record)
 
 
-def records_showing(workspace_id: str, file_id: str) -> list[str]:
+def records_showing(workspace_id: str, *, file_id: str) -> list[str]:
     """Return the records that show a file, such as ``PRODUCT#<id>``, by noun, oldest first."""
-    return [row.sk for row in FileUseRow.partition(use_row(workspace_id, file_id, "").pk)]
+    return [
+        row.sk for row in FileUseRow.partition(use_row(workspace_id, file_id=file_id, record="").pk)
+    ]
 
 
 def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> FileUseRows:
@@ -96,7 +98,9 @@ def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> Fi
     is_in_use = dict.fromkeys(created, False)
     for record, files in changes.items():
         for file_id, is_shown in files.items():
-            (put if is_shown else deleted).append(use_row(workspace_id, file_id, record))
+            (put if is_shown else deleted).append(
+                use_row(workspace_id, file_id=file_id, record=record)
+            )
             if is_shown:
                 is_in_use.setdefault(file_id, True)
     pk = files_partition(workspace_id)
@@ -123,6 +127,7 @@ class FileUseTracker:
         record: str,
         shown_files: ShownFiles[Any],
         old_record: Record | None,
+        *,
         new_record: Record | None,
     ) -> None:
         """Register a written record.

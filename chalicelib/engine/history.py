@@ -27,13 +27,13 @@ class HistoryRow(ContentRow):
     kept_when_erased = frozenset({"at", "by"})
 
     @classmethod
-    def new(cls, workspace_id: str, record_id: str, by: str, **values: Any) -> Self:  # noqa: ANN401  the row's attributes
+    def new(cls, workspace_id: str, *, record_id: str, by: str, **values: Any) -> Self:  # noqa: ANN401  the row's attributes
         """Return the row of a change that happens now."""
         place = group(record_id) + new_id()
         return cls(cls._partition(workspace_id), place, at=clock.now(), by=by, **values)
 
     @classmethod
-    def newest(cls, workspace_id: str, record_id: str, limit: int | None = SHOWN) -> list[Self]:
+    def newest(cls, workspace_id: str, *, record_id: str, limit: int | None = SHOWN) -> list[Self]:
         """Return the latest changes of a record, at most ``limit``, oldest first."""
         newest_first = cls.partition(
             cls._partition(workspace_id),
@@ -44,10 +44,10 @@ class HistoryRow(ContentRow):
         return newest_first[::-1]
 
     @classmethod
-    def to_erase(cls, workspace_id: str, record_id: str) -> list[Self]:
+    def to_erase(cls, workspace_id: str, *, record_id: str) -> list[Self]:
         """Return the changes of a record that have values which an erasure removes."""
         names = cls.erasable()
-        events = cls.newest(workspace_id, record_id, limit=None) if names else []
+        events = cls.newest(workspace_id, record_id=record_id, limit=None) if names else []
         empty: tuple[Any, ...] = (None, [], {})
         return [
             event for event in events if any(getattr(event, name) not in empty for name in names)

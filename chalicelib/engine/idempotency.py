@@ -54,7 +54,7 @@ class IdempotencyRow(ControlRow):
     status = NumberAttribute(null=True)
 
 
-def _partition(tenant: str, shard: str) -> str:
+def _partition(tenant: str, *, shard: str) -> str:
     return f"W#{tenant}#IDEMPOTENCY#{shard}"
 
 
@@ -65,11 +65,11 @@ def _places(tenant: str, record: IdempotencyRecord) -> list[tuple[str, str]]:
     shard, so an erasure finds the responses of a workspace.
     """
     name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
-    return [(_partition(tenant, name[0]), name), _former_place(tenant, name)]
+    return [(_partition(tenant, shard=name[0]), name), _former_place(tenant, name=name)]
 
 
-def _former_place(tenant: str, name: str) -> tuple[str, str]:
-    return _partition(tenant, name), FORMER_SORT_KEY
+def _former_place(tenant: str, *, name: str) -> tuple[str, str]:
+    return _partition(tenant, shard=name), FORMER_SORT_KEY
 
 
 def rows(
@@ -161,7 +161,7 @@ def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     encoded_words = [word.encode() for word in words]
     with deadline.side_by_side() as start:
         shards = [
-            start(partial(IdempotencyRow.partition, _partition(tenant, f"{shard:x}")))
+            start(partial(IdempotencyRow.partition, _partition(tenant, shard=f"{shard:x}")))
             for shard in range(SHARDS)
         ]
         rows = [row for shard in shards for row in shard.result()]
@@ -173,4 +173,4 @@ def forget_answers(tenant: str, answers: Collection[IdempotencyRow]) -> None:
     with reaching():
         for answer in answers:
             answer.delete()
-            IdempotencyRow(*_former_place(tenant, answer.sk)).delete()
+            IdempotencyRow(*_former_place(tenant, name=answer.sk)).delete()

@@ -66,7 +66,7 @@ class Indexer:
             row.revision = int(row.version or row.follows) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
-            self._sync_side_rows(listing, row.original, row, claim_errors)
+            self._sync_side_rows(listing, row.original, new_record=row, claim_errors=claim_errors)
 
     def subtract(self, row: Row) -> None:
         """Subtract a record from the counters that counted it when it was read."""
@@ -77,14 +77,16 @@ class Indexer:
         """Stage the removal of the rows that depend on a record that was read."""
         self.subtract(row)
         if (listing := self.listing_of(row)) and isinstance(row, Record):
-            self._sync_side_rows(listing, row.original or row, None, NO_CLAIM_ERRORS)
+            self._sync_side_rows(
+                listing, row.original or row, new_record=None, claim_errors=NO_CLAIM_ERRORS
+            )
 
     def stage(self) -> list[JobRow]:
         """Stage the dependent rows, and return jobs for rows that exceed the transaction."""
         for noun, name in self.uncounted:
             self._counts[noun].pop(name, None)
         for noun, deltas in self._counts.items():
-            for shard, additions in counters.shard_updates(self.tenant, noun, deltas):
+            for shard, additions in counters.shard_updates(self.tenant, noun=noun, deltas=deltas):
                 self.transaction.updates.append((update_stage(shard, additions), None))
         for kind in self._followed_by:
             job = jobs.for_changes(kind, self.tenant)
@@ -95,6 +97,7 @@ class Indexer:
         self,
         listing: Listing[Any],
         old_record: Record | None,
+        *,
         new_record: Record | None,
         claim_errors: ClaimErrors,
     ) -> None:
@@ -103,7 +106,7 @@ class Indexer:
             self._followed_by[listing.followed_by] = None
         if listing.files and (record := new_record or old_record):
             name = f"{listing.noun}#{record.id}"
-            self.file_uses.note(name, listing.files, old_record, new_record)
+            self.file_uses.note(name, listing.files, old_record, new_record=new_record)
         new = listing.side_rows(self.tenant, new_record) if new_record else {}
         for side in (
             listing.former_claims(self.tenant, old_record, new_record) if new_record else ()

@@ -16,18 +16,18 @@ class LockRow(ContentRow):
     version = VersionAttribute()
 
 
-def lock_key(workspace_id: str, what: str) -> Key:
+def lock_key(workspace_id: str, *, what: str) -> Key:
     """Return the key of a lock row, so that ``fetch`` can read it with the other rows."""
     return Key(LockRow, f"W#{workspace_id}#LOCK", what)
 
 
-def lock_row(workspace_id: str, what: str, rows: Rows | None = None) -> LockRow:
+def lock_row(workspace_id: str, *, what: str, rows: Rows | None = None) -> LockRow:
     """Return the lock row for a kind of change. The change must save it.
 
     Read it before other rows, so that they cannot be older. It is taken from ``rows`` if it was
     read there.
     """
-    key = lock_key(workspace_id, what)
+    key = lock_key(workspace_id, what=what)
     row = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)
     return row or LockRow(key.pk, key.sk)
 
@@ -43,7 +43,7 @@ def stage_raise(unit: UnitOfWork, what: str) -> None:
 
     The change itself needs no lock. So it does not read the row.
     """
-    key = lock_key(unit.workspace_id, what)
+    key = lock_key(unit.workspace_id, what=what)
     row = UnreadLockRow(key.pk, key.sk)
     always = UnreadLockRow.pk.exists() | UnreadLockRow.pk.does_not_exist()
     unit.update(row, [UnreadLockRow.version.add(1)], always)

@@ -128,11 +128,13 @@ class Increments:
 
     def _rows(self) -> Iterator[tuple[MetricsRow, list[Action]]]:
         for (subject, day), counts in self._counts.items():
-            pk = _partition(self._workspace_id, subject)
+            pk = _partition(self._workspace_id, subject=subject)
             by_attribute: Counter[str] = Counter()
             for (dimension, value, measure), number in counts.items():
                 limit = self._limits.get((subject, dimension), MAX_VALUES)
-                position = _position(pk, day, dimension, value, limit) if dimension else ""
+                position = (
+                    _position(pk, day, dimension, value=value, limit=limit) if dimension else ""
+                )
                 by_attribute[f"{dimension}#{position}#{measure}"] += number
             actions: list[Action] = [Path([name]).add(n) for name, n in by_attribute.items() if n]
             if actions:
@@ -141,7 +143,7 @@ class Increments:
 
 
 def read(
-    workspace_id: str, subject: str, first: date, last: date, cost: Cost | None = None
+    workspace_id: str, *, subject: str, first: date, last: date, cost: Cost | None = None
 ) -> dict[date, DayCounts]:
     """Return the counts of each day from ``first`` to ``last``, including days without counts.
 
@@ -149,7 +151,7 @@ def read(
     """
     sums: Counter[tuple[str, str]] = Counter()
     lists: dict[str, dict[str, list[str]]] = {}
-    rows = Partition(_partition(workspace_id, subject), cost or Cost(), MetricsRow)
+    rows = Partition(_partition(workspace_id, subject=subject), cost or Cost(), MetricsRow)
     # The character "$" follows "#", so the range includes all rows of the last day.
     span = MetricsRow.sk.between(f"{first}#", f"{last}$")
     for item in rows.items(range_key_condition=span, consistent_read=True):
@@ -206,7 +208,7 @@ def clear_value_cache() -> None:
     _cached_values.cache_clear()
 
 
-def _position(pk: str, day: date, dimension: str, value: str, limit: int) -> int | str:
+def _position(pk: str, day: date, dimension: str, *, value: str, limit: int) -> int | str:
     """Return the position of a value in the day's list. Append a new value if the list is not full.
 
     Return ``other`` if it is full. Lists only grow, so a cached position does not change.
@@ -214,22 +216,22 @@ def _position(pk: str, day: date, dimension: str, value: str, limit: int) -> int
     if value == OTHER:
         return OTHER
     known_values = _cached_values(pk, day)
-    if not _position_is_known(known_values, dimension, value, limit):
+    if not _position_is_known(known_values, dimension, value=value, limit=limit):
         known_values.update(_read_values(pk, day))
-    if not _position_is_known(known_values, dimension, value, limit):
-        known_values.update(_append(pk, day, dimension, value, limit))
+    if not _position_is_known(known_values, dimension, value=value, limit=limit):
+        known_values.update(_append(pk, day, dimension, value=value, limit=limit))
     values = known_values[dimension]
     return values.index(value) if value in values else OTHER
 
 
 def _position_is_known(
-    known_values: Mapping[str, list[str]], dimension: str, value: str, limit: int
+    known_values: Mapping[str, list[str]], dimension: str, *, value: str, limit: int
 ) -> bool:
     values = known_values.get(dimension, ())
     return value in values or len(values) >= limit
 
 
-def _append(pk: str, day: date, dimension: str, value: str, limit: int) -> dict[str, list[str]]:
+def _append(pk: str, day: date, dimension: str, *, value: str, limit: int) -> dict[str, list[str]]:
     """Append a new value to a day's list, unless the list is full.
 
     Return the day's lists.
@@ -261,5 +263,5 @@ def _lists(item: Item) -> dict[str, list[str]]:
     return {k: [one["S"] for one in v["L"]] for k, v in item.items() if "L" in v}
 
 
-def _partition(workspace_id: str, subject: str) -> str:
+def _partition(workspace_id: str, *, subject: str) -> str:
     return f"W#{workspace_id}#METRICS#{subject}"

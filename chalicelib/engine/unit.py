@@ -175,21 +175,21 @@ class UnitOfWork:
         self.delete(record)
         self._transaction.puts.append((lambda t: t.save(deleted_record), None))
 
-    def restore(self, record: Record, deleted: Record) -> None:
+    def restore(self, record: Record, *, deleted: Record) -> None:
         """Stage the return of a record from the trash (``Listing.revived``)."""
         self.create(record)
         self.delete(deleted)
 
     def delete_counter(
-        self, noun: str, facet: str, value: str, as_read: counters.Shards | None = None
+        self, noun: str, *, facet: str, value: str, as_read: counters.Shards | None = None
     ) -> None:
         """Stage the deletion of a facet value's counter.
 
         No record can have the value any more. If the unit removes the value from all records, it
         requires with ``as_read`` that no record has received it since.
         """
-        self._indexer.uncounted.add((noun, counters.name(facet, value)))
-        for row in counters.value_rows(self.tenant, noun, facet, value):
+        self._indexer.uncounted.add((noun, counters.name(facet, value=value)))
+        for row in counters.value_rows(self.tenant, noun=noun, facet=facet, value=value):
             demand = None if as_read is None else counters.is_unchanged(row, as_read)
             stage = methodcaller("delete", row, condition=demand)
             self._transaction.deletes.append((stage, None))
@@ -424,7 +424,7 @@ def write_entries(job: Job) -> None:
     def step(unit: UnitOfWork, batch: list[str]) -> None:
         for noun, _, record_id in (name.partition("#") for name in batch):
             listing = listing_of(noun)
-            if record := listing.find(job.workspace_id, record_id):
+            if record := listing.find(job.workspace_id, record_id=record_id):
                 # The job must not replace the entries of a newer version with older ones.
                 unit.require(record, type(record).version == record.version)
                 for side in listing.side_rows(job.workspace_id, record).values():
@@ -444,7 +444,7 @@ def write_file_uses(job: Job) -> None:
 def _stage_late_file_uses(name: str, unit: UnitOfWork, files: list[str]) -> None:
     noun, _, record_id = name.partition("#")
     listing = listing_of(noun)
-    record = listing.find(unit.tenant, record_id)
+    record = listing.find(unit.tenant, record_id=record_id)
     used_ids: set[str] = set()
     if record and listing.files:
         # A newer version of the record writes its own file uses.

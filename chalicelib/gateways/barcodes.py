@@ -102,7 +102,7 @@ def look_up(
             failures.append(f"{source} has reached its rate limit")
             continue
         try:
-            if product := _query(source, base, _source_code(barcode), deadline):
+            if product := _query(source, base=base, code=_source_code(barcode), deadline=deadline):
                 return product
         except JsonApiError as failure:
             failures.append(failure.reason)
@@ -120,11 +120,11 @@ def _source_code(barcode: Barcode) -> str:
     return code if len(code) == 8 else code.zfill(13)  # noqa: PLR2004  as documented above
 
 
-def _query(source: str, base: str, code: str, deadline: Deadline) -> Found | None:
+def _query(source: str, *, base: str, code: str, deadline: Deadline) -> Found | None:
     answer = get_json(
         source,
-        f"{base}/api/v2/product/{code}.json",
-        {"fields": ",".join(_FIELDS), "lc": _LANGUAGES[0]},
+        url=f"{base}/api/v2/product/{code}.json",
+        query={"fields": ",".join(_FIELDS), "lc": _LANGUAGES[0]},
         deadline=deadline,
         statuses={200, 404},  # an unknown code is a 404 with a body
     )
@@ -134,7 +134,7 @@ def _query(source: str, base: str, code: str, deadline: Deadline) -> Found | Non
         case {"status": 1, "product": dict(product)}:
             return _read_product(source, product)
         case _:
-            raise JsonApiError(source, "sent a response that is not a product")
+            raise JsonApiError(source, what="sent a response that is not a product")
 
 
 def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:

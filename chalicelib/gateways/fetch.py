@@ -129,7 +129,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
             "Accept-Encoding": "gzip",
         }
         with (
-            clear_errors(parsed.host, timeout_seconds, STEP_SECONDS),
+            clear_errors(parsed.host, timeout_seconds, step=STEP_SECONDS),
             hosts.connect(parsed, deadline) as sock,
             requested(
                 "GET",

@@ -32,7 +32,7 @@ class JsonApiError(Exception):
     in seconds, if the service sent one.
     """
 
-    def __init__(self, service: str, what: str, retry_after: int | None = None) -> None:
+    def __init__(self, service: str, *, what: str, retry_after: int | None = None) -> None:
         super().__init__(f"{service} {what}")
         self.reason = f"{service} {what}"
         self.retry_after = retry_after
@@ -63,9 +63,9 @@ def services(setting: str) -> dict[str, str]:
 
 def get_json(
     service: str,
+    *,
     url: str,
     query: Mapping[str, str | int],
-    *,
     deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
@@ -81,14 +81,21 @@ def get_json(
     Raises:
         JsonApiError: no response in time, another status, more than a megabyte, or no JSON.
     """
-    return request_json(service, "GET", url, {"params": dict(query)}, deadline, statuses).body
+    return request_json(
+        service,
+        method="GET",
+        url=url,
+        content={"params": dict(query)},
+        deadline=deadline,
+        statuses=statuses,
+    ).body
 
 
 def post_json(
     service: str,
+    *,
     url: str,
     body: Mapping[str, object],
-    *,
     deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
@@ -97,11 +104,19 @@ def post_json(
     The arguments and the errors are the same as for ``get_json``. A request without a response in
     time may have been carried out.
     """
-    return request_json(service, "POST", url, {"json": dict(body)}, deadline, statuses).body
+    return request_json(
+        service,
+        method="POST",
+        url=url,
+        content={"json": dict(body)},
+        deadline=deadline,
+        statuses=statuses,
+    ).body
 
 
-def request_json(  # noqa: PLR0913, PLR0917  the parts of a request
+def request_json(  # noqa: PLR0913  the parts of a request
     service: str,
+    *,
     method: str,
     url: str,
     content: Mapping[str, Any],
@@ -114,12 +129,21 @@ def request_json(  # noqa: PLR0913, PLR0917  the parts of a request
     The other arguments and the errors are the same as for ``get_json``.
     """
     if deadline.passed:
-        raise JsonApiError(service, "was not called, because the time limit was reached")
+        raise JsonApiError(service, what="was not called, because the time limit was reached")
     response: Future[tuple[int, bytes]] = Future()
 
     def work() -> None:
         try:
-            response.set_result(_send(service, method, url, content, deadline, statuses))
+            response.set_result(
+                _send(
+                    service,
+                    method=method,
+                    url=url,
+                    content=content,
+                    deadline=deadline,
+                    statuses=statuses,
+                )
+            )
         except BaseException as error:  # noqa: BLE001  raised again in the calling thread
             response.set_exception(error)
 
@@ -134,15 +158,16 @@ def request_json(  # noqa: PLR0913, PLR0917  the parts of a request
         return JsonResponse(status, json.loads(raw))
     except (ValueError, RecursionError):
         # Deeply nested JSON exceeds Python's recursion limit.
-        raise JsonApiError(service, "sent a response that is not JSON") from None
+        raise JsonApiError(service, what="sent a response that is not JSON") from None
 
 
 def _too_slow(service: str) -> JsonApiError:
-    return JsonApiError(service, "did not answer in time")
+    return JsonApiError(service, what="did not answer in time")
 
 
-def _send(  # noqa: PLR0913, PLR0917  the parts of a request
+def _send(  # noqa: PLR0913  the parts of a request
     service: str,
+    *,
     method: str,
     url: str,
     content: Mapping[str, Any],
@@ -176,21 +201,21 @@ def _send(  # noqa: PLR0913, PLR0917  the parts of a request
             while chunk := response.raw.read1(_CHUNK, decode_content=False):
                 body += chunk
                 if len(body) > MAX_BYTES:
-                    raise JsonApiError(service, f"sent more than {MAX_BYTES // 2**20} MB")
+                    raise JsonApiError(service, what=f"sent more than {MAX_BYTES // 2**20} MB")
                 if deadline.passed:
                     raise _too_slow(service)
             return response.status_code, bytes(body)
     except requests.Timeout:
         raise _too_slow(service) from None
     except (requests.RequestException, HTTPError, OSError):
-        raise JsonApiError(service, "cannot be reached") from None
+        raise JsonApiError(service, what="cannot be reached") from None
 
 
 def _status_error(service: str, status: int, retry_after: str | None) -> JsonApiError:
     wait = retry_after_seconds(retry_after)
     if status == _TOO_MANY_REQUESTS:
-        return JsonApiError(service, "has reached its rate limit", wait)
-    return JsonApiError(service, f"answered with status {status}", wait)
+        return JsonApiError(service, what="has reached its rate limit", retry_after=wait)
+    return JsonApiError(service, what=f"answered with status {status}", retry_after=wait)
 
 
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")

@@ -60,7 +60,7 @@ class ObjectStore(Protocol):
     def get(self, key: str) -> bytes | None:
         """Return an object, or None if it does not exist."""
 
-    def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
+    def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
         """Return a presigned upload of exactly ``size`` bytes, valid for ``seconds``."""
 
     def download_url(self, key: str, seconds: int) -> str | None:
@@ -124,7 +124,7 @@ class FolderStore:
                 Path(name).unlink(missing_ok=True)
                 raise
 
-    def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
+    def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
         """Return a PUT to the local server with a signature that the server verifies."""
         expires = int(clock.now().timestamp()) + seconds
         token = self._signed(f"{expires}.{size}.{key}")
@@ -202,7 +202,7 @@ class S3Store:
         options = {"ContentType": content_type, **stored_headers}
         self._request("put_object", Key=key, Body=body, **options)
 
-    def upload_request(self, key: str, size: int, seconds: int) -> UploadRequest:
+    def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
         """Return a presigned PUT.
 
         The signature covers the length.

@@ -141,11 +141,11 @@ class Openverse:
         try:
             answer = get_json(
                 "openverse",
-                f"{self._base}/v1/images/",
-                query_params,
+                url=f"{self._base}/v1/images/",
+                query=query_params,
                 deadline=Deadline(self._timeout_seconds),
             )
-            return _page(answer, page, size)
+            return _page(answer, page, size=size)
         except JsonApiError as failure:
             raise _failed(failure.reason, failure.retry_after) from failure
 
@@ -158,7 +158,7 @@ def _failed(reason: str, wait: int | None) -> UpstreamFailedError:
     )
 
 
-def _page(answer: object, page: int, size: int) -> PhotoPage:
+def _page(answer: object, page: int, *, size: int) -> PhotoPage:
     match answer:
         case {"result_count": int(total), "page_count": int(pages), "results": list(results)}:
             photos = [_photo(item) for item in results[:size] if isinstance(item, dict)]
@@ -170,7 +170,7 @@ def _page(answer: object, page: int, size: int) -> PhotoPage:
                 has_more=page < min(pages, MAX_PAGE),
             )
         case _:
-            raise JsonApiError("openverse", "sent a response that is not a page of photos")
+            raise JsonApiError("openverse", what="sent a response that is not a page of photos")
 
 
 def _photo(item: Mapping[str, Any]) -> Photo | None:
@@ -200,7 +200,13 @@ def _photo(item: Mapping[str, Any]) -> Photo | None:
         source_url=link(item.get("foreign_landing_url"), "https", "http"),
         provider=text(item.get("source"), 80) or text(item.get("provider"), 80) or "openverse",
         attribution=text(item.get("attribution"), 2000)
-        or _credit(title, author, license_code, license_name, license_url),
+        or _credit(
+            title,
+            author=author,
+            license_code=license_code,
+            license_name=license_name,
+            url=license_url,
+        ),
     )
 
 
@@ -209,7 +215,7 @@ def _pixels(value: object) -> int | None:
 
 
 def _credit(
-    title: str | None, author: str | None, license_code: str, license_name: str, url: str | None
+    title: str | None, *, author: str | None, license_code: str, license_name: str, url: str | None
 ) -> str:
     """Return a credit in Openverse's wording, with title, author, licence and its URL."""
     work = f'"{title}"' if title else "This work"

@@ -78,7 +78,7 @@ def post(
     parsed = parse_url(url)
     request_headers = {"Accept-Encoding": "identity", **headers, "Content-Length": str(len(body))}
     with (
-        clear_errors(parsed.host, timeout_seconds, timeout_seconds),
+        clear_errors(parsed.host, timeout_seconds, step=timeout_seconds),
         _connect(parsed, limit) as sock,
         requested(
             "POST",

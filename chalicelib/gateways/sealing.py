@@ -23,7 +23,7 @@ class UnsealError(Exception):
     """The master key is not the one of a sealed secret, or the secret was altered."""
 
 
-def seal(secret: str, purpose: str) -> str:
+def seal(secret: str, *, purpose: str) -> str:
     """Return a secret encrypted with AES-256-GCM, in base64. Raises the errors of ``master_key``.
 
     ``purpose`` names the record that the secret belongs to.
@@ -33,7 +33,7 @@ def seal(secret: str, purpose: str) -> str:
     return b64encode(nonce + encrypted).decode()
 
 
-def unseal(sealed: str, purpose: str) -> str:
+def unseal(sealed: str, *, purpose: str) -> str:
     """Return the secret that ``seal`` has encrypted for a purpose.
 
     Raises:

@@ -112,15 +112,15 @@ log = logging.getLogger(__name__)
 class CloudFrontHosts:
     """Tenants of one multi-tenant distribution, behind one connection group."""
 
-    def __init__(self, distribution: str, group: str, endpoint: str, stage: str) -> None:
+    def __init__(self, distribution: str, *, group: str, endpoint: str, stage: str) -> None:
         self._distribution, self._group, self._endpoint = distribution, group, endpoint
         self._stage = stage
 
     @classmethod
-    def from_setting(cls, setting: str, stage: str) -> Self:
+    def from_setting(cls, setting: str, *, stage: str) -> Self:
         """Return the gateway for ``cloudfront:<distribution>/<connection group>/<endpoint>``."""
         distribution, group, endpoint = setting.removeprefix("cloudfront:").split("/")
-        return cls(distribution, group, endpoint, stage)
+        return cls(distribution, group=group, endpoint=endpoint, stage=stage)
 
     def address(self, *, apex: bool) -> Address:
         """Return the record that leads to the connection group.
@@ -277,7 +277,7 @@ def site_hosts() -> SiteHosts | None:
         return None
     if setting == "local":
         return LocalHosts()
-    return CloudFrontHosts.from_setting(setting, settings().stage)
+    return CloudFrontHosts.from_setting(setting, stage=settings().stage)
 
 
 def _is_active(tenant: dict[str, Any]) -> bool:

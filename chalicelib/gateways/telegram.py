@@ -102,15 +102,15 @@ def bot_name() -> str:
         TelegramError: the request failed.
         NotConfiguredError: the stage has no bot.
     """
-    return _bot_name(settings().telegram_url, _token())
+    return _bot_name(settings().telegram_url, token=_token())
 
 
 @cache
-def _bot_name(url: str, token: str) -> str:  # noqa: ARG001  the key of the cache
+def _bot_name(url: str, *, token: str) -> str:  # noqa: ARG001  the key of the cache
     return str(_call("getMe", {})["username"])
 
 
-def updates(offset: int, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
+def updates(offset: int, *, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
     """Return the updates from ``offset`` on, after at most ``wait`` seconds.
 
     Telegram removes the updates before ``offset``. It refuses the call if the bot has a webhook.
@@ -170,7 +170,11 @@ def _call(
     url = f"{settings().telegram_url}/bot{token or _required_token()}/{method}"
     try:
         answer = post_json(
-            _SERVICE, url, args, deadline=Deadline(timeout_seconds), statuses={200, *_FAILED}
+            _SERVICE,
+            url=url,
+            body=args,
+            deadline=Deadline(timeout_seconds),
+            statuses={200, *_FAILED},
         )
     except JsonApiError as error:
         # The cause may contain the URL, of which the token is a part.

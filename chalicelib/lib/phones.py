@@ -43,7 +43,7 @@ def countries() -> frozenset[str]:
     return frozenset(phonenumbers.SUPPORTED_REGIONS)
 
 
-def find_phone(text: str, country: str) -> str | None:
+def find_phone(text: str, *, country: str) -> str | None:
     """Return the normal form of a phone number, or None if the input has none.
 
     Words may stand next to the number, such as a name or a messenger. Letters never count as
@@ -64,7 +64,7 @@ def find_phone(text: str, country: str) -> str | None:
     # A number that no plan has may be new, or mistyped. A part is then not taken for a number.
     is_whole = runs == [spelling] or (len(runs) == 1 and may_contain_phone(spelling))
     return (
-        first_phone_in(spelling, country)
+        first_phone_in(spelling, country=country)
         or _first_number(phonenumbers.is_valid_number, spellings, country)
         or _first_number(phonenumbers.is_valid_number, chain(*map(_parts, runs)), country)
         or (_first_number(_is_possible, spellings, country) if is_whole else None)
@@ -151,7 +151,7 @@ def may_contain_phone(text: str) -> bool:
     return _MAY_CONTAIN_PHONE.search(clean_digits(text)) is not None
 
 
-def phones_in(text: str, country: str) -> Iterator[str]:
+def phones_in(text: str, *, country: str) -> Iterator[str]:
     """Yield the phone numbers in a string, in their normal form.
 
     Only numbers that are valid in the number plans count, because prose contains other numbers too.
@@ -168,21 +168,21 @@ def phones_in(text: str, country: str) -> Iterator[str]:
 _DIGIT_RUN = lazy_pattern(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
 
 
-def possible_phones_in(text: str, country: str) -> Iterator[str]:
+def possible_phones_in(text: str, *, country: str) -> Iterator[str]:
     """Yield everything in a string that may be a phone number, in its normal form.
 
     In ``2x 89161234567`` the matcher finds no number because of the first digit. Each run of digits
     is therefore parsed on its own as well. A number may be yielded twice.
     """
-    yield from phones_in(text, country)
+    yield from phones_in(text, country=country)
     for run in _DIGIT_RUN.findall(clean_digits(text)):
-        if number := find_phone(run, country):
+        if number := find_phone(run, country=country):
             yield number
 
 
-def first_phone_in(text: str, country: str) -> str | None:
+def first_phone_in(text: str, *, country: str) -> str | None:
     """Return the first phone number in a string, in its normal form, or None."""
-    return next(phones_in(text, country), None)
+    return next(phones_in(text, country=country), None)
 
 
 def is_number(text: str | None) -> bool:
@@ -231,7 +231,7 @@ def search_term(text: str | None, country: Callable[[], str]) -> str | None:
     if len(digits) < _MIN_SEARCH_DIGITS or not is_phone or _DATE_OR_AMOUNT.fullmatch(spelling):
         return text
     where = country()
-    if len(digits) >= _MIN_INTERNATIONAL_DIGITS and (number := find_phone(spelling, where)):
+    if len(digits) >= _MIN_INTERNATIONAL_DIGITS and (number := find_phone(spelling, country=where)):
         return number
     if len(digits) < _MIN_DIGITS_WITH_PREFIX or spelling.startswith("+"):
         return digits

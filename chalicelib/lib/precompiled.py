@@ -37,7 +37,7 @@ def use() -> None:
 
     def code(source: str, mode: str) -> CodeType:
         packed = table.get((source, mode))
-        return compiled(source, mode) if packed is None else marshal.loads(packed)  # noqa: S302  our own file  # nosec B302
+        return compiled(source, mode=mode) if packed is None else marshal.loads(packed)  # noqa: S302  our own file  # nosec B302
 
     def pattern(source: str | bytes, flags: int = 0) -> Pattern:
         packed = table.get((source, int(flags)))
@@ -59,6 +59,6 @@ def replace(
     _compiler.compile = pattern
 
 
-def compiled(source: str, mode: str) -> CodeType:
+def compiled(source: str, *, mode: str) -> CodeType:
     """Compile a source as the standard library does."""
     return compile(source, "<string>", mode, dont_inherit=True)

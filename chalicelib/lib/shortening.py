@@ -52,20 +52,22 @@ def truncate(value: Any, length: int) -> Any:  # noqa: ANN401  JSON
             return value
 
 
-def is_truncated(new_value: Any, stored_value: Any, lengths: Iterable[int]) -> bool:  # noqa: ANN401  JSON
+def is_truncated(new_value: Any, *, stored_value: Any, lengths: Iterable[int]) -> bool:  # noqa: ANN401  JSON
     """Whether a sent value is a truncated form of the stored one, so that saving it loses data."""
     return bool(new_value != stored_value) and any(
         new_value == truncate(stored_value, length) for length in lengths
     )
 
 
-def truncated_fields(new_fields: Mapping[str, Any], stored_fields: Mapping[str, Any]) -> list[str]:
+def truncated_fields(
+    new_fields: Mapping[str, Any], *, stored_fields: Mapping[str, Any]
+) -> list[str]:
     """Return the paths of the fields in a merge patch that are truncated forms of stored values."""
     paths = []
     for name, value in new_fields.items():
         current = stored_fields.get(name)
         if isinstance(value, dict) and isinstance(current, dict):
-            paths += [f"{name}.{path}" for path in truncated_fields(value, current)]
-        elif is_truncated(value, current, LENGTHS):
+            paths += [f"{name}.{path}" for path in truncated_fields(value, stored_fields=current)]
+        elif is_truncated(value, stored_value=current, lengths=LENGTHS):
             paths.append(name)
     return paths

@@ -16,7 +16,7 @@ Pages, categories and posts may use these words.
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
-def slugify(title: str, fallback: str) -> str:
+def slugify(title: str, *, fallback: str) -> str:
     """Return the slug of a title, transliterated to ASCII.
 
     Returns ``fallback`` if the title has no letters or digits.
@@ -37,7 +37,9 @@ def candidates(slug: str) -> Iterator[str]:
         yield slug[: MAX_LENGTH - len(end)].rstrip("-") + end
 
 
-def first_free(options: Sequence[str], used_slugs: Container[str], reserved: Container[str]) -> str:
+def first_free(
+    options: Sequence[str], used_slugs: Container[str], *, reserved: Container[str]
+) -> str:
     """Return the first option that is neither taken nor reserved, or else the last option.
 
     The last ones of ``candidates`` have random endings, so they are almost always free.

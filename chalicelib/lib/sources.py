@@ -15,7 +15,7 @@ PHONE_DIGITS = 10
 
 
 def source_of(
-    page: str | None, referrer: str | None, campaign: Mapping[str, Any]
+    page: str | None, *, referrer: str | None, campaign: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the traffic source to store.
 
@@ -30,7 +30,7 @@ def source_of(
         for name, value in campaign.items()
         if isinstance(value, str) and (line := one_line(value, MAX_CHARACTERS))
     }
-    source, foreign = tags.get("source", "").lower(), referring_host(page, referrer)
+    source, foreign = tags.get("source", "").lower(), referring_host(page, referrer=referrer)
     is_contact = "@" in source or sum(map(str.isdigit, source)) >= PHONE_DIGITS
     return {
         "name": (source if source and not is_contact else foreign) or DIRECT,
@@ -40,7 +40,7 @@ def source_of(
     }
 
 
-def referring_host(page: str | None, referrer: str | None) -> str | None:
+def referring_host(page: str | None, *, referrer: str | None) -> str | None:
     """Return the referring host, or None if it is unknown or the host of the page itself."""
     host = _host(referrer)
     return host if host != _host(page) else None

@@ -32,7 +32,11 @@ def merge(spans: Iterable[Span], *, touching: bool) -> list[Span]:
 
 
 def peaks(
-    starts: Sequence[int], minutes_before: int, minutes_after: int, spans: Iterable[tuple[int, int]]
+    starts: Sequence[int],
+    minutes_before: int,
+    *,
+    minutes_after: int,
+    spans: Iterable[tuple[int, int]],
 ) -> Iterator[int]:
     """Yield, for each start, the highest number of spans that overlap in its window.
 

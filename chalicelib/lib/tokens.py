@@ -35,7 +35,7 @@ def generate(prefix: str = PREFIX) -> str:
     return prefix + secret + _checksum(prefix + secret)
 
 
-def generate_for(owner_id: str, prefix: str) -> str:
+def generate_for(owner_id: str, *, prefix: str) -> str:
     """Return a new token whose prefix contains the id of its owner."""
     return generate(f"{prefix}{owner_id}_")
 
@@ -48,21 +48,21 @@ def successor(token: str, key: bytes) -> str:
     digest = hmac.digest(key, f"oauth-refresh:{token}".encode(), "sha256")
     length = SECRET_LENGTH - FAMILY_LENGTH
     head = token[: -length - CHECKSUM_LENGTH]
-    body = head + _base62(int.from_bytes(digest), length)[-length:]
+    body = head + _base62(int.from_bytes(digest), length=length)[-length:]
     return body + _checksum(body)
 
 
-def well_formed(token: str, prefix: str = PREFIX) -> bool:
+def well_formed(token: str, *, prefix: str = PREFIX) -> bool:
     """Whether a token has the prefix, the length and the right checksum."""
     if not token.startswith(prefix) or len(token) != len(prefix) + SECRET_LENGTH + CHECKSUM_LENGTH:
         return False
     return token.isascii() and token.endswith(_checksum(token[:-CHECKSUM_LENGTH]))
 
 
-def owner_id(token: str, prefix: str) -> str | None:
+def owner_id(token: str, *, prefix: str) -> str | None:
     """Return the id that a token contains, or None if the token is malformed."""
     owner = token[len(prefix) : len(prefix) + ID_LENGTH]
-    return owner if owner.isalnum() and well_formed(token, f"{prefix}{owner}_") else None
+    return owner if owner.isalnum() and well_formed(token, prefix=f"{prefix}{owner}_") else None
 
 
 def family(token: str) -> str:
@@ -82,10 +82,10 @@ def short_digest(text: str) -> str:
 
 
 def _checksum(text: str) -> str:
-    return _base62(crc32(text.encode()), CHECKSUM_LENGTH)
+    return _base62(crc32(text.encode()), length=CHECKSUM_LENGTH)
 
 
-def _base62(number: int, length: int) -> str:
+def _base62(number: int, *, length: int) -> str:
     """Return a number in base62, with at least ``length`` digits."""
     digits = ""
     while number:

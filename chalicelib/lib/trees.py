@@ -47,7 +47,7 @@ def is_cycle(parents: Parents, node: str, parent: str | None) -> bool:
 
 
 def problem(
-    parents: Parents, node: str | None, parent: str | None, max_depth: int
+    parents: Parents, node: str | None, *, parent: str | None, max_depth: int
 ) -> Literal["missing", "cycle", "depth"] | None:
     """Return why a node with its descendants, or a new one (None), cannot be under a parent."""
     if parent is not None and parent not in parents:

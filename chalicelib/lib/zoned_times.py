@@ -130,7 +130,7 @@ def _zones_by_spelling() -> dict[str, str]:
 
 
 def resolve_timezone(
-    requested: str | None, resource: str | None, bound: Iterable[str], workspace: str
+    requested: str | None, *, resource: str | None, bound: Iterable[str], workspace: str
 ) -> str:
     """Return the zone in which to read input times that have no offset.
 
@@ -176,7 +176,7 @@ def local_time(moment: datetime, timezone: str) -> LocalTime:
     return LocalTime(local.isoformat(timespec="seconds"), WEEKDAYS[local.weekday()])
 
 
-def span_of_days(first: date, last: date, timezone: str) -> Span:
+def span_of_days(first: date, *, last: date, timezone: str) -> Span:
     """Return the span of the local dates ``first`` to ``last``, both included."""
     return Span(
         clock.epoch_ms(clock.moment_of(first, timezone)),
@@ -197,7 +197,7 @@ def moment_days_later(when: date, days: int, timezone: str) -> datetime:
     return clock.moment_of(when + timedelta(days=days), timezone)
 
 
-def count_of_days(first: datetime, last: datetime, timezone: str) -> int:
+def count_of_days(first: datetime, *, last: datetime, timezone: str) -> int:
     """Return the number of local dates from ``first`` to ``last``, both included.
 
     Hours do not determine the number, because a day of a clock change has 23 or 25 hours.

@@ -111,7 +111,7 @@ def ucp_profile(site_url: str, workspace_id: str) -> HttpResponse:
             "payment_handlers": {},
         }
     }
-    return discovery.file(to_json(profile).decode(), JSON_TYPE)
+    return discovery.file(to_json(profile).decode(), media_type=JSON_TYPE)
 
 
 @cache
@@ -137,7 +137,7 @@ def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any
     operation = TOOLS[entry.name]
     arguments = mcp.arguments_of(call)
     if arguments is None:
-        raise ValidationError.of("arguments", "expected an object, such as {}")
+        raise ValidationError.of("arguments", message="expected an object, such as {}")
     tool_arguments = {name: arguments[name] for name in arguments if name not in PAGE}
     try:
         reply = invoke(

@@ -53,10 +53,10 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
             "/api/mcp. Send an API key."
         )
         raise UnauthorizedError(msg)
-    return _key_principal(token, client_ip)
+    return _key_principal(token, client_ip=client_ip)
 
 
-def _key_principal(token: str, client_ip: str) -> ApiKeyPrincipal:
+def _key_principal(token: str, *, client_ip: str) -> ApiKeyPrincipal:
     key = api_keys.authenticate(token)
     if key is None:
         msg = (
@@ -86,7 +86,7 @@ def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKey
     """
     token = bearer_token(headers)
     if not token.startswith(tokens.OAUTH_PREFIXES):
-        return _key_principal(token, client_ip)
+        return _key_principal(token, client_ip=client_ip)
     token_match = connections.authenticate(token)
     if token_match is None:
         msg = (

@@ -156,8 +156,8 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
     )
 
 
-def add_route(  # noqa: PLR0913, PLR0917  the parts of a route
-    app: App, name: str, method: str, path: str, handler: Handler, run: Runner = handle
+def add_route(  # noqa: PLR0913  the parts of a route
+    app: App, name: str, *, method: str, path: str, handler: Handler, run: Runner = handle
 ) -> None:
     """Add a route to a path, and a HEAD route next to each GET route.
 
@@ -166,15 +166,15 @@ def add_route(  # noqa: PLR0913, PLR0917  the parts of a route
     """
 
     def view(event: dict[str, Any]) -> dict[str, Any]:
-        return _to_gateway(run(_request(method, path, event), handler))
+        return _to_gateway(run(_request(method, path=path, event=event), handler))
 
     app.views[method, path] = view
     app.route(path, methods=[method], name=name, content_types=[])(view)
     if method == "GET":
-        add_route(app, f"{name}_head", "HEAD", path, handler, run)
+        add_route(app, f"{name}_head", method="HEAD", path=path, handler=handler, run=run)
 
 
-def _request(method: str, path: str, event: dict[str, Any]) -> HttpRequest:
+def _request(method: str, *, path: str, event: dict[str, Any]) -> HttpRequest:
     context, headers = event["requestContext"], event["headers"]
     peer = (context.get("identity") or {}).get("sourceIp") or ""
     path_values = event.get("pathParameters") or {}

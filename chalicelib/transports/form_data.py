@@ -78,7 +78,7 @@ def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
     fields, files = _multipart(request)
     if len(files) != 1:
         message = f'expected one file in the form, as filename="…", received {len(files)}'
-        raise ValidationError.of(file_field, message)
+        raise ValidationError.of(file_field, message=message)
     file = files[0]
     content = base64.b64encode(file.content).decode()
     return {NAME_FIELD: file.name, **dict(fields), file_field: content}
@@ -92,7 +92,7 @@ def _urlencoded(body: bytes) -> Fields:
     except ValueError:
         raise _too_large() from None
     for name, value in pairs:
-        _add(fields, name, value)
+        _add(fields, name, value=value)
     return fields
 
 
@@ -123,7 +123,7 @@ def _multipart(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
     parts, files = read_parts(request)
     fields: Fields = []
     for name, value in parts:
-        _add(fields, name, value)
+        _add(fields, name, value=value)
     return fields, files
 
 
@@ -231,7 +231,7 @@ def _names(disposition: bytes) -> tuple[str, str | None]:
     return name, options[b"filename"].decode(errors="replace").replace("%22", '"')
 
 
-def _add(fields: Fields, name: str, value: str) -> None:
+def _add(fields: Fields, name: str, *, value: str) -> None:
     if len(fields) == MAX_FIELDS or len(name.encode()) + len(value.encode()) > MAX_FIELD_BYTES:
         raise _too_large()
     fields.append((name, value))

@@ -134,7 +134,10 @@ def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
         return redirect(result.redirect_url)
     language = form_fields.language(result.message, [])
     return _page(
-        200, form_html.thanks_page(result.message, language, request.headers.get("referer"))
+        200,
+        form_html.thanks_page(
+            result.message, language=language, back_url=request.headers.get("referer")
+        ),
     )
 
 
@@ -147,14 +150,16 @@ def _failure(
     """
     form = _find_form(request)
     language = form.language if form else _language(request)
-    message = form_texts.for_failure(language, error.code)
+    message = form_texts.for_failure(language, code=error.code)
     if error.status not in _ACTIONABLE_STATUSES:
         error.message = message
     answer = failure(error, request.request_id)
     if not prefers_html(request):
         return answer
     if form is None or submitted is None:
-        html = form_html.failure_page(message, language, request.headers.get("referer"))
+        html = form_html.failure_page(
+            message, language=language, back_url=request.headers.get("referer")
+        )
     else:
         html = form_html.error_page(
             form.title,

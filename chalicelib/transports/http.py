@@ -145,7 +145,7 @@ _SAFE_IN_LOCATION = string.punctuation
 """Characters that are not escaped. Line breaks are: one would begin another header."""
 
 
-def set_cookie(name: str, value: str, max_age: int) -> str:
+def set_cookie(name: str, *, value: str, max_age: int) -> str:
     """Return the ``Set-Cookie`` value of a cookie that scripts cannot read; age 0 deletes it.
 
     Browsers return it on every path, and only over TLS (or to their own machine). Requests from
@@ -343,11 +343,11 @@ def check_size(
         PayloadTooLargeError: the body has more than ``limit`` bytes.
     """
     if len(request.body) > limit:
-        raise body_too_large(len(request.body), limit, if_too_large)
+        raise body_too_large(len(request.body), limit=limit, advice=if_too_large)
 
 
 def body_too_large(
-    size: int, limit: int = MAX_BODY_BYTES, advice: str | None = None
+    size: int, *, limit: int = MAX_BODY_BYTES, advice: str | None = None
 ) -> PayloadTooLargeError:
     """Return the error for a body over the limit, with advice to the caller."""
     advice = advice or "Send less data in one call."

@@ -429,7 +429,7 @@ def _run(call: Call, entry: Entry) -> dict[str, Any]:
         raise ForbiddenError(msg)
     arguments = arguments_of(call)
     if arguments is None:
-        raise ValidationError.of("arguments", "expected an object, such as {}")
+        raise ValidationError.of("arguments", message="expected an object, such as {}")
     values, key = idempotency_keys.split(operation, arguments)
     reply = invoke(
         operation,

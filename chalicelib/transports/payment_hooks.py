@@ -33,7 +33,9 @@ def serve(request: HttpRequest) -> HttpResponse:
     try:
         body = request.body.decode()
     except UnicodeDecodeError:
-        raise ValidationError.of("body", "expected JSON in UTF-8, received other bytes") from None
+        raise ValidationError.of(
+            "body", message="expected JSON in UTF-8, received other bytes"
+        ) from None
     arguments = {"merchantId": request.path["merchant"], "body": body}
     invoke(
         REGISTRY["receive_payment_hook"],

@@ -138,7 +138,7 @@ def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
     for name, values in query.items():
         if _REPLACEMENT in "".join((name, *values)):
             msg = "expected percent-encoded UTF-8, such as %D1%91 for \u0451 and %25 for %"
-            raise ValidationError.of(name, msg)
+            raise ValidationError.of(name, message=msg)
 
 
 def body_types(operation: Operation) -> tuple[str, ...]:

@@ -143,29 +143,79 @@ def mount(app: App) -> None:
     for entry in filter(lambda operation: operation.path, REGISTRY.entries()):
         if Audience.PUBLIC in entry.audience:
             serve = _operation_handler(entry, _PUBLIC_OPERATION)
-            _shared_route(app, entry.name, entry.method, entry.path, serve, cors.PUBLIC)
+            _shared_route(
+                app,
+                entry.name,
+                method=entry.method,
+                path=entry.path,
+                handler=serve,
+                policy=cors.PUBLIC,
+            )
         else:
             add_route(
-                app, entry.name, entry.method, entry.path, _operation_handler(entry, _OPERATION)
+                app,
+                entry.name,
+                method=entry.method,
+                path=entry.path,
+                handler=_operation_handler(entry, _OPERATION),
             )
-    add_route(app, "health", "GET", "/api/health", _HEALTH)
-    add_route(app, "openapi_json", "GET", "/api/openapi.json", _OPENAPI)
-    add_route(app, "telegram_webhook", "POST", TELEGRAM_PATH, _TELEGRAM)
-    add_route(app, "payment_webhook", "POST", PAYMENT_HOOK_PATH, _PAYMENT_HOOK)
+    add_route(app, "health", method="GET", path="/api/health", handler=_HEALTH)
+    add_route(app, "openapi_json", method="GET", path="/api/openapi.json", handler=_OPENAPI)
+    add_route(app, "telegram_webhook", method="POST", path=TELEGRAM_PATH, handler=_TELEGRAM)
+    add_route(app, "payment_webhook", method="POST", path=PAYMENT_HOOK_PATH, handler=_PAYMENT_HOOK)
     for path, (view_page, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
-        _shared_route(app, view, "GET", path, view_page, cors.PUBLIC, submit)
-    _shared_route(app, "mcp", "POST", MCP_PATH, _TOOL_SERVER, cors.TOOL_SERVER)
+        _shared_route(
+            app, view, method="GET", path=path, handler=view_page, policy=cors.PUBLIC, post=submit
+        )
+    _shared_route(
+        app, "mcp", method="POST", path=MCP_PATH, handler=_TOOL_SERVER, policy=cors.TOOL_SERVER
+    )
     policy = cors.TOOL_SERVER
-    _shared_route(app, "assistants", "POST", f"/book/{{workspace}}/{MCP}", _ASSISTANTS, policy)
+    _shared_route(
+        app,
+        "assistants",
+        method="POST",
+        path=f"/book/{{workspace}}/{MCP}",
+        handler=_ASSISTANTS,
+        policy=policy,
+    )
     on_site = f"/s/{{site}}/{MCP}"
-    add_route(app, "site_assistants_page", "GET", on_site, _page_named_mcp, cors.PUBLIC.handle)
-    add_route(app, "site_assistants", "POST", on_site, _SITE_ASSISTANTS, policy.handle)
-    add_route(app, "site_assistants_preflight", "OPTIONS", on_site, policy.preflight, policy.handle)
-    _shared_route(app, "book_llms", "GET", "/book/{workspace}/llms.txt", _BOOK_LLMS, cors.PUBLIC)
+    add_route(
+        app,
+        "site_assistants_page",
+        method="GET",
+        path=on_site,
+        handler=_page_named_mcp,
+        run=cors.PUBLIC.handle,
+    )
+    add_route(
+        app,
+        "site_assistants",
+        method="POST",
+        path=on_site,
+        handler=_SITE_ASSISTANTS,
+        run=policy.handle,
+    )
+    add_route(
+        app,
+        "site_assistants_preflight",
+        method="OPTIONS",
+        path=on_site,
+        handler=policy.preflight,
+        run=policy.handle,
+    )
+    _shared_route(
+        app,
+        "book_llms",
+        method="GET",
+        path="/book/{workspace}/llms.txt",
+        handler=_BOOK_LLMS,
+        policy=cors.PUBLIC,
+    )
     for path, handler in PAGES.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")
-        _shared_route(app, view, "GET", path, handler, cors.PUBLIC)
+        _shared_route(app, view, method="GET", path=path, handler=handler, policy=cors.PUBLIC)
     _mount_oauth(app)
     for path, page in console_routes.ROUTES.items():
         view = "console" + re.sub(r"\W+", "_", path).rstrip("_")
@@ -174,17 +224,32 @@ def mount(app: App) -> None:
                 add_route(
                     app,
                     f"{view}_{method.lower()}",
-                    method,
-                    path,
-                    partial(_CONSOLE, page, page_view),
+                    method=method,
+                    path=path,
+                    handler=partial(_CONSOLE, page, page_view),
                 )
             else:
                 refusal_name = f"{REFUSING}{view}_{method.lower()}"
-                add_route(app, refusal_name, method, path, _console_refusal_handler(app))
-    _shared_route(app, "widget_js", "GET", WIDGET_PATH, _WIDGET, cors.PUBLIC)
-    _shared_route(app, "book_js", "GET", BOOK_SCRIPT_PATH, _BOOK_SCRIPT, cors.PUBLIC)
+                add_route(
+                    app,
+                    refusal_name,
+                    method=method,
+                    path=path,
+                    handler=_console_refusal_handler(app),
+                )
+    _shared_route(
+        app, "widget_js", method="GET", path=WIDGET_PATH, handler=_WIDGET, policy=cors.PUBLIC
+    )
+    _shared_route(
+        app,
+        "book_js",
+        method="GET",
+        path=BOOK_SCRIPT_PATH,
+        handler=_BOOK_SCRIPT,
+        policy=cors.PUBLIC,
+    )
     for view, path in FILE_PATHS.items():
-        _shared_route(app, view, "GET", path, _FILE, cors.PUBLIC)
+        _shared_route(app, view, method="GET", path=path, handler=_FILE, policy=cors.PUBLIC)
     _share_routes(app)
 
 
@@ -203,7 +268,13 @@ def _share_routes(app: App) -> None:
     for number, shared_path in enumerate(sorted(shared_paths)):
         for method in ("GET", "POST"):
             view = f"console_{number}_{method.lower()}"
-            add_route(app, view, method, shared_path, failure_handler(shared_path, unknown_path()))
+            add_route(
+                app,
+                view,
+                method=method,
+                path=shared_path,
+                handler=failure_handler(shared_path, unknown_path()),
+            )
 
 
 def _mount_oauth(app: App) -> None:
@@ -213,17 +284,20 @@ def _mount_oauth(app: App) -> None:
     """
     for path, handler in OAUTH_METADATA.items():
         view = "oauth" + re.sub(r"\W+", "_", path)
-        _shared_route(app, view, "GET", path, handler, cors.OAUTH)
+        _shared_route(app, view, method="GET", path=path, handler=handler, policy=cors.OAUTH)
     for path, handler in OAUTH_ENDPOINTS.items():
         view = "oauth" + re.sub(r"\W+", "_", path.removeprefix("/oauth"))
-        _shared_route(app, view, "POST", path, handler, cors.OAUTH)
-    add_route(app, "oauth_consent", "GET", console_routes.CONSENT, _CONSENT)
-    add_route(app, "oauth_consent_form", "POST", console_routes.CONSENT, _CONSENT_FORM)
+        _shared_route(app, view, method="POST", path=path, handler=handler, policy=cors.OAUTH)
+    add_route(app, "oauth_consent", method="GET", path=console_routes.CONSENT, handler=_CONSENT)
+    add_route(
+        app, "oauth_consent_form", method="POST", path=console_routes.CONSENT, handler=_CONSENT_FORM
+    )
 
 
-def _shared_route(  # noqa: PLR0913, PLR0917  as ``add_route``, and the policy
+def _shared_route(  # noqa: PLR0913  as ``add_route``, and the policy
     app: App,
     name: str,
+    *,
     method: str,
     path: str,
     handler: Handler,
@@ -237,14 +311,33 @@ def _shared_route(  # noqa: PLR0913, PLR0917  as ``add_route``, and the policy
     accepted = {method: handler} | ({"POST": post} if post else {})
     for number, (content_types, serve) in enumerate(accepted.items()):
         add_route(
-            app, f"{name}_form" if number else name, content_types, path, serve, policy.handle
+            app,
+            f"{name}_form" if number else name,
+            method=content_types,
+            path=path,
+            handler=serve,
+            run=policy.handle,
         )
-    add_route(app, f"{name}_preflight", "OPTIONS", path, policy.preflight, policy.handle)
+    add_route(
+        app,
+        f"{name}_preflight",
+        method="OPTIONS",
+        path=path,
+        handler=policy.preflight,
+        run=policy.handle,
+    )
     for refused_method in filter(
         lambda candidate: candidate not in accepted, ("GET", "POST", "DELETE")
     ):
         view = f"{REFUSING}{name}_{refused_method.lower()}"
-        add_route(app, view, refused_method, path, _refusal_handler(app), policy.handle)
+        add_route(
+            app,
+            view,
+            method=refused_method,
+            path=path,
+            handler=_refusal_handler(app),
+            run=policy.handle,
+        )
 
 
 def _refusal_handler(app: App) -> Handler:

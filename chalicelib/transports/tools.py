@@ -148,15 +148,15 @@ class Selection(NamedTuple):
         if not query and not any(name.startswith("x-mcp-") for name in headers):
             return cls()
 
-        def names_in(header: str, parameter: str) -> frozenset[str]:
+        def names_in(header: str, *, parameter: str) -> frozenset[str]:
             texts = [headers.get(header, ""), *query.get(parameter, ())]
             return frozenset(name.strip() for text in texts for name in text.split(",")) - {""}
 
-        flags = names_in("x-mcp-readonly", "readonly")
+        flags = names_in("x-mcp-readonly", parameter="readonly")
         return cls(
-            toolsets=names_in("x-mcp-toolsets", "toolsets"),
-            tools=names_in("x-mcp-tools", "tools"),
-            exclude=names_in("x-mcp-exclude-tools", "exclude"),
+            toolsets=names_in("x-mcp-toolsets", parameter="toolsets"),
+            tools=names_in("x-mcp-tools", parameter="tools"),
+            exclude=names_in("x-mcp-exclude-tools", parameter="exclude"),
             read_only=bool({flag.lower() for flag in flags} & {"true", "1", "yes"}),
         )
 

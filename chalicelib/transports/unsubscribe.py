@@ -17,7 +17,9 @@ _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 def show(request: HttpRequest) -> HttpResponse:
     """Show a page with a button that unsubscribes."""
     return render.failures_as_pages(
-        lambda request: _page(request, "unsubscribe", "unsubscribe_about", "unsubscribe")
+        lambda request: _page(
+            request, "unsubscribe", about="unsubscribe_about", button="unsubscribe"
+        )
     )(request)
 
 
@@ -26,12 +28,14 @@ def unsubscribe(request: HttpRequest) -> HttpResponse:
 
     def end(request: HttpRequest) -> HttpResponse:
         unsubscribing.unsubscribe(_subscription(request))
-        return _page(request, "unsubscribed", "unsubscribed_about")
+        return _page(request, "unsubscribed", about="unsubscribed_about")
 
     return render.failures_as_pages(end)(request)
 
 
-def _page(request: HttpRequest, title: str, about: str, button: str | None = None) -> HttpResponse:
+def _page(
+    request: HttpRequest, title: str, *, about: str, button: str | None = None
+) -> HttpResponse:
     subscription = _subscription(request)
     language = render.preferred_language(request)
     page = render.notice(

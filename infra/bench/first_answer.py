@@ -57,8 +57,11 @@ def main(kind: str, calls: int = 1) -> None:
         app.run_jobs(SCHEDULED, None)
     elif kind != "import":
         token = _token()
+        method, path, payload = REQUESTS[kind]
         for _ in range(calls):
-            reply = app.app(_event(*REQUESTS[kind], kind, token), None)
+            reply = app.app(
+                _event(method, path=path, payload=payload, kind=kind, token=token), None
+            )
             if reply["statusCode"] != 200 or '"isError":true' in reply["body"]:  # noqa: PLR2004  OK
                 raise RuntimeError(reply)
 
@@ -77,7 +80,7 @@ def _chat() -> None:
         raise RuntimeError(reply)
 
 
-def _event(method: str, path: str, payload: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
+def _event(method: str, *, path: str, payload: Any, kind: str, token: str) -> dict[str, Any]:  # noqa: ANN401  JSON
     """Return an API Gateway (REST) event."""
     if path == "/api/mcp":
         payload = {"jsonrpc": "2.0", "id": 1, "method": kind, "params": payload}

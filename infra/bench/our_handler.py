@@ -66,15 +66,15 @@ def page_of_sites(count: int) -> AbstractContextManager[object]:
 def call_handler(method: str, params: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """Return a call of the Lambda handler with an API Gateway event for a JSON-RPC request."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    return lambda: app.app(event("POST", "/api/mcp", body), None)
+    return lambda: app.app(event("POST", path="/api/mcp", body=body), None)
 
 
 def get_handler(path: str) -> Callable[[], dict[str, Any]]:
     """Return a call of the Lambda handler with an API Gateway event for a GET request."""
-    return lambda: app.app(event("GET", path, None), None)
+    return lambda: app.app(event("GET", path=path, body=None), None)
 
 
-def event(method: str, path: str, body: str | None) -> dict[str, Any]:
+def event(method: str, *, path: str, body: str | None) -> dict[str, Any]:
     """Return an API Gateway (REST) event."""
     return {
         "requestContext": {

@@ -147,7 +147,7 @@ class Driver:
         return b"".join(parts)
 
 
-def has_same_records(answer: str, expected: str) -> bool:
+def has_same_records(answer: str, *, expected: str) -> bool:
     """Whether a response has the expected records, in any format of times."""
     received, ours = (json.loads(text)["data"]["projects"] for text in (answer, expected))
     return [site["id"] for site in received] == [site["id"] for site in ours]
@@ -166,7 +166,9 @@ def main() -> None:
         call = driver.call("tools/call", {"name": settings["tool"], "arguments": {}})
         count = len(json.loads(listing())["result"]["tools"])
         answer = json.loads(call())["result"]["content"][0]["text"]
-        if count != len(settings["definitions"]) or not has_same_records(answer, settings["text"]):
+        if count != len(settings["definitions"]) or not has_same_records(
+            answer, expected=settings["text"]
+        ):
             sys.exit(f"{name} does not serve what it was given")
         measured[name] = {
             "version": version(package),

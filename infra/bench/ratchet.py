@@ -45,7 +45,7 @@ def main(update: bool) -> None:  # noqa: FBT001  click's
         lower = {name: min(ratio, committed.get(name, ratio)) for name, ratio in measured.items()}
         RATIOS.write_text(json.dumps(lower, indent=2) + "\n")
         return
-    if faults := [*_risen(measured, committed), *_raised(committed)]:
+    if faults := [*_risen(measured, committed=committed), *_raised(committed)]:
         raise click.ClickException("\n".join(faults))
 
 
@@ -63,7 +63,7 @@ def _measured() -> dict[str, float]:
         return {name: round(ratio / baseline.result(), 3) for name, ratio in ratios.items()}
 
 
-def _risen(measured: dict[str, float], committed: dict[str, float]) -> list[str]:
+def _risen(measured: dict[str, float], *, committed: dict[str, float]) -> list[str]:
     return [
         f"{name}: expected at most {committed.get(name, 0)}, measured {ratio}. Make it cheaper, or "
         f"raise it in {RATIOS.relative_to(ROOT)} and say why in CHANGELOG.md."

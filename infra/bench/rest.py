@@ -90,7 +90,7 @@ def _add_event(handle: Call) -> Callable[[], object]:
 
 def _event() -> dict[str, Any]:
     return {
-        **our_handler.event("GET", PATH, None),
+        **our_handler.event("GET", path=PATH, body=None),
         "path": PATH,
         "httpMethod": "GET",
         "queryStringParameters": {name: values[-1] for name, values in QUERY.items()},

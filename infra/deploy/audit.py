@@ -16,7 +16,7 @@ UNREACHABLE = re.compile(r"requests\.exceptions\.|ServiceError|vulnerability fee
 """Errors of pip-audit when the advisory service is unreachable or its response is not usable."""
 
 
-def report(printed: str, errors: str) -> tuple[bool, str]:
+def report(printed: str, *, errors: str) -> tuple[bool, str]:
     """Return whether pip-audit's output lets a build pass, with a short message."""
     try:
         packages = json.loads(printed)["dependencies"]
@@ -47,7 +47,7 @@ def main() -> None:
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(PINS), "--no-deps"]
     options = ["--disable-pip", "--format", "json", "--progress-spinner", "off"]
     process = subprocess.run([*command, *options], check=False, capture_output=True, text=True)
-    passes, words = report(process.stdout, process.stderr)
+    passes, words = report(process.stdout, errors=process.stderr)
     print(words)
     sys.exit(not passes)
 

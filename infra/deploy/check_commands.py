@@ -26,7 +26,7 @@ from infra.deploy.command_options import (
 @click.option("--out", type=click.Path(path_type=Path), help="Default: build/package/<stage>.")
 @PYTHON
 @click.option("--architecture", help="Default: the stage's in .chalice/config.json.")
-def package(stage: str, out: Path | None, python: str | None, architecture: str | None) -> None:
+def package(stage: str, out: Path | None, python: str | None, *, architecture: str | None) -> None:
     """Build the Lambda zip and its template, check them and list the largest parts."""
     from infra.deploy.package import build, check  # noqa: PLC0415  the help must not import boto3
     from infra.deploy.stage_config import StageFacts  # noqa: PLC0415  as above
@@ -66,6 +66,7 @@ def templates(out: Path) -> None:
 @click.option("--origin", "origins", multiple=True, help="An address that only the edge may call.")
 def smoke(
     url: str | None,
+    *,
     stage: str | None,
     region: str | None,
     origins: tuple[str, ...],

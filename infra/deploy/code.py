@@ -24,7 +24,7 @@ CHANGES = ("Creating", "Updating", "Deleting")
 """First words of the lines in which Chalice names a resource."""
 
 
-def configure(account: Account, stage: str, facts: StageFacts, folder: Path, root: Path) -> None:
+def configure(account: Account, stage: str, facts: StageFacts, folder: Path, *, root: Path) -> None:
     """Write the stage's config, which contains secrets, and its policies into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     # The config contains secrets of the stage, such as the edge's secret.
@@ -42,7 +42,7 @@ def configure_checkout(
 ) -> Path:
     """Write the files that plain Chalice commands need into the checkout, and return the folder."""
     folder = stage_config.folder_of(stage, root)
-    configure(account, stage, facts, folder, root)
+    configure(account, stage, facts, folder, root=root)
     chalice_state.write(root, stage, resources)
     return folder
 
@@ -56,7 +56,7 @@ def configure_release(stage: str, facts: StageFacts, project: Path, release: Rel
     (project / ".chalice").chmod(0o700)
     config = stage_config.generate(stage_config.load(project), stage, facts)
     (project / ".chalice" / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    policies.replace_table_prefix(project, stage, release.tables, facts.table_prefix)
+    policies.replace_table_prefix(project, stage, old_prefix=release.tables, now=facts.table_prefix)
 
 
 def put(  # noqa: PLR0913  what Chalice deploys, and where
@@ -94,8 +94,8 @@ def put(  # noqa: PLR0913  what Chalice deploys, and where
         deployed = {resource["name"] for resource in resources}
         functions.discard_late_runs(account.client("lambda"), stage, deployed)
     with progress.step("Answers and throttle of API Gateway"):
-        api = chalice_state.value(resources, "rest_api", "rest_api_id")
-        gateway.apply(account.client("apigateway"), api, stage, release.id)
+        api = chalice_state.value(resources, "rest_api", field="rest_api_id")
+        gateway.apply(account.client("apigateway"), api, stage=stage, about=release.id)
     return resources
 
 

@@ -133,8 +133,8 @@ def _require_success(result: dict[str, Any], advice: str) -> None:
 def deploy(  # noqa: PLR0913  one for each option
     stage: str,
     region: str | None,
-    python: str | None,
     *,
+    python: str | None,
     accept_drift: bool,
     allow_dirty: bool,
     rollback_on_failure: bool,
@@ -215,7 +215,7 @@ def configure(stage: str, region: str | None) -> None:
 @BREAK_LOCK
 @PYTHON
 def rollback(
-    stage: str, region: str | None, release: str | None, python: str | None, *, break_lock: bool
+    stage: str, region: str | None, *, release: str | None, python: str | None, break_lock: bool
 ) -> None:
     """Deploy an earlier release's code to the functions, without a change of data or edge."""
     deployment = open_deployment(stage, region)
@@ -251,8 +251,8 @@ def list_releases(stage: str, region: str | None) -> None:
 def destroy(  # noqa: PLR0913  one for each option
     stage: str,
     region: str | None,
-    yes_delete_the_data_of: str | None,
     *,
+    yes_delete_the_data_of: str | None,
     with_data: bool,
     break_lock: bool,
     yes: bool,

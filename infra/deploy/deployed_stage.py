@@ -31,7 +31,7 @@ def addresses(deployment: Deployment) -> dict[str, Any]:
     if not chat or not resources:
         msg = f"The stage {stage} has no functions or no chat. Run make deploy STAGE={stage}."
         raise click.ClickException(msg)
-    api = chalice_state.value(resources, "rest_api", "rest_api_url")
+    api = chalice_state.value(resources, "rest_api", field="rest_api_url")
     return {
         "baseUrl": edge.get("BaseUrl") or api.rstrip("/"),
         "apiUrl": api,

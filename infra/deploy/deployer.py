@@ -261,52 +261,53 @@ def resources(stage: str, target: Target) -> dict[str, list[str]]:
     region, account, name = target.region, target.account, f"{APP}-{stage}"
     bucket = f"arn:aws:s3:::{StageFacts().table_prefix}-{stage}-{account}-{region}"
 
-    def arn(service: str, suffix: str, region: str = region) -> str:
+    def arn(service: str, *, suffix: str, region: str = region) -> str:
         return f"arn:aws:{service}:{region}:{account}:{suffix}"
 
     return {
-        "acm": [arn("acm", "certificate/*", GLOBAL_REGION)],
+        "acm": [arn("acm", suffix="certificate/*", region=GLOBAL_REGION)],
         "apigateway": [f"arn:aws:apigateway:{region}::/restapis{suffix}" for suffix in ("", "/*")],
         "backup": [
-            arn("backup", f"backup-vault:{name}", "*"),
-            arn("backup", "backup-plan:*"),
+            arn("backup", suffix=f"backup-vault:{name}", region="*"),
+            arn("backup", suffix="backup-plan:*"),
         ],
-        "budgets": [arn("budgets", "budget/*", "")],
-        "cloudformation": [arn("cloudformation", f"stack/{name}-*/*", "*")],
-        "cloudfront": [arn("cloudfront", "*", "")],
-        "cloudwatch": [arn("cloudwatch", f"alarm:{name}-*")],
-        "dynamodb": [arn("dynamodb", f"table/*-{stage}-*")],
-        "events": [arn("events", f"rule/{name}-*")],
+        "budgets": [arn("budgets", suffix="budget/*", region="")],
+        "cloudformation": [arn("cloudformation", suffix=f"stack/{name}-*/*", region="*")],
+        "cloudfront": [arn("cloudfront", suffix="*", region="")],
+        "cloudwatch": [arn("cloudwatch", suffix=f"alarm:{name}-*")],
+        "dynamodb": [arn("dynamodb", suffix=f"table/*-{stage}-*")],
+        "events": [arn("events", suffix=f"rule/{name}-*")],
         "iam": [
-            arn("iam", f"role/{name}-*", ""),
+            arn("iam", suffix=f"role/{name}-*", region=""),
             *(
-                arn("iam", f"role/aws-service-role/{service}/*", "")
+                arn("iam", suffix=f"role/aws-service-role/{service}/*", region="")
                 for service in CONDITIONS["iam:CreateServiceLinkedRole"]["StringEquals"][
                     "iam:AWSServiceName"
                 ]
             ),
         ],
-        "kms": [arn("kms", "key/*", "*")],
+        "kms": [arn("kms", suffix="key/*", region="*")],
         "lambda": [
-            *(arn("lambda", f"function:{name}{suffix}") for suffix in ("", "-*")),
-            arn("lambda", "event-source-mapping:*"),
+            *(arn("lambda", suffix=f"function:{name}{suffix}") for suffix in ("", "-*")),
+            arn("lambda", suffix="event-source-mapping:*"),
             # Not the whole name of the stack: CloudFormation shortens names over 64 characters.
-            arn("lambda", f"function:{name}-*", GLOBAL_REGION),
+            arn("lambda", suffix=f"function:{name}-*", region=GLOBAL_REGION),
         ],
         "logs": [
-            arn("logs", f"log-group:/aws/lambda/{name}{suffix}") for suffix in ("", ":*", "-*")
+            arn("logs", suffix=f"log-group:/aws/lambda/{name}{suffix}")
+            for suffix in ("", ":*", "-*")
         ],
         "route53": ["arn:aws:route53:::hostedzone/*"],
         "s3": [bucket, f"{bucket}/*"],
-        "secretsmanager": [arn("secretsmanager", f"secret:{APP}/{stage}/*")],
+        "secretsmanager": [arn("secretsmanager", suffix=f"secret:{APP}/{stage}/*")],
         # The operator has made the identity of the sender's domain.
-        "ses": [arn("ses", f"configuration-set/{name}"), arn("ses", "identity/*")],
-        "sqs": [arn("sqs", f"{name}-{queue}") for queue in (QUEUE, MAIL_QUEUE)],
-        "sns": [arn("sns", f"{name}-{topic}") for topic in ("alarms", MAIL_QUEUE)],
-        "ssm": [arn("ssm", f"parameter/{APP}/{stage}{suffix}") for suffix in ("", "/*")],
+        "ses": [arn("ses", suffix=f"configuration-set/{name}"), arn("ses", suffix="identity/*")],
+        "sqs": [arn("sqs", suffix=f"{name}-{queue}") for queue in (QUEUE, MAIL_QUEUE)],
+        "sns": [arn("sns", suffix=f"{name}-{topic}") for topic in ("alarms", MAIL_QUEUE)],
+        "ssm": [arn("ssm", suffix=f"parameter/{APP}/{stage}{suffix}") for suffix in ("", "/*")],
         "wafv2": [
-            arn("wafv2", f"global/webacl/{name}/*", GLOBAL_REGION),
-            arn("wafv2", "global/managedruleset/*", GLOBAL_REGION),
+            arn("wafv2", suffix=f"global/webacl/{name}/*", region=GLOBAL_REGION),
+            arn("wafv2", suffix="global/managedruleset/*", region=GLOBAL_REGION),
         ],
     }
 
@@ -354,7 +355,7 @@ def documents(stage: str, target: Target) -> list[dict[str, Any]]:
     return all_statements
 
 
-def denied(iam: Any, principal: str, stage: str, target: Target) -> list[str]:  # noqa: ANN401  boto3's own
+def denied(iam: Any, principal: str, *, stage: str, target: Target) -> list[str]:  # noqa: ANN401  boto3's own
     """Return the actions that IAM denies to a user or role, by its simulation.
 
     An action whose result depends on a fact of the real request, such as MFA, is not returned.

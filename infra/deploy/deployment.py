@@ -82,11 +82,13 @@ class Deployment:
                 self.lock(locks, self.store(outputs), break_lock=options.break_lock)
             choices = data.parameters()
             self._protect_tables(choices["TablesInUse"])
-            self._put_backups(choices, outputs)
+            self._put_backups(choices, data=outputs)
             facts = self._read_facts(outputs, choices)
             release, resources = self._put_checkout(outputs, facts, source, options.python)
             self._refold(facts)
-            facts, edge = self._put_addresses(choices, outputs, facts, resources)
+            facts, edge = self._put_addresses(
+                choices, data=outputs, facts=facts, resources=resources
+            )
         return self._result(release, resources, edge, facts)
 
     def rollback(self, name: str | None, *, break_lock: bool, python: str | None) -> dict[str, Any]:
@@ -109,7 +111,9 @@ class Deployment:
                 releases.unpack(store, release, project)
                 interpreter = package.find_python(python, release.python_version)
                 requirements = project / releases.PACKAGER
-                builder = package.environment(interpreter, self.root / "build", requirements)
+                builder = package.environment(
+                    interpreter, self.root / "build", requirements=requirements
+                )
                 code.configure_release(self.stage, facts, project, release)
             resources = self._put(builder, project, release)
             # The release is promoted last, so that a failed rollback can be repeated.
@@ -141,7 +145,9 @@ class Deployment:
             click.ClickException: the stage is not deployed.
         """
         outputs, _ = self.deployed()
-        facts = stage_facts.read(self.account, self.stage, outputs, self.stack("data").parameters())
+        facts = stage_facts.read(
+            self.account, self.stage, outputs, choices=self.stack("data").parameters()
+        )
         resources = chalice_state.existing(self.account, self.stage)
         return code.configure_checkout(self.account, self.stage, facts, resources, self.root)
 
@@ -185,7 +191,7 @@ class Deployment:
                 the stage's own region as the second one of its backups.
         """
         choices = {**self.stack("data").parameters(), **chosen_values}
-        vaults.check_region(self.account.region, choices.get("BackupRegion", ""))
+        vaults.check_region(self.account.region, backup_region=choices.get("BackupRegion", ""))
         if choices.get("Edge") == "false":
             if hosts := [name for name in HOSTS if choices.get(name)]:
                 msg = (
@@ -201,7 +207,7 @@ class Deployment:
                 raise click.ClickException(msg)
         prefix = chosen_values.get("TablesInUse", StageFacts().table_prefix)
         if prefix != StageFacts().table_prefix:
-            tables.require(self.account, self.stage, prefix)
+            tables.require(self.account, self.stage, prefix=prefix)
 
     def _check_drift(self) -> None:
         """Show the resources of the stacks that were changed outside of CloudFormation."""
@@ -214,7 +220,7 @@ class Deployment:
 
     def _protect_tables(self, prefix: str) -> None:
         with self.progress.step(f"Tables {prefix}-{self.stage}-*"):
-            tables.protect(self.account, self.stage, prefix, self.progress)
+            tables.protect(self.account, self.stage, prefix=prefix, progress=self.progress)
 
     def lock(self, locks: ExitStack, store: Store, *, break_lock: bool) -> None:
         """Hold the lock until the end, and start no further step once it is lost."""
@@ -223,10 +229,15 @@ class Deployment:
         # A later step of the same process holds no lock and must not be checked.
         locks.callback(setattr, self.progress, "before_step", lambda: None)
 
-    def _put_backups(self, choices: Mapping[str, str], data: Mapping[str, str]) -> None:
+    def _put_backups(self, choices: Mapping[str, str], *, data: Mapping[str, str]) -> None:
         """Create the vaults, and the plan by which the current tables are copied into them."""
         with self.progress.step("Vaults"):
-            vaults.ensure(self.account, self.stage, choices["BackupRegion"], self.progress)
+            vaults.ensure(
+                self.account,
+                self.stage,
+                backup_region=choices["BackupRegion"],
+                progress=self.progress,
+            )
         parameters = {
             "TablePrefix": choices["TablesInUse"],
             "BucketName": data["BucketName"],
@@ -235,7 +246,7 @@ class Deployment:
         self._apply("backups", parameters)
 
     def _read_facts(self, outputs: dict[str, str], choices: Mapping[str, str]) -> StageFacts:
-        facts = stage_facts.read(self.account, self.stage, outputs, choices)
+        facts = stage_facts.read(self.account, self.stage, outputs, choices=choices)
         if facts.stopped:
             self.progress.note(
                 f"Kept from running, and left so: {', '.join(facts.stopped)}. "
@@ -264,7 +275,7 @@ class Deployment:
                 self.stage, package.output_of(self.stage, self.root), python, self.root
             )
             chalice_folder = built.project / ".chalice"
-            code.configure(self.account, self.stage, facts, chalice_folder, self.root)
+            code.configure(self.account, self.stage, facts, chalice_folder, root=self.root)
         # The release is stored before any function runs its code, so a rollback always finds it.
         with self.progress.step("Release"):
             release = releases.keep(
@@ -299,6 +310,7 @@ class Deployment:
     def _put_addresses(
         self,
         choices: Mapping[str, str],
+        *,
         data: Mapping[str, str],
         facts: StageFacts,
         resources: list[chalice_state.Resource],
@@ -316,7 +328,9 @@ class Deployment:
             if not facts.edge_secret:  # The stage had no edge until now.
                 secret, version = stage_facts.secret(self.account, data["EdgeSecretArn"])
                 facts = replace(facts, edge_secret=secret, edge_secret_version=version)
-            edge = self._put_edge(choices, data, chat_url, facts, resources)
+            edge = self._put_edge(
+                choices, data=data, chat_url=chat_url, facts=facts, resources=resources
+            )
             facts = replace(
                 facts,
                 public_url=edge["BaseUrl"],
@@ -325,7 +339,7 @@ class Deployment:
                 edge_secret_previous="",  # The edge sends the current secret now.
             )
         else:
-            edge, url = {}, chalice_state.value(resources, "rest_api", "rest_api_url")
+            edge, url = {}, chalice_state.value(resources, "rest_api", field="rest_api_url")
             facts = replace(facts, public_url=url.rstrip("/"), chat_url=chat_url.rstrip("/"))
         self._apply(
             "alarms",
@@ -345,6 +359,7 @@ class Deployment:
     def _put_edge(
         self,
         choices: Mapping[str, str],
+        *,
         data: Mapping[str, str],
         chat_url: str,
         facts: StageFacts,
@@ -356,7 +371,7 @@ class Deployment:
             "edge",
             hosts
             | {
-                "ApiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
+                "ApiId": chalice_state.value(resources, "rest_api", field="rest_api_id"),
                 "ApiStage": self.stage,
                 "ChatFunctionUrl": chat_url,
                 "BucketName": data["BucketName"],
@@ -391,11 +406,11 @@ class Deployment:
             "stage": self.stage,
             "region": self.account.region,
             "release": release.id,
-            "apiId": chalice_state.value(resources, "rest_api", "rest_api_id"),
-            "apiUrl": chalice_state.value(resources, "rest_api", "rest_api_url"),
+            "apiId": chalice_state.value(resources, "rest_api", field="rest_api_id"),
+            "apiUrl": chalice_state.value(resources, "rest_api", field="rest_api_url"),
             "chatUrl": (self.stack("chat").outputs() or {}).get("ChatFunctionUrl"),
             "distributionId": edge.get("DistributionId"),
             "baseUrl": edge.get("BaseUrl") or (facts.public_url if facts.chat_url else None),
-            "records": stacks.dns_records(self.stack("edge").parameters(), edge),
+            "records": stacks.dns_records(self.stack("edge").parameters(), edge=edge),
             "stopped": facts.stopped,
         }

@@ -57,7 +57,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             deployment.lock(locks, store, break_lock=break_lock)
             others = _tables_of_others(deployment)
             second = deployment.stack("data").parameters().get("BackupRegion", "")
-            others += vaults.standing(account, deployment.stage, second)
+            others += vaults.standing(account, deployment.stage, backup_region=second)
             # The report names resources that outlive the stage, because they cost money.
             remains["kept"] += others
             _delete_stacks(deployment, "alarms")
@@ -87,7 +87,7 @@ def _tables_of_others(deployment: Deployment) -> list[str]:
     prefix = deployment.stack("data").parameters()["TablesInUse"]
     if prefix == StageFacts().table_prefix:
         return []
-    existing = tables.existing(deployment.account, deployment.stage, prefix)
+    existing = tables.existing(deployment.account, deployment.stage, prefix=prefix)
     return [f"AWS::DynamoDB::Table {name}" for name in existing]
 
 
@@ -107,7 +107,9 @@ def _delete_tenants(deployment: Deployment) -> None:
         client = deployment.account.client("cloudfront")
         with deployment.progress.step("Hosts of customers' domains"):
             kept_name = f"{APP}-{deployment.stage}-sites"
-            site_tenants.delete(client, distribution, kept_name, deployment.progress)
+            site_tenants.delete(
+                client, distribution, kept_name=kept_name, progress=deployment.progress
+            )
 
 
 def _delete_code(deployment: Deployment) -> None:

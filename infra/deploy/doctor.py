@@ -313,7 +313,7 @@ def _rights(account: Account, stage: str) -> tuple[bool | None, str]:
     if principal is None:
         return None, f"IAM does not simulate {account.user}. Deploy as a role or a user."
     target = Target(account.region, account.id)
-    if denied := deployer.denied(iam, principal, stage, target):
+    if denied := deployer.denied(iam, principal, stage=stage, target=target):
         more = f" and {len(denied) - SHOWN_RIGHTS} more" if len(denied) > SHOWN_RIGHTS else ""
         return False, (
             f"IAM denies {principal} {', '.join(denied[:SHOWN_RIGHTS])}{more}. Attach the policies "

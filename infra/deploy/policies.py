@@ -191,19 +191,21 @@ def write(folder: Path, stage: str, target: Target) -> list[Path]:
     files = []
     for function in FUNCTIONS:
         file = folder / file_name(function)
-        file.write_text(json.dumps(policy(config, stage, function, target), indent=2) + "\n")
+        file.write_text(
+            json.dumps(policy(config, stage, function=function, target=target), indent=2) + "\n"
+        )
         files.append(file)
     return files
 
 
-def replace_table_prefix(project: Path, stage: str, old_prefix: str, now: str) -> None:
+def replace_table_prefix(project: Path, stage: str, *, old_prefix: str, now: str) -> None:
     """Replace the table prefix in the policies of a copy of the project."""
     for file in (project / ".chalice").glob(file_name("*")):
         text = file.read_text().replace(f":table/{old_prefix}-{stage}-", f":table/{now}-{stage}-")
         file.write_text(text)
 
 
-def policy(config: dict[str, Any], stage: str, function: str, target: Target) -> dict[str, Any]:
+def policy(config: dict[str, Any], stage: str, *, function: str, target: Target) -> dict[str, Any]:
     """Return the policy of a stage's function, based on the stage's generated config."""
     settings = read(config["stages"][stage]["environment_variables"])
     access = FUNCTIONS[function]
@@ -216,56 +218,95 @@ def policy(config: dict[str, Any], stage: str, function: str, target: Target) ->
     indexes = [f"{tables['content']}/index/{index}" for index in access.indexes]
     statements = [
         *(
-            _allow(table.title(), "dynamodb", access.tables[table], [arn])
+            _allow(table.title(), service="dynamodb", actions=access.tables[table], resources=[arn])
             for table, arn in tables.items()
         ),
-        _allow("Indexes", "dynamodb", ["Query"], indexes),
+        _allow("Indexes", service="dynamodb", actions=["Query"], resources=indexes),
         # Lambda writes the output. The data stack creates the log group, with its retention.
-        _allow("Logs", "logs", ["CreateLogStream", "PutLogEvents"], [f"{logs}:*"]),
+        _allow(
+            "Logs",
+            service="logs",
+            actions=["CreateLogStream", "PutLogEvents"],
+            resources=[f"{logs}:*"],
+        ),
         # Lambda's X-Ray daemon sends traces. X-Ray has no resource-level permissions.
-        _allow("Traces", "xray", ["PutTelemetryRecords", "PutTraceSegments"], ["*"]),
+        _allow(
+            "Traces",
+            service="xray",
+            actions=["PutTelemetryRecords", "PutTraceSegments"],
+            resources=["*"],
+        ),
     ]
     statements += [
-        _allow(f"Objects{number}", "s3", actions, [f"{bucket}/{keys}"]) | {"Condition": ours}
+        _allow(f"Objects{number}", service="s3", actions=actions, resources=[f"{bucket}/{keys}"])
+        | {"Condition": ours}
         for number, (keys, actions) in enumerate(access.objects.items())
     ]
     if access.objects:
         # Without this right, S3 responds with 403 instead of 404 for a missing object.
         statements.append(
-            _allow("ObjectNames", "s3", ["ListBucket"], [bucket]) | {"Condition": ours}
+            _allow("ObjectNames", service="s3", actions=["ListBucket"], resources=[bucket])
+            | {"Condition": ours}
         )
     if access.models:
         models, profiles = _models(target)
         statements += [
             # Rights for ConverseStream (Bedrock user guide, Prerequisites for inference).
-            _allow("Models", "bedrock", ["InvokeModelWithResponseStream"], [models, profiles]),
-            _allow("Profiles", "bedrock", ["GetInferenceProfile"], [profiles]),
+            _allow(
+                "Models",
+                service="bedrock",
+                actions=["InvokeModelWithResponseStream"],
+                resources=[models, profiles],
+            ),
+            _allow(
+                "Profiles", service="bedrock", actions=["GetInferenceProfile"], resources=[profiles]
+            ),
         ]
     if access.models and settings.llm_api_key_secret:
         secret = settings.llm_api_key_secret
-        statements.append(_allow("ModelKey", "secretsmanager", ["GetSecretValue"], [secret]))
+        statements.append(
+            _allow(
+                "ModelKey", service="secretsmanager", actions=["GetSecretValue"], resources=[secret]
+            )
+        )
     if access.master_key and settings.master_key_secret:
         secret = settings.master_key_secret
-        statements.append(_allow("MasterKey", "secretsmanager", ["GetSecretValue"], [secret]))
+        statements.append(
+            _allow(
+                "MasterKey",
+                service="secretsmanager",
+                actions=["GetSecretValue"],
+                resources=[secret],
+            )
+        )
     queues = f"arn:aws:sqs:{target.region}:{target.account}:{config['app_name']}-{stage}"
     # Each function writes jobs of events, the runner's own jobs included.
-    statements.append(_allow("Wakes", "sqs", ["SendMessage"], [f"{queues}-{QUEUE}"]))
+    statements.append(
+        _allow("Wakes", service="sqs", actions=["SendMessage"], resources=[f"{queues}-{QUEUE}"])
+    )
     if access.woken:
         # Lambda polls the queues in the name of the function.
         polls = ["DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
         polled = [f"{queues}-{QUEUE}", f"{queues}-{MAIL_QUEUE}"]
-        statements.append(_allow("Messages", "sqs", polls, polled))
+        statements.append(_allow("Messages", service="sqs", actions=polls, resources=polled))
     if access.mails and settings.mail == "ses":
         statements.append(_mails(settings, target))
     if access.telegram and settings.telegram_bot_token_secret:
         secret = settings.telegram_bot_token_secret
-        statements.append(_allow("TelegramToken", "secretsmanager", ["GetSecretValue"], [secret]))
+        statements.append(
+            _allow(
+                "TelegramToken",
+                service="secretsmanager",
+                actions=["GetSecretValue"],
+                resources=[secret],
+            )
+        )
     if access.hosts:
-        statements += _hosts(stage, tables["identity"], target)
+        statements += _hosts(stage, identity=tables["identity"], target=target)
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
+def _hosts(stage: str, *, identity: str, target: Target) -> list[dict[str, Any]]:
     """Return the statements for hosts of customers' domains.
 
     CloudFront requests the certificate in the name of the caller, who therefore needs rights of
@@ -283,13 +324,22 @@ def _hosts(stage: str, identity: str, target: Target) -> list[dict[str, Any]]:
     )
     certificates = ("DescribeCertificate", "RequestCertificate")
     return [
-        _allow("DomainClaims", "dynamodb", ["PutItem", "UpdateItem"], [identity])
+        _allow(
+            "DomainClaims",
+            service="dynamodb",
+            actions=["PutItem", "UpdateItem"],
+            resources=[identity],
+        )
         | {"Condition": claims},
-        _allow("NewHosts", "cloudfront", ["CreateDistributionTenant"], ["*"])
+        _allow(
+            "NewHosts", service="cloudfront", actions=["CreateDistributionTenant"], resources=["*"]
+        )
         | {"Condition": tag_condition},
-        _allow("HostTags", "cloudfront", ["TagResource"], [tenants]) | {"Condition": tag_condition},
-        _allow("Hosts", "cloudfront", changes, [tenants]) | {"Condition": ours},
-        _allow("Certificates", "acm", certificates, ["*"]),
+        _allow("HostTags", service="cloudfront", actions=["TagResource"], resources=[tenants])
+        | {"Condition": tag_condition},
+        _allow("Hosts", service="cloudfront", actions=changes, resources=[tenants])
+        | {"Condition": ours},
+        _allow("Certificates", service="acm", actions=certificates, resources=["*"]),
     ]
 
 
@@ -299,7 +349,7 @@ def _mails(settings: Settings, target: Target) -> dict[str, Any]:
     resources = [f"{here}:identity/{settings.mail_from.rpartition('@')[2]}"]
     if settings.mail_ses_configuration_set:
         resources.append(f"{here}:configuration-set/{settings.mail_ses_configuration_set}")
-    return _allow("Mails", "ses", ["SendEmail"], resources)
+    return _allow("Mails", service="ses", actions=["SendEmail"], resources=resources)
 
 
 def _models(target: Target) -> tuple[str, str]:
@@ -316,7 +366,7 @@ def _table(settings: Settings, table: str, target: Target) -> str:
 
 
 def _allow(
-    sid: str, service: str, actions: Iterable[str], resources: Iterable[str]
+    sid: str, *, service: str, actions: Iterable[str], resources: Iterable[str]
 ) -> dict[str, Any]:
     return {
         "Sid": sid,

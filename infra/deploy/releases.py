@@ -104,7 +104,7 @@ def unpack(store: Store, release: Release, project: Path) -> None:
     shutil.rmtree(project, ignore_errors=True)
     project.parent.mkdir(parents=True, exist_ok=True)
     archive = project.with_suffix(".tar.gz")
-    store.download(KEY, release.version, archive)
+    store.download(KEY, version=release.version, path=archive)
     with tarfile.open(archive) as tar:
         # The filter refuses paths outside the folder (PEP 706), even if the archive was replaced.
         tar.extractall(project, filter="data")
@@ -169,4 +169,4 @@ def previous(store: Store) -> Release:
 
 def promote(store: Store, release: Release) -> None:
     """Record that the functions run a release again."""
-    store.promote(KEY, release.version)
+    store.promote(KEY, version=release.version)

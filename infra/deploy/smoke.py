@@ -88,13 +88,13 @@ def run(target: Target, names: Collection[str] | None = None) -> Iterator[Check]
             yield Check(name, ok=False, why=f"no answer: {type(error).__name__}")
 
 
-def _expect(expected: str, holds: object, came: object) -> None:
+def _expect(expected: str, holds: object, *, came: object) -> None:
     if not holds:
         msg = f"expected {expected}; came {str(came)[:120]!r}"
         raise FailedError(msg)
 
 
-def _send(method: str, url: str, **options: Any) -> requests.Response:  # noqa: ANN401  requests'
+def _send(method: str, *, url: str, **options: Any) -> requests.Response:  # noqa: ANN401  requests'
     return requests.request(method, url, timeout=TIMEOUT, allow_redirects=False, **options)
 
 
@@ -104,12 +104,14 @@ def _type(answer: requests.Response) -> str:
 
 def _data(answer: requests.Response) -> dict[str, Any]:
     """Return ``data`` of a JSON response's envelope."""
-    _expect("JSON", _type(answer) == "application/json", f"{answer.status_code} {_type(answer)}")
+    _expect(
+        "JSON", _type(answer) == "application/json", came=f"{answer.status_code} {_type(answer)}"
+    )
     try:
         data = answer.json()["data"]
     except (ValueError, KeyError, TypeError):
         data = None
-    _expect("the envelope", isinstance(data, dict) and "status" in data, answer.text)
+    _expect("the envelope", isinstance(data, dict) and "status" in data, came=answer.text)
     assert isinstance(data, dict)  # noqa: S101  for the type checker
     return data
 
@@ -127,57 +129,61 @@ def _failure(answer: requests.Response, statuses: set[int], codes: set[str]) -> 
     """Return the data of a refusal, after checking its status, code and fields."""
     about = " or ".join(str(status) for status in sorted(statuses))
     _expect(
-        f"status {about}", answer.status_code in statuses, f"{answer.status_code} {answer.text}"
+        f"status {about}",
+        answer.status_code in statuses,
+        came=f"{answer.status_code} {answer.text}",
     )
     data = _data(answer)
     is_envelope = data["status"] is False and data.get("message") and data.get("requestId")
-    _expect("status false, a message and a requestId", is_envelope, data)
-    _expect(f"code {' or '.join(sorted(codes))}", data.get("code") in codes, data.get("code"))
+    _expect("status false, a message and a requestId", is_envelope, came=data)
+    _expect(f"code {' or '.join(sorted(codes))}", data.get("code") in codes, came=data.get("code"))
     same = answer.headers.get("X-Request-Id") == data["requestId"]
-    _expect("X-Request-Id to be the requestId", same, answer.headers.get("X-Request-Id"))
+    _expect("X-Request-Id to be the requestId", same, came=answer.headers.get("X-Request-Id"))
     return data
 
 
 def _shared(answer: requests.Response) -> None:
     allowed = answer.headers.get("Access-Control-Allow-Origin")
-    _expect("Access-Control-Allow-Origin: *", allowed == "*", allowed)
+    _expect("Access-Control-Allow-Origin: *", allowed == "*", came=allowed)
 
 
 def _health(target: Target) -> str:
-    answer = _send("GET", f"{target.url}/api/health")
-    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("GET", url=f"{target.url}/api/health")
+    _expect("status 200", answer.status_code == requests.codes.ok, came=answer.status_code)
     data = _data(answer)
-    _expect("status true, service, version, time", data["status"] is True and "time" in data, data)
-    _expect("X-Request-Id", answer.headers.get("X-Request-Id"), "none")
+    _expect(
+        "status true, service, version, time", data["status"] is True and "time" in data, came=data
+    )
+    _expect("X-Request-Id", answer.headers.get("X-Request-Id"), came="none")
     # Without it, bots scan what they know for each question.
-    _expect("SQLite with FTS5", data.get("fullTextSearch") is True, data.get("fullTextSearch"))
+    _expect("SQLite with FTS5", data.get("fullTextSearch") is True, came=data.get("fullTextSearch"))
     return f"{data.get('service')} {data.get('version')}"
 
 
 def _unknown_path(target: Target) -> None:
     url = f"{target.url}/api/no-such-path-{uuid4().hex[:8]}"
-    _failure(_send("GET", url), {404}, {"not_found"})
+    _failure(_send("GET", url=url), {404}, {"not_found"})
     # On such a path, API Gateway takes a key for a signature, and its default response repeats
     # the key.
-    answer = _send("GET", url, headers={"Authorization": "Bearer svc_live_0"})
+    answer = _send("GET", url=url, headers={"Authorization": "Bearer svc_live_0"})
     _failure(answer, {404, 403}, {"not_found", "forbidden"})
-    _expect("the key not to be repeated", "svc_live_0" not in answer.text, answer.text)
+    _expect("the key not to be repeated", "svc_live_0" not in answer.text, came=answer.text)
 
 
 def _wrong_method(target: Target) -> None:
     # API Gateway responds to this itself: it does not know the path with this method.
-    answer = _send("DELETE", f"{target.url}/api/health")
+    answer = _send("DELETE", url=f"{target.url}/api/health")
     _failure(answer, {404, 405}, {"not_found", "method_not_allowed"})
 
 
 def _no_key(target: Target) -> None:
     for headers in ({}, {"Authorization": "Bearer svc_live_nothing"}):
-        answer = _send("GET", f"{target.url}/api/workspaces/list", headers=headers)
+        answer = _send("GET", url=f"{target.url}/api/workspaces/list", headers=headers)
         _failure(answer, {401}, {"unauthorized"})
         header_names = {name.lower() for name in answer.headers}
         # API Gateway renames this header.
         remapped_names = {"www-authenticate", "x-amzn-remapped-www-authenticate"} & header_names
-        _expect("WWW-Authenticate", remapped_names, sorted(header_names))
+        _expect("WWW-Authenticate", remapped_names, came=sorted(header_names))
 
 
 def _preflight(target: Target) -> None:
@@ -186,18 +192,18 @@ def _preflight(target: Target) -> None:
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "content-type,idempotency-key",
     }
-    answer = _send("OPTIONS", target.chat, headers=preflight)
-    _expect("status 200 or 204", answer.status_code in {200, 204}, answer.status_code)
+    answer = _send("OPTIONS", url=target.chat, headers=preflight)
+    _expect("status 200 or 204", answer.status_code in {200, 204}, came=answer.status_code)
     _shared(answer)
     methods = answer.headers.get("Access-Control-Allow-Methods", "")
-    _expect("POST to be allowed", "POST" in methods, methods)
+    _expect("POST to be allowed", "POST" in methods, came=methods)
     headers = answer.headers.get("Access-Control-Allow-Headers", "").lower()
     headers_allowed = "content-type" in headers and "idempotency-key" in headers
-    _expect("Content-Type and Idempotency-Key to be allowed", headers_allowed, headers)
+    _expect("Content-Type and Idempotency-Key to be allowed", headers_allowed, came=headers)
 
 
 def _no_bot(target: Target) -> None:
-    answer = _send("POST", target.chat, json={"agentId": UNKNOWN, "message": "Hello"})
+    answer = _send("POST", url=target.chat, json={"agentId": UNKNOWN, "message": "Hello"})
     _failure(answer, {404}, {"not_found"})
     _shared(answer)
 
@@ -211,7 +217,7 @@ def _chat(target: Target) -> str:
         if answer.status_code != requests.codes.ok:
             msg = f"expected status 200; came {answer.status_code} {answer.text[:120]}"
             raise FailedError(msg)
-        _expect("text/event-stream", _type(answer) == "text/event-stream", _type(answer))
+        _expect("text/event-stream", _type(answer) == "text/event-stream", came=_type(answer))
         _shared(answer)
         answer.encoding = "utf-8"
         events = [
@@ -221,13 +227,13 @@ def _chat(target: Target) -> str:
             if line.startswith("data: ")
         ]
     kinds = [event.get("type") for _, event in events]
-    _expect("start, chunks, done", kinds[:1] == ["start"] and kinds[-1:] == ["done"], kinds)
-    _expect("the answer in chunks", "chunk" in kinds, kinds)
+    _expect("start, chunks, done", kinds[:1] == ["start"] and kinds[-1:] == ["done"], came=kinds)
+    _expect("the answer in chunks", "chunk" in kinds, came=kinds)
     first, last = events[0][0], events[-1][0]
     _expect(
         "the first event before the answer is whole",
         last < AT_ONCE or last - first > AT_ONCE / 2,
-        f"all of it after {last:.2f} s",
+        came=f"all of it after {last:.2f} s",
     )
     return f"first event after {first:.2f} s, last after {last:.2f} s"
 
@@ -248,10 +254,10 @@ def _probe(target: Target) -> str:
         lines = answer.iter_lines(chunk_size=1)
         times = [time.monotonic() - began for line in lines if line.startswith(b"data: ")]
     came = ", ".join(f"{at:.2f}" for at in times)
-    _expect(f"{stream_probe.EVENTS} events", len(times) == stream_probe.EVENTS, came)
-    _expect(f"the first event within {PROBE_FIRST:.0f} s", times[0] < PROBE_FIRST, came)
+    _expect(f"{stream_probe.EVENTS} events", len(times) == stream_probe.EVENTS, came=came)
+    _expect(f"the first event within {PROBE_FIRST:.0f} s", times[0] < PROBE_FIRST, came=came)
     apart = all(later - earlier >= PROBE_APART for earlier, later in pairwise(times))
-    _expect(f"{PROBE_APART} s between events (a layer buffers)", apart, f"after {came} s")
+    _expect(f"{PROBE_APART} s between events (a layer buffers)", apart, came=f"after {came} s")
     return f"events after {came} s"
 
 
@@ -259,16 +265,18 @@ def _tools(target: Target) -> str:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     url, headers = f"{target.url}/api/mcp", {"Accept": "application/json, text/event-stream"}
     # The first call has no key, because clients of MCP discover the sign-in by the refusal.
-    answer = _send("POST", url, json=message, headers=headers)
+    answer = _send("POST", url=url, json=message, headers=headers)
     _failure(answer, {401}, {"unauthorized"})
     _challenge(target, answer)
     if target.key is None:
         return "not tried: give --key; without one, it is refused as it should be"
     headers["Authorization"] = f"Bearer {target.key}"
-    answer = _send("POST", url, json=message, headers=headers)
-    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("POST", url=url, json=message, headers=headers)
+    _expect("status 200", answer.status_code == requests.codes.ok, came=answer.status_code)
     tools = _read(answer, "a list of tools", lambda body: body["result"]["tools"])
-    _expect("tools with an inputSchema", tools and all("inputSchema" in t for t in tools), tools)
+    _expect(
+        "tools with an inputSchema", tools and all("inputSchema" in t for t in tools), came=tools
+    )
     return f"{len(tools)} tools"
 
 
@@ -281,79 +289,87 @@ def _challenge(target: Target, refusal: requests.Response) -> None:
     if target.origins:
         metadata = f'resource_metadata="{target.url}/.well-known/oauth-protected-resource/api/mcp"'
         _expect(
-            metadata, challenge.startswith("Bearer ") and metadata in challenge, challenge or "none"
+            metadata,
+            challenge.startswith("Bearer ") and metadata in challenge,
+            came=challenge or "none",
         )
 
 
 def _sign_in(target: Target) -> str:
     """Check the documents by which an AI client discovers where users sign in."""
     document = _document(f"{target.url}/.well-known/oauth-protected-resource/api/mcp")
-    _expect(f"{target.url}/api/mcp", document.get("resource") == f"{target.url}/api/mcp", document)
+    _expect(
+        f"{target.url}/api/mcp", document.get("resource") == f"{target.url}/api/mcp", came=document
+    )
     server = str((document.get("authorization_servers") or [""])[0])
     document = _document(f"{target.url}/.well-known/oauth-authorization-server")
     # Clients compare these byte for byte (RFC 8414, 3.3).
     _expect(
-        f"issuer {server}", document.get("issuer") == server == target.url, document.get("issuer")
+        f"issuer {server}",
+        document.get("issuer") == server == target.url,
+        came=document.get("issuer"),
     )
-    answer = _send("POST", document["token_endpoint"], data={"grant_type": "authorization_code"})
-    _expect("status 400 or 401", answer.status_code in {400, 401}, answer.status_code)
+    answer = _send(
+        "POST", url=document["token_endpoint"], data={"grant_type": "authorization_code"}
+    )
+    _expect("status 400 or 401", answer.status_code in {400, 401}, came=answer.status_code)
     return server
 
 
 def _document(url: str) -> dict[str, Any]:
-    answer = _send("GET", url, headers={"Origin": "https://smoke.example"})
-    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("GET", url=url, headers={"Origin": "https://smoke.example"})
+    _expect("status 200", answer.status_code == requests.codes.ok, came=answer.status_code)
     _shared(answer)
     document: dict[str, Any] = _read(answer, "a JSON object", dict)
     return document
 
 
 def _blog(target: Target) -> None:
-    answer = _send("GET", f"{target.url}/blog")
+    answer = _send("GET", url=f"{target.url}/blog")
     _page(answer, "text/html")
     policy = answer.headers.get("Content-Security-Policy")
-    _expect("a Content-Security-Policy", policy, "none")
+    _expect("a Content-Security-Policy", policy, came="none")
 
 
 def _widget(target: Target) -> None:
-    answer = _send("GET", f"{target.url}/widget.js")
+    answer = _send("GET", url=f"{target.url}/widget.js")
     _page(answer, "text/javascript")
-    _expect("the script that calls the chat", CHAT.lstrip("/") in answer.text, answer.text)
+    _expect("the script that calls the chat", CHAT.lstrip("/") in answer.text, came=answer.text)
 
 
 def _site(target: Target) -> str | None:
     if target.site_page is not None:
-        _page(_send("GET", target.site_page), "text/html")
+        _page(_send("GET", url=target.site_page), "text/html")
         return None
-    answer = _send("GET", f"{target.url}/s/no-such-site-{uuid4().hex[:8]}")
+    answer = _send("GET", url=f"{target.url}/s/no-such-site-{uuid4().hex[:8]}")
     _page(answer, "text/html", requests.codes.not_found)
     return "an unknown site has its notice; give --site-page to check a page"
 
 
 def _page(answer: requests.Response, kind: str, status: int = requests.codes.ok) -> None:
-    _expect(f"status {status}", answer.status_code == status, answer.status_code)
-    _expect(kind, _type(answer) == kind, _type(answer))
+    _expect(f"status {status}", answer.status_code == status, came=answer.status_code)
+    _expect(kind, _type(answer) == kind, came=_type(answer))
     guard = answer.headers.get("X-Content-Type-Options")
-    _expect("X-Content-Type-Options: nosniff", guard == "nosniff", guard)
+    _expect("X-Content-Type-Options: nosniff", guard == "nosniff", came=guard)
 
 
 def _openapi(target: Target) -> str:
-    answer = _send("GET", f"{target.url}/api/openapi.json")
-    _expect("status 200", answer.status_code == requests.codes.ok, answer.status_code)
+    answer = _send("GET", url=f"{target.url}/api/openapi.json")
+    _expect("status 200", answer.status_code == requests.codes.ok, came=answer.status_code)
     server, paths = _read(
         answer, "OpenAPI", lambda body: (body["servers"][0]["url"], body["paths"])
     )
-    _expect(f"it to name {target.url}", server.rstrip("/") == target.url, server)
+    _expect(f"it to name {target.url}", server.rstrip("/") == target.url, came=server)
     return f"{len(paths)} paths"
 
 
 def _files(target: Target) -> None:
-    answer = _send("GET", f"{target.url}/files/{UNKNOWN}/none.svg")
-    _expect("status 404", answer.status_code == requests.codes.not_found, answer.status_code)
+    answer = _send("GET", url=f"{target.url}/files/{UNKNOWN}/none.svg")
+    _expect("status 404", answer.status_code == requests.codes.not_found, came=answer.status_code)
     policy = answer.headers.get("Content-Security-Policy", "none")
     # An unknown file may be served by the bucket itself, whose errors need the sandbox, too.
     if _type(answer) != "application/json":
-        _expect("a sandbox as Content-Security-Policy", "sandbox" in policy, policy)
+        _expect("a sandbox as Content-Security-Policy", "sandbox" in policy, came=policy)
 
 
 def _origins(target: Target) -> str | None:
@@ -361,7 +377,7 @@ def _origins(target: Target) -> str | None:
         return "not tried: give --origin (behind an edge)"
     for origin in target.origins:
         url = origin.rstrip("/") + (CHAT if "lambda-url" in origin else "/api/health")
-        _failure(_send("GET", url), {403}, {"forbidden"})
+        _failure(_send("GET", url=url), {403}, {"forbidden"})
     return None
 
 

@@ -25,7 +25,7 @@ RESERVING = frozenset({JOBS, EVENTS, CHAT})
 
 
 def read(
-    account: Account, stage: str, data: Mapping[str, str], choices: Mapping[str, str]
+    account: Account, stage: str, data: Mapping[str, str], *, choices: Mapping[str, str]
 ) -> StageFacts:
     """Return the facts of a stage whose data stack exists.
 
@@ -46,14 +46,14 @@ def read(
             "MASTER_KEY_SECRET": data.get("MasterKeySecretArn", ""),
             "TELEGRAM_BOT_TOKEN_SECRET": data.get("TelegramTokenSecretArn", ""),
             # The queue is created after the functions.
-            "EVENTS_QUEUE_URL": queue_url(stage, account.region, account.id),
+            "EVENTS_QUEUE_URL": queue_url(stage, region=account.region, account=account.id),
         },
     )
-    return replace(facts, **_addresses(account, stage, data, choices))
+    return replace(facts, **_addresses(account, stage, data, choices=choices))
 
 
 def _addresses(
-    account: Account, stage: str, data: Mapping[str, str], choices: Mapping[str, str]
+    account: Account, stage: str, data: Mapping[str, str], *, choices: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the facts about the stage's addresses, and the secrets that the edge adds.
 
@@ -94,7 +94,7 @@ def reservations(account: Account, stage: str) -> dict[str, int]:
     slow chats leave as many runs to the API. The stage's own reservations count as available, so
     that a deployment finds the same values again.
     """
-    reserved_runs = {name: _reserved(account, stage, name) for name in FUNCTIONS}
+    reserved_runs = {name: _reserved(account, stage, name=name) for name in FUNCTIONS}
     free = unreserved(account) + sum(filter(None, reserved_runs.values())) - MINIMUM_UNRESERVED
     wanted_runs = {JOBS: JOB_RUNS} if free >= JOB_RUNS else {}
     if free >= JOB_RUNS + EVENT_RUNS:
@@ -104,9 +104,9 @@ def reservations(account: Account, stage: str) -> dict[str, int]:
     return wanted_runs | {name: 0 for name, runs in reserved_runs.items() if runs == 0}
 
 
-def _reserved(account: Account, stage: str, name: str) -> int | None:
+def _reserved(account: Account, stage: str, *, name: str) -> int | None:
     """Return the reserved concurrency of a function, or None without a reservation."""
-    client, function = account.client("lambda"), function_name(stage, name)
+    client, function = account.client("lambda"), function_name(stage, function=name)
     try:
         answer = client.get_function_concurrency(FunctionName=function)
     except ClientError as error:

@@ -67,7 +67,7 @@ def dev() -> None:
             server = _start_server(stack, database, started)
             _wait_until_healthy(stack, server)
             key = stack.data.demo.get("key", "")
-            valid = _status(stack, "/api/workspaces/list", key) == HTTPStatus.OK
+            valid = _status(stack, "/api/workspaces/list", key=key) == HTTPStatus.OK
             print(banner(stack, database, key if valid else None), flush=True)
             # A killed ``make`` sends no signal, but this process gets another parent.
             while "MAKELEVEL" not in os.environ or os.getppid() == parent:
@@ -247,7 +247,7 @@ def _wait_until_healthy(stack: LocalStack, server: subprocess.Popen[bytes]) -> N
         time.sleep(0.1)
 
 
-def _status(stack: LocalStack, path: str, key: str = "") -> int:
+def _status(stack: LocalStack, path: str, *, key: str = "") -> int:
     """Return the HTTP status of a GET request, or 0 without a response."""
     with requests.Session() as session:
         # A proxy of the environment cannot reach this machine's loopback.

@@ -67,13 +67,20 @@ def start(data_dir: Path | None, *, in_memory: bool = False) -> Database:
     java, jar = find_java(), find_jar()
     folder = None if in_memory or data_dir is None else _database_folder(data_dir)
     label = str(data_dir.absolute()) if data_dir else IN_MEMORY
-    return _serve("DynamoDB Local", label, _java_command(java, jar, folder), folder)
+    return _serve(
+        "DynamoDB Local", label=label, command=_java_command(java, jar, folder), folder=folder
+    )
 
 
 def start_stand_in() -> Database:
     """Start moto's server, which stores data in memory, and wait until the server responds."""
     command = [sys.executable, "-I", str(HERE / "moto_server.py")]
-    return _serve("moto's server, the stand-in for DynamoDB Local,", IN_MEMORY, command, None)
+    return _serve(
+        "moto's server, the stand-in for DynamoDB Local,",
+        label=IN_MEMORY,
+        command=command,
+        folder=None,
+    )
 
 
 def answers(endpoint: str) -> bool:
@@ -81,7 +88,7 @@ def answers(endpoint: str) -> bool:
     return _refusal(endpoint) == ""
 
 
-def _serve(name: str, label: str, command: Sequence[str], folder: Path | None) -> Database:
+def _serve(name: str, *, label: str, command: Sequence[str], folder: Path | None) -> Database:
     """Start a server that prints its port, and wait until the server responds."""
     with _log(folder) as log:
         process = supervisor.spawn(label, command, output=log)

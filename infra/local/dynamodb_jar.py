@@ -108,7 +108,7 @@ def find_jar() -> Path:
                 # If two processes fetch concurrently, the second waits and then finds the jar.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not jar.is_file():
-                    _fetch(cache / "unfinished", home)
+                    _fetch(cache / "unfinished", home=home)
         except OSError as error:
             msg = (
                 f"DynamoDB Local cannot be kept in {cache}: {error.strerror}."
@@ -124,7 +124,7 @@ def cache_folder() -> Path:
     return Path(caches).resolve() / "workspace-api"
 
 
-def _fetch(work: Path, home: Path) -> None:
+def _fetch(work: Path, *, home: Path) -> None:
     """Download, verify and unpack the package in ``work``, then move it to ``home`` in one step."""
     shutil.rmtree(work, ignore_errors=True)  # Left by a download that was killed.
     work.mkdir()

@@ -37,8 +37,8 @@ def markdown() -> str:
         "# API reference",
         _GENERATED,
         "\n".join(_contents(reference)),
-        _section(reference, "start", "Getting started"),
-        *(_section(reference, guide.name, guide.title) for guide in prose.GUIDES),
+        _section(reference, "start", title="Getting started"),
+        *(_section(reference, guide.name, title=guide.title) for guide in prose.GUIDES),
         *(part for area in reference.areas for part in _area(reference, area)),
     ]
     text = "\n\n".join(part.strip() for part in parts) + "\n"
@@ -60,14 +60,14 @@ def _contents(reference: Reference) -> Iterator[str]:
             yield f"  - [{operation.title}](#{operation.name})"
 
 
-def _section(reference: Reference, name: str, title: str) -> str:
+def _section(reference: Reference, name: str, *, title: str) -> str:
     text = _HEADING.sub(r"#\1 ", prose.guide(name, reference))
     return f"## {title}\n\n{text}"
 
 
 def _area(reference: Reference, area: Area) -> Iterator[str]:
     if prose.has_guide(area.name):
-        yield _section(reference, area.name, area.title)
+        yield _section(reference, area.name, title=area.title)
     else:
         yield f"## {area.title}\n\n{area.description}"
     for operation in area.operations:

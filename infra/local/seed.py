@@ -70,7 +70,7 @@ def _category(workspace_id: str, number: int) -> CategoryRow:
         category_id(number),
         created_at=FIRST_MADE_AT,
         name=name,
-        slug=f"{slugs.slugify(name, 'category')}-{number:02}",
+        slug=f"{slugs.slugify(name, fallback='category')}-{number:02}",
         kind="product",
         sort_order=number * ordering.STEP,
     )
@@ -217,7 +217,7 @@ NOUNS: dict[str, tuple[Listing[Any], Callable[[int, random.Random], dict[str, An
 }
 
 
-def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Record]:
+def records(workspace_id: str, *, noun: str, count: int, seed: int) -> Iterator[Record]:
     """Yield sample records, of which a longer run begins with the records of a shorter run."""
     listing, make = NOUNS[noun]
     dice = random.Random(f"{noun} {seed}")  # noqa: S311  repeatable by intent
@@ -230,16 +230,16 @@ def records(workspace_id: str, noun: str, count: int, seed: int) -> Iterator[Rec
         yield listing.row(listing.partition(workspace_id), record_id, created_at=moment, **values)
 
 
-def seed(workspace_id: str, noun: str, count: int, seed: int = 1) -> Iterator[int]:
+def seed(workspace_id: str, *, noun: str, count: int, seed: int = 1) -> Iterator[int]:
     """Write the records that do not exist yet. Yields the number of records after each step.
 
     Records that they refer to are written first. Each step is one transaction with its counters, so
     that a run that was stopped can be started again and continues.
     """
-    seeded_records = records(workspace_id, noun, count, seed)
+    seeded_records = records(workspace_id, noun=noun, count=count, seed=seed)
     last = last_moment(noun, count)
     with clock.using(lambda: last), ThreadPoolExecutor(WRITERS) as pool:
-        referred = split_batches(parents(workspace_id, noun, count), BATCH)
+        referred = split_batches(parents(workspace_id, noun=noun, count=count), BATCH)
         list(pool.map(lambda batch: _write(workspace_id, batch), referred))
         while waves := [
             batch for _ in range(WRITERS) if (batch := list(islice(seeded_records, BATCH)))
@@ -252,7 +252,7 @@ def last_moment(noun: str, count: int) -> datetime:
     return FIRST_MADE_AT + count * _spacing(noun)
 
 
-def parents(workspace_id: str, noun: str, count: int) -> Iterator[Record]:
+def parents(workspace_id: str, *, noun: str, count: int) -> Iterator[Record]:
     """Yield the categories, forms and clients that other records refer to."""
     if noun == "products":
         yield from (_category(workspace_id, number) for number in range(CATEGORY_COUNT))

@@ -43,7 +43,7 @@ def poll(
             pause(RETRY_SECONDS)
 
 
-def answer_updates(offset: int, wait: int = telegram.POLL_SECONDS) -> int:
+def answer_updates(offset: int, *, wait: int = telegram.POLL_SECONDS) -> int:
     """Handle the updates from an offset on, and return the next offset.
 
     An update that fails is repeated, as by the webhook. A reply that cannot be sent is lost.
@@ -51,7 +51,7 @@ def answer_updates(offset: int, wait: int = telegram.POLL_SECONDS) -> int:
     Raises:
         TelegramError: Telegram cannot be reached.
     """
-    for update in telegram.updates(offset, wait):
+    for update in telegram.updates(offset, wait=wait):
         reply = telegram_chats.receive(update)
         # Telegram deletes the updates below the offset of the next request.
         offset = int(update["update_id"]) + 1

@@ -17,7 +17,7 @@ from infra.operator.cli_errors import OneLineErrors
 from infra.operator.operation_commands import FILE, call
 
 
-def connect(stage: str | None, region: str | None = None) -> None:
+def connect(stage: str | None, *, region: str | None = None) -> None:
     """Connect the stores to a deployed stage, or to the data of ``make dev``."""
     if stage:
         _connect_to_deployed(stage, region)
@@ -84,9 +84,9 @@ class AdminCommands(OneLineErrors):
 @click.option("--stage", help="A deployed stage. Default: the local data of make dev.")
 @click.option("--region", help="AWS region of the stage. Default: the region that the shell sets.")
 @click.pass_context
-def admin(ctx: click.Context, stage: str | None, region: str | None) -> None:
+def admin(ctx: click.Context, stage: str | None, *, region: str | None) -> None:
     """Manage accounts, workspaces, keys, money, bots, files, sites and products."""
-    ctx.obj = partial(connect, stage, region)
+    ctx.obj = partial(connect, stage, region=region)
 
 
 @admin.command("import-products")

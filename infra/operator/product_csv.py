@@ -127,10 +127,13 @@ def read(raw: bytes, unit: Unit | None) -> Table:
     text = text[declared.end() :] if declared else text
     delimiters = declared[1] if declared else DELIMITERS
     delimiter = max(
-        delimiters, key=lambda candidate: _recognized(_header_of(_lines(text, candidate))[1])
+        delimiters,
+        key=lambda candidate: _recognized(_header_of(_lines(text, delimiter=candidate))[1]),
     )
     try:
-        numbered_rows = [(number, cells) for number, cells in enumerate(_lines(text, delimiter), 1)]
+        numbered_rows = [
+            (number, cells) for number, cells in enumerate(_lines(text, delimiter=delimiter), 1)
+        ]
     except csv.Error as error:
         msg = f"This is no CSV: {error}."
         raise TableError(msg) from None
@@ -147,7 +150,7 @@ def read(raw: bytes, unit: Unit | None) -> Table:
         ignored = [name for name in names if name.strip() and name.strip() not in EXPORT_FIELDS]
         if "price" in fields and unit == "rubles":
             raise TableError(KOPECKS)
-        rows = [_exported_row(*line, fields) for line in lines]
+        rows = [_exported_row(number, cells, fields=fields) for number, cells in lines]
         return Table(names, refuse_repeated(rows), delimiter, ignored)
     columns = {} if shopify_csv.is_export(names) else _columns(names)
     if "price" in columns and "kopeck" in fold(names[columns["price"]]) and unit == "rubles":
@@ -160,7 +163,7 @@ def read(raw: bytes, unit: Unit | None) -> Table:
         ignored = shopify_csv.ignored(names)
         lines, names = shopify_csv.plain(names, lines), shopify_csv.HEADER
         columns = _columns(names)
-    rows = [_row(number, cells, names, columns, unit) for number, cells in lines]
+    rows = [_row(number, cells, names=names, columns=columns, unit=unit) for number, cells in lines]
     return Table(names, refuse_repeated(rows), delimiter, ignored, codes)
 
 
@@ -216,7 +219,7 @@ def number(text: str) -> Decimal:
     return number
 
 
-def _lines(text: str, delimiter: str) -> Iterator[list[str]]:
+def _lines(text: str, *, delimiter: str) -> Iterator[list[str]]:
     # Without ``newline=""``, line breaks within quoted cells would change.
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
 
@@ -272,12 +275,17 @@ def _columns(names: Sequence[str]) -> dict[str, int]:
 
 
 def _row(
-    number: int, cells: Sequence[str], names: Sequence[str], columns: Mapping[str, int], unit: Unit
+    number: int,
+    cells: Sequence[str],
+    *,
+    names: Sequence[str],
+    columns: Mapping[str, int],
+    unit: Unit,
 ) -> Row:
     """Read a row without its empty cells, so that products keep their values."""
     row_cells = {name: cells[i].strip() for name, i in columns.items() if i < len(cells)}
     item: dict[str, Any] = {
-        name: text for name, cell in row_cells.items() if (text := _typed_text(name, cell))
+        name: text for name, cell in row_cells.items() if (text := _typed_text(name, cell=cell))
     }
     if any(cell.strip() for cell in cells[len(names) :]):
         extra = f"expected at most {len(names)} cells, received {len(cells)}"
@@ -293,14 +301,14 @@ def _row(
     return Row(number, cells, item)
 
 
-def _exported_row(number: int, cells: Sequence[str], fields: Sequence[str]) -> Row:
+def _exported_row(number: int, cells: Sequence[str], *, fields: Sequence[str]) -> Row:
     """Read a row of an exported table without its empty cells, as in any table."""
     if any(cell.strip() for cell in cells[len(fields) :]):
         fault = f"expected at most {len(fields)} cells, received {len(cells)}"
         return Row(number, cells, {}, fault)
     row_cells = {name: cell for name, cell in zip(fields, cells, strict=False) if cell and name}
     item: dict[str, Any] = {
-        name: cell.removeprefix(ESCAPE) if cell.startswith(ESCAPE) else _typed_text(name, cell)
+        name: cell.removeprefix(ESCAPE) if cell.startswith(ESCAPE) else _typed_text(name, cell=cell)
         for name, cell in row_cells.items()
         if name != "category"
     }
@@ -313,7 +321,7 @@ def _exported_row(number: int, cells: Sequence[str], fields: Sequence[str]) -> R
     return Row(number, cells, item, _convert(item, row_cells, "kopecks"))
 
 
-def _typed_text(name: str, cell: str) -> str:
+def _typed_text(name: str, *, cell: str) -> str:
     """Return the string that a cell held when it was entered, without line breaks in a name."""
     text = unmark_text(cell)
     return re.sub(r"\s*[\r\n]\s*", " ", text).strip() if name in {*CODES, "name"} else text
@@ -329,7 +337,7 @@ def _convert(item: dict[str, Any], row_cells: Mapping[str, str], unit: Unit) -> 
                 return f"{name}: {error}"
     try:
         for name in CODES & row_cells.keys():
-            refuse_scientific(name, row_cells[name])
+            refuse_scientific(name, cell=row_cells[name])
     except CellError as error:
         return str(error)
     return None

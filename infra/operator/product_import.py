@@ -163,7 +163,7 @@ class _Run:
         category, exported_id = item.pop("category", None), item.pop("categoryId", None)
         parsing.parse(ItemById if "id" in item else UpsertItem, item)
         if exported_id is not None:
-            category_id = self.categories.find_exported(exported_id, category or "")
+            category_id = self.categories.find_exported(exported_id, path=category or "")
         elif category is not None:
             category_id = self.categories.find(category)
         else:
@@ -232,7 +232,7 @@ class _Categories:
             way, lambda names: self._paths.get(_normalised(" / ".join(names)), [None])[0]
         )
 
-    def find_exported(self, category_id: str, path: str) -> str | None:
+    def find_exported(self, category_id: str, *, path: str) -> str | None:
         """Return the id of an exported category: its own id, or else the category with its path.
 
         Raises:

@@ -83,7 +83,7 @@ def restore(item: Mapping[str, Any], stored_fields: Mapping[str, str | None]) ->
         if cell is None or text is None or cell == text:
             continue
         if name in CODES:
-            refuse_scientific(name, cell)
+            refuse_scientific(name, cell=cell)
             is_same = cell.isdecimal() and cell.lstrip("0") == text.lstrip("0")
         else:
             is_same = _LINE_END.sub("\n", cell) == _LINE_END.sub("\n", text)
@@ -95,7 +95,7 @@ def restore(item: Mapping[str, Any], stored_fields: Mapping[str, str | None]) ->
 _LINE_END = re.compile(r"\r\n?")
 
 
-def refuse_scientific(name: str, cell: str) -> None:
+def refuse_scientific(name: str, *, cell: str) -> None:
     """Refuse a code that a spreadsheet has shortened.
 
     Raises:

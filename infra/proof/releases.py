@@ -78,7 +78,7 @@ def _git(*words: str) -> str:
 class Release:
     """A release in a process of its own, with stderr in a file."""
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    def __init__(self, folder: Path, *, log: Path) -> None:
         self._log = log.open("w")
         self._process = subprocess.Popen(
             [sys.executable, str(SESSION)],
@@ -196,7 +196,7 @@ def side_by_side(commit: str) -> Iterator[Both]:
     running: list[Release] = []
     try:
         for tree, log in ((check_out(commit), "last.log"), (ROOT, "this.log")):
-            running.append(Release(tree, folder / log))
+            running.append(Release(tree, log=folder / log))
         for release in running:
             release.do("prepare", endpoint=database.endpoint, folder=str(folder))
         last, this = running

@@ -81,12 +81,12 @@ def _missing() -> str:
     return ""
 
 
-def _against(url: str, key: str) -> Figures:
+def _against(url: str, *, key: str) -> Figures:
     """Run each tool against a server."""
-    return {"tools": [_conformance(url, key), _openapi(url), _html(url)]}
+    return {"tools": [_conformance(url, key=key), _openapi(url), _html(url)]}
 
 
-def _conformance(url: str, key: str) -> Figures:
+def _conformance(url: str, *, key: str) -> Figures:
     """Run the scenarios against the tool server, and against the open tools of a booking page."""
     errors = []
     call = requests.get(
@@ -94,7 +94,7 @@ def _conformance(url: str, key: str) -> Figures:
     )
     slug = call.json()["data"]["workspaces"][0]["slug"]
     runs = [(path, name) for path in ("/api/mcp", f"/book/{slug}/mcp") for name in SCENARIOS]
-    with _adding_key(url, key) as proxy:
+    with _adding_key(url, key=key) as proxy:
         for path, scenario in runs:
             words = ["conformance", "server", "--url", proxy + path, "--scenario", scenario]
             process = _npx(words)
@@ -149,7 +149,7 @@ def _npx(words: list[str]) -> "subprocess.CompletedProcess[str]":
 
 
 @contextmanager
-def _adding_key(url: str, key: str) -> Iterator[str]:
+def _adding_key(url: str, *, key: str) -> Iterator[str]:
     """Serve a proxy that adds the API key for the conformance suite, and yield its URL."""
     place = urlsplit(url).netloc
 
@@ -214,5 +214,5 @@ PART = Part(
 )
 
 if __name__ == "__main__":
-    findings = _against(os.environ["BASE_URL"], os.environ["API_KEY"])
+    findings = _against(os.environ["BASE_URL"], key=os.environ["API_KEY"])
     Path(sys.argv[1]).write_text(json.dumps(findings))

@@ -81,10 +81,10 @@ def run(minutes: float) -> Figures:
             "last_release": name,
             "database": both.database,
             "rows": [len(of_last.state.rows), len(of_this.state.rows)],
-            "upgrade": _sweep(both, both.this, of_this, of_last),
-            "rollback": _sweep(both, both.last, of_last, of_this),
-            "keys_upgrade": _keys(both, both.last, both.this, of_last),
-            "keys_rollback": _keys(both, both.this, both.last, of_last),
+            "upgrade": _sweep(both, both.this, of_this, other=of_last),
+            "rollback": _sweep(both, both.last, of_last, other=of_this),
+            "keys_upgrade": _keys(both, both.last, second=both.this, world=of_last),
+            "keys_rollback": _keys(both, both.this, second=both.last, world=of_last),
             "histories": _histories(both, of_last, end),
         }
     _require_no_surprise(figures)
@@ -96,7 +96,7 @@ def _world(both: Both, maker: Release, empty: State) -> World:
     return World(maker.do("make"), both.stores.state())
 
 
-def _sweep(both: Both, reader: Release, own_world: World, other: World) -> Figures:
+def _sweep(both: Both, reader: Release, own_world: World, *, other: World) -> Figures:
     """Run each operation on the workspace of the reader, and on the other release's workspace."""
     figures: Figures = {"calls": 0, "lacking": [], "refused": [], "failed": {}, "otherwise": {}}
     expected = _answers(both, reader, own_world)
@@ -167,7 +167,7 @@ def _flat(value: Json, place: str) -> Iterator[str]:
         yield f"{place[1:]}={value}"
 
 
-def _keys(both: Both, first: Release, second: Release, world: World) -> Figures:
+def _keys(both: Both, first: Release, *, second: Release, world: World) -> Figures:
     """Repeat calls on another release with the idempotency key of the first call."""
     descriptions = [release.do("describe") for release in (first, second)]
     figures: Figures = {"calls": 0, "recognized": 0, "repeated": []}

@@ -95,7 +95,9 @@ def declare(
         """Write a row, and return the tenant of the call."""
         if handler is not None:
             return handler(ctx, args)
-        ctx.unit.create(claim("TEST", args.id, "x"), on_conflict=ConflictError("Taken."))
+        ctx.unit.create(
+            claim("TEST", name=args.id, target="x"), on_conflict=ConflictError("Taken.")
+        )
         return Result(tenant=ctx.unit.tenant, token="secret" if "secret" in more else None)
 
     options: dict[str, Any] = {"title": "Write", "audience": tuple(Audience), "role": Role.MEMBER}
@@ -261,9 +263,9 @@ class TestCommits:
         call(declare(reads=True))
         call(declare(), dryRun=True)
         call(declare(), key="key", dryRun=True)
-        assert ClaimRow.find_claim("TEST", "one") is None
+        assert ClaimRow.find_claim("TEST", name="one") is None
         call(declare(), key="key")
-        assert ClaimRow.find_claim("TEST", "one") is not None
+        assert ClaimRow.find_claim("TEST", name="one") is not None
 
     def test_a_read_takes_no_idempotency_key(self) -> None:
         calls: list[Arguments] = []

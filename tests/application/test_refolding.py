@@ -37,10 +37,10 @@ def former_folding(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
 def store_former_key(owner: Owner, product: Any) -> None:
     """Move the claim on a product's SKU to the key of the former rule, which kept double spaces."""
-    row = PRODUCTS.find(owner.workspace.id, product["id"])
+    row = PRODUCTS.find(owner.workspace.id, record_id=product["id"])
     assert row is not None
     (sku, *_) = PRODUCTS.lookups
-    change = lookups.key_change(sku, owner.workspace.id, PRODUCTS.noun, row)
+    change = lookups.key_change(sku, owner.workspace.id, noun=PRODUCTS.noun, record=row)
     assert change is not None
     change.former.save()
     change.current.delete()
@@ -48,10 +48,10 @@ def store_former_key(owner: Owner, product: Any) -> None:
 
 def sku_claim_rules(owner: Owner, product: Any) -> set[str]:
     """Return the rules, current or former, under which a product's SKU is claimed."""
-    row = PRODUCTS.find(owner.workspace.id, product["id"])
+    row = PRODUCTS.find(owner.workspace.id, record_id=product["id"])
     assert row is not None
     (sku, *_) = PRODUCTS.lookups
-    change = lookups.key_change(sku, owner.workspace.id, PRODUCTS.noun, row)
+    change = lookups.key_change(sku, owner.workspace.id, noun=PRODUCTS.noun, record=row)
     if change is None:
         return set()
     return {
@@ -110,7 +110,9 @@ def leads_with(api: Api, search: str) -> int:
 
 def long_texts(owner: Owner) -> list[str]:
     """Return the overflow rows of leads whose search text is too long for an index entry."""
-    return [row.whole for row in TextRow.partition(texts_partition(owner.workspace.id, "LEAD"))]
+    return [
+        row.whole for row in TextRow.partition(texts_partition(owner.workspace.id, noun="LEAD"))
+    ]
 
 
 @pytest.mark.parametrize("length", [2_000, 6_000])
@@ -142,9 +144,9 @@ def test_refolding_keeps_a_records_version_and_update_time(
 ) -> None:
     with former_folding():
         product = create(api, "Café", sku="A  1")
-    product_before = PRODUCTS.find(owner.workspace.id, product["id"])
+    product_before = PRODUCTS.find(owner.workspace.id, record_id=product["id"])
     fold_again(time)
-    product_after = PRODUCTS.find(owner.workspace.id, product["id"])
+    product_after = PRODUCTS.find(owner.workspace.id, record_id=product["id"])
     assert product_before is not None
     assert product_after is not None
     assert (product_after.version, product_after.updated_at) == (

@@ -43,7 +43,7 @@ IMAGES = [image(number) for number in range(45)]
 def _outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Return photo search results without a server. Failures of the search are tested elsewhere."""
 
-    def get(_service: str, _url: str, query: dict[str, Any], **_: object) -> Any:
+    def get(_service: str, *, query: dict[str, Any], **_: object) -> Any:
         status, answer = answer_with(IMAGES, query["page"], query["page_size"])
         assert status == 200, answer
         return answer

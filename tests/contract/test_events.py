@@ -124,7 +124,7 @@ def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
 def unpaid_booking(w: WorkspaceIds) -> dict[str, Any]:
     """Hold a booking until it is paid, without an event. Return the token of the link that pays."""
     take_payments(w.workspace_id)
-    booking = BOOKINGS.require(w.workspace_id, w.things.booking)
+    booking = BOOKINGS.require(w.workspace_id, record_id=w.things.booking)
     booking.status, booking.due = "pending_payment", 100
     booking.starts_at = clock.now() + timedelta(days=1)
     booking.save()

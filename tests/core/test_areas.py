@@ -27,7 +27,7 @@ class TestAreaOfOperation:
         ],
     )
     def test_the_route_decides_the_area(self, path: str, area: str) -> None:
-        assert logged_as("chalicelib.domains.overview.operations.any", path) == area
+        assert logged_as("chalicelib.domains.overview.operations.any", path=path) == area
 
     @pytest.mark.parametrize(
         ("module", "area"),

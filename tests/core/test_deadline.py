@@ -33,7 +33,7 @@ def test_no_external_call_starts_after_the_request_has_ended() -> None:
         with pytest.raises(
             JsonApiError, match="was not called, because the time limit was reached"
         ):
-            get_json("a service", "https://example.com", {}, deadline=Deadline(3))
+            get_json("a service", url="https://example.com", query={}, deadline=Deadline(3))
 
 
 def test_calls_side_by_side_run_at_the_same_time_under_the_deadline_of_the_request() -> None:

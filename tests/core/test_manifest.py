@@ -128,7 +128,7 @@ class TestPrecompiledCode:
         for (text, how), packed in codes.items():
             code = marshal.loads(packed)  # noqa: S302
             if isinstance(how, str):
-                assert code == precompiled.compiled(text, how)
+                assert code == precompiled.compiled(text, mode=how)
             else:
                 pattern = re._compiler._sre.compile(text, *code)
                 assert pattern == re.compile(text, how), text

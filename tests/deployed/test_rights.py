@@ -18,7 +18,7 @@ UNKNOWN = "a test that make test names, once it has passed"
 
 def granted_statements(stage: Stage, function: str) -> Iterator[tuple[str, str, str]]:
     """Yield what a function's role may do: the statement's id, action and resource."""
-    name = function_name(STAGE, function)
+    name = function_name(STAGE, function=function)
     role = f"{name}-{function}" if function == policies.API else name
     iam = stage.client("iam")
     for policy in iam.list_role_policies(RoleName=role)["PolicyNames"]:
@@ -34,7 +34,7 @@ def test_every_right_that_was_used_is_in_the_functions_policy(stage: Stage) -> N
     needs = json.loads(NEEDS.read_text()) if NEEDS.exists() else {}
     assert [right for right in stage.rights() if not right[3]] == [], "the emulator denied these"
     for function in policies.FUNCTIONS:
-        name = function_name(STAGE, function)
+        name = function_name(STAGE, function=function)
         grants, calls = list(granted_statements(stage, function)), Counter[Right]()
         for (used_by, action, resource, _), times in stage.rights().items():
             if used_by == name:

@@ -25,7 +25,7 @@ def test_it_accepts_what_is_signed_and_nothing_else(
     reload_settings: Any,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    secret = webhook_secret(b"key", "workspace", "webhook", 1)
+    secret = webhook_secret(b"key", "workspace", webhook_id="webhook", version=1)
     monkeypatch.setenv("WEBHOOK_SECRET", secret)
     monkeypatch.setenv("WEBHOOKS_TO_LOOPBACK", "1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")

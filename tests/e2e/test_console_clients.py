@@ -49,7 +49,7 @@ def test_a_client_is_found_changed_and_erased(
         if script:
             assert findings(page) == []
         save_screenshot(page, f"console-client-erased-{screen}-light")
-    row = CLIENTS.find(workspace.workspace_id, workspace.client)
+    row = CLIENTS.find(workspace.workspace_id, record_id=workspace.client)
     assert row is not None
     assert row.is_nobody
 

@@ -22,7 +22,7 @@ with_and_without_script = pytest.mark.parametrize("script", [True, False])
 
 def stored_lead(workspace: Place, lead: str) -> Any:
     """Return a stored lead."""
-    return LEADS.require(workspace.workspace_id, lead)
+    return LEADS.require(workspace.workspace_id, record_id=lead)
 
 
 def texts(screen: str) -> dict[str, str]:

@@ -69,13 +69,13 @@ def test_a_colleague_is_invited_joins_is_promoted_and_removed(
         boss.page.locator("#currentPassword").fill(PASSWORD)
         boss.page.locator("button[name=role]").click()
         expect(boss.page.get_by_role("status")).to_be_visible()
-        membership = workspaces.membership(account.id, workspace.workspace_id)
+        membership = workspaces.membership(account.id, workspace_id=workspace.workspace_id)
         assert membership is not None
         assert membership.role == "manager"
         boss.page.locator("main a.row", has_text=INVITED).click()
         boss.page.locator("button.danger").click()
         expect(boss.page.get_by_role("status")).to_be_visible()
-        assert workspaces.membership(account.id, workspace.workspace_id) is None
+        assert workspaces.membership(account.id, workspace_id=workspace.workspace_id) is None
         assert colleague.open(workspace.path).status == 404
         colleague.errors.clear()
 
@@ -128,6 +128,8 @@ def test_invited_user_with_another_account_signs_out_and_returns(
         page.get_by_role("button", name="Join").dblclick()
         expect(page.get_by_role("status")).to_be_visible()
         assert (
-            workspaces.membership(accounts.require_by_email(INVITED).id, workspace.workspace_id)
+            workspaces.membership(
+                accounts.require_by_email(INVITED).id, workspace_id=workspace.workspace_id
+            )
             is not None
         )

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
 def take(kind: str, name: str, target: str = "id", workspace_id: str | None = None) -> None:
     def stage(unit: UnitOfWork) -> None:
-        row = claim(kind, name, target, workspace_id)
+        row = claim(kind, name=name, target=target, workspace_id=workspace_id)
         unit.create(row, on_conflict=ConflictError("It is taken."))
 
     run_unit("w", None, stage)
@@ -40,7 +40,7 @@ def requests(operation: str) -> Iterator[list[dict[str, Any]]]:
 
 def test_a_claimed_name_leads_to_its_record_and_cannot_be_claimed_again() -> None:
     take("SLUG", "bakery", "site", "w")
-    claim = ClaimRow.find_claim("SLUG", "bakery")
+    claim = ClaimRow.find_claim("SLUG", name="bakery")
     assert claim is not None
     assert (claim.target, claim.workspace_id) == ("site", "w")
     with pytest.raises(ConflictError):
@@ -53,8 +53,8 @@ def test_the_workspace_of_a_name_is_found_if_it_has_one() -> None:
     take("SLUG", "bakery", workspace_id="w")
     take("SLUG", "platform")
     names = ("bakery", "platform", "nobody")
-    assert [ClaimRow.workspace_of("SLUG", name) for name in names] == ["w", None, None]
-    assert ClaimRow.workspace_of("EMAIL", "bakery") is None
+    assert [ClaimRow.workspace_of("SLUG", name=name) for name in names] == ["w", None, None]
+    assert ClaimRow.workspace_of("EMAIL", name="bakery") is None
 
 
 def test_names_that_are_taken_are_found_by_one_consistent_read() -> None:

@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 def started(workspace_id: str = "w", what: str = "slugs", rows: Rows | None = None) -> UnitOfWork:
     """Return a unit that has read a lock row and will save it."""
     unit = UnitOfWork(workspace_id)
-    unit.save(lock_row(workspace_id, what, rows))
+    unit.save(lock_row(workspace_id, what=what, rows=rows))
     return unit
 
 
 def read_ahead() -> Rows:
     rows = Rows()
-    rows.read([lock_key("w", "slugs")])
+    rows.read([lock_key("w", what="slugs")])
     return rows
 
 
@@ -66,4 +66,4 @@ def test_changes_that_read_no_lock_do_not_hinder_each_other() -> None:
         stage_raise(unit, "slugs")
     for unit in units:
         unit.commit()
-    assert LockRow.find(*lock_key("w", "slugs")[1:]).version == 2
+    assert LockRow.find(*lock_key("w", what="slugs")[1:]).version == 2

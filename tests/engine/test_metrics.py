@@ -40,7 +40,7 @@ def count(workspace: str, measures: dict[str, int], day: date = DAY, **values: A
 
 
 def one_day(workspace: str, day: date = DAY, subject: str = "site") -> metrics.DayCounts:
-    return metrics.read(workspace, subject, day, day)[day]
+    return metrics.read(workspace, subject=subject, first=day, last=day)[day]
 
 
 def plain(counts: metrics.DayCounts) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
@@ -289,7 +289,7 @@ class TestReading:
         first, last = DAY - timedelta(2), DAY + timedelta(1)
         for outside in (first - timedelta(1), last + timedelta(1)):
             count(workspace, {"views": 100}, outside)
-        days = metrics.read(workspace, "site", first, last)
+        days = metrics.read(workspace, subject="site", first=first, last=last)
         assert [(str(day), counts.totals["views"]) for day, counts in days.items()] == [
             ("2027-03-12", 0),
             ("2027-03-13", 0),
@@ -300,7 +300,7 @@ class TestReading:
     def test_days_add_up(self, workspace: str) -> None:
         for number in range(5):
             count(workspace, {"views": 1}, DAY + timedelta(number), page=f"/{number % 2}")
-        days = metrics.read(workspace, "site", DAY, DAY + timedelta(10))
+        days = metrics.read(workspace, subject="site", first=DAY, last=DAY + timedelta(10))
         assert plain(metrics.total(days.values())) == (
             {"views": 5},
             {"page": {"/0": {"views": 3}, "/1": {"views": 2}}},
@@ -311,7 +311,9 @@ class TestReading:
             count(workspace, {"views": 1}, DAY + timedelta(number), page=f"/{number % 20}")
         cost = Cost()
         with metering() as usage:
-            days = metrics.read(workspace, "site", DAY, DAY + timedelta(365), cost)
+            days = metrics.read(
+                workspace, subject="site", first=DAY, last=DAY + timedelta(365), cost=cost
+            )
         assert metrics.total(days.values()).totals == {"views": 122}
         assert usage.calls == ["Query"]
         if is_dynamodb_local:
@@ -387,7 +389,7 @@ def test_statistics_equal_a_naive_recount(zone: str, leads: list[Any]) -> None:
             if status is None:
                 break
     expected: Counter[tuple[Any, ...]] = Counter()
-    days = metrics.read(workspace, "site", date(2027, 3, 10), date(2027, 3, 18))
+    days = metrics.read(workspace, subject="site", first=date(2027, 3, 10), last=date(2027, 3, 18))
     for day, counts in days.items():
         expected.update({(day, measure): n for measure, n in counts.totals.items()})
         for source, measures in counts.by_dimension["source"].items():

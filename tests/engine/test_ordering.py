@@ -77,7 +77,7 @@ def test_without_room_all_moved_records_get_new_positions() -> None:
 def test_positions_between_two_rise_strictly_or_there_is_no_room(
     low: int, room: int, count: int
 ) -> None:
-    new_positions = between(low, low + room + 1, count)
+    new_positions = between(low, high=low + room + 1, count=count)
     if count > room:
         assert new_positions is None
     else:

@@ -28,7 +28,7 @@ def test_of_fifty_concurrent_creations_with_one_slug_one_wins(owner: Owner, api:
     answers = run_concurrently(50, lambda _: api.call("POST", "/api/projects/create", body))
     assert outcomes(answers) == {(200, None): 1, (409, "slug_taken"): 49}
     assert api.get("/api/projects/list")["pagination"]["total"] == 1
-    assert counters.read(owner.workspace.id, "SITE")["total"] == 1
+    assert counters.read(owner.workspace.id, noun="SITE")["total"] == 1
 
 
 def test_generated_slugs_of_one_title_do_not_clash(owner: Owner, api: Api) -> None:
@@ -37,7 +37,7 @@ def test_generated_slugs_of_one_title_do_not_clash(owner: Owner, api: Api) -> No
     )
     assert outcomes(answers) == {(200, None): 10}
     assert len({a.data["project"]["slug"] for a in answers}) == 10
-    assert counters.read(owner.workspace.id, "SITE") == {"total": 10, "status:active": 10}
+    assert counters.read(owner.workspace.id, noun="SITE") == {"total": 10, "status:active": 10}
 
 
 def test_twenty_concurrent_calls_with_one_idempotency_key_create_one_record_and_get_equal_answers(
@@ -189,7 +189,7 @@ def test_pages_created_while_their_site_is_deleted_are_deleted_too(
     for answer in answers[1:]:
         if answer.status == 200:
             assert api.call("GET", f"/api/pages/{answer.data['page']['id']}").status == 404
-    assert counters.read(owner.workspace.id, "PAGE") == {}
+    assert counters.read(owner.workspace.id, noun="PAGE") == {}
 
 
 def test_counters_match_the_records_after_concurrent_writes(owner: Owner, api: Api) -> None:
@@ -203,7 +203,7 @@ def test_counters_match_the_records_after_concurrent_writes(owner: Owner, api: A
     run_concurrently(16, act)
     sites_left = api.get("/api/projects/list?size=100")["projects"]
     states = Counter(f"status:{site['status']}" for site in sites_left)
-    assert counters.read(owner.workspace.id, "SITE") == states | {"total": len(sites_left)}
+    assert counters.read(owner.workspace.id, noun="SITE") == states | {"total": len(sites_left)}
     assert states == {"status:active": 8, "status:inactive": 4}
 
 

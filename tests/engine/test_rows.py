@@ -18,7 +18,7 @@ WORKSPACE = "w"
 def store(*names: str) -> None:
     def stage(unit: UnitOfWork) -> None:
         for name in names:
-            key = lock_key(WORKSPACE, name)
+            key = lock_key(WORKSPACE, what=name)
             unit.save(LockRow(key.pk, key.sk))
 
     run_unit(WORKSPACE, None, stage)
@@ -27,7 +27,7 @@ def store(*names: str) -> None:
 def test_rows_read_ahead_are_taken_without_a_request_also_those_that_do_not_exist() -> None:
     store("a", "b")
     rows = Rows()
-    a, b, missing = (lock_key(WORKSPACE, name) for name in ("a", "b", "c"))
+    a, b, missing = (lock_key(WORKSPACE, what=name) for name in ("a", "b", "c"))
     with metering() as usage:
         rows.read([a, b, missing])
         assert [row.sk for row in rows.fetch([b, missing, a, b])] == ["b", "a"]
@@ -38,7 +38,7 @@ def test_rows_read_ahead_are_taken_without_a_request_also_those_that_do_not_exis
 def test_rows_that_were_not_read_ahead_are_read_when_they_are_asked_for() -> None:
     store("a", "b")
     rows = Rows()
-    a, b = (lock_key(WORKSPACE, name) for name in ("a", "b"))
+    a, b = (lock_key(WORKSPACE, what=name) for name in ("a", "b"))
     rows.read([a])
     with metering() as usage:
         assert [row.sk for row in rows.fetch([a, b])] == ["a", "b"]
@@ -60,7 +60,7 @@ def test_rows_of_several_tables_are_read_in_one_request() -> None:
         created_at=clock.now(),
     )
     workspace.save()
-    lock, key = lock_key(WORKSPACE, "a"), workspaces.key(WORKSPACE)
+    lock, key = lock_key(WORKSPACE, what="a"), workspaces.key(WORKSPACE)
     with metering() as usage:
         found_rows = fetch([key, lock])
     assert [type(row) for row in found_rows] == [WorkspaceRow, LockRow]

@@ -34,7 +34,7 @@ def test_a_transaction_conflict_is_retried_with_growing_pauses(
     assert len(pauses) == 3
     assert all(0 <= p <= retry.FIRST_PAUSE * 2**n for n, p in enumerate(pauses))
     assert api.get("/api/projects/list")["projects"] == [site]
-    assert counters.read(owner.workspace.id, "SITE")["total"] == 1
+    assert counters.read(owner.workspace.id, noun="SITE")["total"] == 1
 
 
 def test_endless_conflicts_end_as_a_503_with_nothing_changed(api: Api, pauses: list[float]) -> None:
@@ -168,7 +168,7 @@ def test_a_unit_of_more_than_a_hundred_items_is_a_programming_error(owner: Owner
 def test_a_unit_may_have_99_items_besides_its_audit_record() -> None:
     unit = UnitOfWork("w")
     for number in range(99):
-        unit.create(claim("TEST", str(number), "x"))
+        unit.create(claim("TEST", name=str(number), target="x"))
     unit.commit(AuditEvent.by_job("test"))
     assert len([place for place in all_rows() if "CLAIM#TEST" in place]) == 99
 
@@ -176,7 +176,7 @@ def test_a_unit_may_have_99_items_besides_its_audit_record() -> None:
 def test_a_unit_of_more_than_four_megabytes_is_a_programming_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    row = claim("TEST", "a", "x" * 1000)
+    row = claim("TEST", name="a", target="x" * 1000)
     monkeypatch.setattr(transactions, "MAX_BYTES", 1000)
     with pytest.raises(RuntimeError, match="bytes; DynamoDB takes 1,000"):
         run_unit("w", None, lambda unit: unit.create(row))
@@ -191,7 +191,7 @@ def test_a_failure_after_the_commit_does_not_undo_it(owner: Owner) -> None:
     unit.create(site)
     unit.after_commit(fail)
     unit.commit()
-    assert SITES.find(owner.workspace.id, site.id) is not None
+    assert SITES.find(owner.workspace.id, record_id=site.id) is not None
 
 
 def test_each_change_leaves_one_audit_record_without_values(owner: Owner, api: Api) -> None:

@@ -38,12 +38,12 @@ TAKEN = ConflictError("It is taken.")
 
 
 def row(name: str, target: str = "first") -> ClaimRow:
-    return claim("TEST", name, target)
+    return claim("TEST", name=name, target=target)
 
 
 def there(*names: str) -> list[str]:
     """Return the names that have a row."""
-    return [name for name in names if ClaimRow.find_claim("TEST", name)]
+    return [name for name in names if ClaimRow.find_claim("TEST", name=name)]
 
 
 def conflicting_once(stage: Callable[[UnitOfWork, int], Any]) -> Callable[[UnitOfWork], Any]:
@@ -113,7 +113,7 @@ class TestAttempts:
         site = SITES.new("w", title="x", slug="x", status="active")
 
         def read() -> Any:
-            return SITES.find("w", site.id)
+            return SITES.find("w", record_id=site.id)
 
         def change(unit: UnitOfWork) -> None:
             row = read()
@@ -133,13 +133,13 @@ class TestAttempts:
         assert [event.resources for event in records] == [["key:given", f"site:{site.id}"]] * 4
 
     def test_a_row_whose_commit_was_confirmed_late_has_its_stored_version(self) -> None:
-        row = lock_row("w", "slugs")
+        row = lock_row("w", what="slugs")
         with faulty(TRANSACTION, closed, "after", 1):
             run_unit("w", EVENT, lambda unit: unit.save(row))
-        stored_row = lock_row("w", "slugs")
+        stored_row = lock_row("w", what="slugs")
         assert row.version == stored_row.version == 1
         run_unit("w", EVENT, lambda unit: unit.save(row))
-        assert lock_row("w", "slugs").version == 2
+        assert lock_row("w", what="slugs").version == 2
 
     def test_a_transaction_keeps_its_request_token_and_pauses_before_it_is_sent_again(
         self, pauses: list[float], monkeypatch: pytest.MonkeyPatch
@@ -184,13 +184,19 @@ class TestAttempts:
         site = SITES.new("w", title="x", slug="x", status="active")
         run_unit("w", EVENT, lambda unit: unit.create(site))
         until = datetime(2100, 1, 1, tzinfo=UTC)
-        run_unit("w", EVENT, lambda unit: unit.soft_delete(SITES.find("w", site.id), until=until))
-        assert SITES.find("w", site.id) is None
+        run_unit(
+            "w",
+            EVENT,
+            lambda unit: unit.soft_delete(SITES.find("w", record_id=site.id), until=until),
+        )
+        assert SITES.find("w", record_id=site.id) is None
         trash = SITES.trash("w")
         deleted = SITES.row.find(trash, site.id)
         assert (deleted.title, deleted.expires) == ("x", until)
-        run_unit("w", EVENT, lambda unit: unit.restore(SITES.revived("w", deleted), deleted))
-        assert SITES.find("w", site.id).title == "x"
+        run_unit(
+            "w", EVENT, lambda unit: unit.restore(SITES.revived("w", deleted), deleted=deleted)
+        )
+        assert SITES.find("w", record_id=site.id).title == "x"
         assert SITES.row.find(trash, site.id) is None
 
 
@@ -302,7 +308,7 @@ class TestDemands:
         self.assert_refused(lambda unit: unit.create(row("a", "second")))
         with pytest.raises(ConflictError, match="It is taken"):
             run_unit("w", None, lambda unit: unit.create(row("a", "second"), on_conflict=TAKEN))
-        assert ClaimRow.find_claim("TEST", "a").target == "first"
+        assert ClaimRow.find_claim("TEST", name="a").target == "first"
 
     def test_an_updated_row_must_exist_or_meet_the_condition(self) -> None:
         actions = [ClaimRow.target.set("second")]
@@ -313,7 +319,7 @@ class TestDemands:
         condition = ClaimRow.target == "other"
         self.assert_refused(lambda unit: unit.update(row("a"), actions, condition))
         run_unit("w", None, lambda unit: unit.update(row("a"), actions))
-        assert ClaimRow.find_claim("TEST", "a").target == "second"
+        assert ClaimRow.find_claim("TEST", name="a").target == "second"
         absent = ClaimRow.pk.does_not_exist()
         run_unit("w", None, lambda unit: unit.update(row("b"), actions, absent))
         assert there("b") == ["b"]

@@ -38,7 +38,7 @@ def requested(
         patch.setattr(mail, "takes", lambda _: True)
         invoke(operation, caller, lambda: on_page, request_id=new_id())
     (row,) = requested_bookings.naming_awaited(workspace_id, [on_page["client"]["email"]])
-    return booking_links.book_token(workspace_id, row.request_id)
+    return booking_links.book_token(workspace_id, request_id=row.request_id)
 
 
 def request_booking(salon: Salon, start: str = DAYS[5], email: str = EVE, **fields: Any) -> Answer:

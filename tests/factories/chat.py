@@ -61,7 +61,7 @@ class Bot:
         """Change the bot as its owner would."""
 
         def stage(unit: UnitOfWork) -> None:
-            agent = AGENTS.find(self.workspace_id, self.id)
+            agent = AGENTS.find(self.workspace_id, record_id=self.id)
             assert agent is not None
             for name, value in attributes.items():
                 setattr(agent, name, value)
@@ -73,7 +73,7 @@ class Bot:
         """Set spending limits: ``limit(daily=100)``."""
 
         def stage(unit: UnitOfWork) -> None:
-            budgets.set_limits(unit, budgets.budget(self.workspace_id, self.id), limits)  # type: ignore[arg-type]
+            budgets.set_limits(unit, budgets.budget(self.workspace_id, agent_id=self.id), limits)  # type: ignore[arg-type]
 
         run_unit(self.workspace_id, None, stage)
 
@@ -187,11 +187,11 @@ def propose_booking(
     session = ask(agent_id, "I am Grace, grace@example.com. Book me a table.").session
     workspace_id = AGENTS.workspace_of(agent_id)
     assert workspace_id
-    dialog = chat_sessions.find(workspace_id, agent_id, session)
+    dialog = chat_sessions.find(workspace_id, agent_id=agent_id, token=session)
     assert dialog
     context = ToolContext(
         workspace=workspaces.get(workspace_id),
-        agent=AGENTS.require(workspace_id, agent_id),
+        agent=AGENTS.require(workspace_id, record_id=agent_id),
         dialog_id=dialog.dialog_id,
         number=2,
         visitor_texts=["I am Grace"],

@@ -283,8 +283,8 @@ class Place:
         webhook = call("create_webhook", url=url, types=["client.erased"])["webhookId"]
         delivery = deliveries.row(
             home,
-            webhook,
-            EVENT,
+            webhook_id=webhook,
+            event_id=EVENT,
             type="lead.created",
             record_id=source,
             occurred_at=clock.now(),
@@ -438,7 +438,7 @@ def _bookable_service(call: Callable[..., Any], name: str) -> dict[str, str]:
 def _payment(workspace_id: str, account_id: str, booking_id: str) -> dict[str, str]:
     """Set up payments, pay the booking, and return the ids of payment and former account."""
     ids = record_payments(workspace_id, account_id, booking_id)
-    booking = BOOKINGS.require(workspace_id, booking_id)
+    booking = BOOKINGS.require(workspace_id, record_id=booking_id)
     booking.payment_ids = [ids.payment]
     run_unit(workspace_id, None, lambda unit: unit.save(booking))
     return {"payment": ids.payment, "merchant": ids.former_merchant}

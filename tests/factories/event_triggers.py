@@ -171,7 +171,7 @@ def spend_of_limit(bot: Bot, kopecks: int) -> None:
     place = workspaces.get(bot.workspace_id)
     prices = Prices(10**6, 10**6)
     terms = Terms(place.owner_id, place.id, bot.id, place.timezone, prices, "model")
-    hold = charging.reserve(terms, new_id(), 1, kopecks)
+    hold = charging.reserve(terms, new_id(), 1, max_output_tokens=kopecks)
     charging.settle(hold, TokenUsage(1, kopecks - 1))
 
 

@@ -135,4 +135,4 @@ def malformed(token: str) -> str:
 
 def forged(connection_id: str, prefix: str) -> str:
     """Return a well-formed token of a connection that was never issued."""
-    return tokens.generate_for(connection_id, prefix)
+    return tokens.generate_for(connection_id, prefix=prefix)

@@ -98,7 +98,7 @@ def _replace_merchant(workspace_id: str, account_id: str) -> MerchantRow:
 
 def copy_booking(workspace_id: str, booking_id: str, **changes: str | int | datetime) -> str:
     """Store a copy of a booking with other values, and return its id."""
-    booking = BOOKINGS.require(workspace_id, booking_id)
+    booking = BOOKINGS.require(workspace_id, record_id=booking_id)
     own = {"pk", "sk", "version", "created_at", "updated_at"}
     values = {name: value for name, value in booking.attribute_values.items() if name not in own}
     copy = BOOKINGS.new(workspace_id, **values | changes)
@@ -110,7 +110,7 @@ def pay_booking(workspace_id: str, booking_id: str) -> None:
     """Pay a held booking at the test merchant by its link, and settle the payment."""
     set_merchant(workspace_id)
     local_merchant.settle_payment(open_payment(workspace_id, booking_id), "succeeded")
-    booking = BOOKINGS.require(workspace_id, booking_id)
+    booking = BOOKINGS.require(workspace_id, record_id=booking_id)
     booking_payments.settle(workspace_id, booking.latest_payment_id or "")
 
 

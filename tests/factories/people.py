@@ -39,7 +39,7 @@ class Account:
 
     def role_in(self, workspace_id: str) -> str | None:
         """Return the role in a workspace, or None."""
-        membership = workspaces.membership(self.id, workspace_id)
+        membership = workspaces.membership(self.id, workspace_id=workspace_id)
         return membership.role if membership else None
 
     def call(

@@ -100,7 +100,7 @@ def check_calendars(workspace_id: str, resources: Sequence[str], capacity: int =
         for row in resource_rows:
             for day in calendar_days.days_of(row.busy.buffered):
                 implied.setdefault(day, []).append(row.busy)
-        stored_days = calendar_days.read_all(workspace_id, resource)
+        stored_days = calendar_days.read_all(workspace_id, resource_id=resource)
         assert {day: sorted(busy) for day, busy in stored_days.items() if busy} == {
             day: sorted(busy) for day, busy in implied.items()
         }

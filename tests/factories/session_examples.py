@@ -246,7 +246,7 @@ def first_code(account_id: str) -> dict[str, Any]:
 
 def app_code(account_id: str, salt: str) -> str:
     """Return the code that the app of an account shows now."""
-    secret = base64.b32decode(app_secret(derive_seed(account_id, salt)))
+    secret = base64.b32decode(app_secret(derive_seed(account_id, salt=salt)))
     code = TOTP(secret, DIGITS, SHA1(), STEP_SECONDS).generate(clock.now().timestamp())  # noqa: S303
     return code.decode()
 

@@ -18,7 +18,7 @@ HOST = "www.example.com"
 ENDPOINT = "d1.cloudfront.net"
 FUNCTION_SECONDS = 300
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/one"
-HOSTS = CloudFrontHosts.from_setting(f"cloudfront:E1/cg_1/{ENDPOINT}", "prod")
+HOSTS = CloudFrontHosts.from_setting(f"cloudfront:E1/cg_1/{ENDPOINT}", stage="prod")
 NAME = "prod-80fc0fb9266db7b83f85850fa0e6548b6d70ee68"
 
 
@@ -226,7 +226,7 @@ def test_an_apex_gets_an_alias_and_other_hosts_a_cname() -> None:
 
 
 def test_names_of_tenants_differ_between_stages_and_fit(stub: Stubber) -> None:
-    other = CloudFrontHosts.from_setting("cloudfront:E1/cg_1/d1.cloudfront.net", "dev")
+    other = CloudFrontHosts.from_setting("cloudfront:E1/cg_1/d1.cloudfront.net", stage="dev")
     long = ".".join(["a" * 63] * 3) + ".example"
     for hosts, host in ((HOSTS, HOST), (other, HOST), (HOSTS, long)):
         name = hosts._name(host)

@@ -133,19 +133,19 @@ class TestUploadRequests:
     def test_an_upload_request_accepts_the_announced_bytes(
         self, body: bytes, store: ObjectStore
     ) -> None:
-        request = store.upload_request(self.KEY, len(body), 60)
+        request = store.upload_request(self.KEY, len(body), seconds=60)
         assert self.send(store, request.url, body) == 200
         assert store.get(self.KEY) == body
         store.delete(self.KEY)
         assert store.get(self.KEY) is None
 
     def test_an_upload_request_is_for_one_key(self, store: ObjectStore) -> None:
-        request = store.upload_request(self.KEY, 1, 60)
+        request = store.upload_request(self.KEY, 1, seconds=60)
         assert self.send(store, request.url, b"x") == 200
         assert store.get("w/uploads/v") is None
 
     def test_an_upload_request_is_made_without_calling_the_store(self, store: ObjectStore) -> None:
-        assert store.upload_request(self.KEY, 1, 60).url.startswith("http")
+        assert store.upload_request(self.KEY, 1, seconds=60).url.startswith("http")
         assert store.get(self.KEY) is None
 
     def test_bucket_serves_a_download_url_with_its_headers(self, s3: S3Store) -> None:
@@ -163,29 +163,29 @@ class TestUploadRequests:
         self, body: bytes, tmp_path: Path
     ) -> None:
         store = FolderStore(tmp_path)
-        request = store.upload_request(self.KEY, 3, 60)
+        request = store.upload_request(self.KEY, 3, seconds=60)
         assert self.send(store, request.url, body) == 403
         assert store.get(self.KEY) is None
 
     def test_a_folders_upload_request_expires(self, tmp_path: Path, time: Time) -> None:
         store = FolderStore(tmp_path)
-        request = store.upload_request(self.KEY, 1, 60)
+        request = store.upload_request(self.KEY, 1, seconds=60)
         time.pass_by(seconds=60)
         assert self.send(store, request.url, b"x") == 200
         time.pass_by(seconds=1)
         assert self.send(store, request.url, b"x") == 403
 
     def test_a_folders_upload_request_survives_a_restart(self, tmp_path: Path) -> None:
-        request = FolderStore(tmp_path).upload_request(self.KEY, 1, 60)
+        request = FolderStore(tmp_path).upload_request(self.KEY, 1, seconds=60)
         assert self.send(FolderStore(tmp_path), request.url, b"x") == 200
 
     def test_a_folders_upload_request_is_not_valid_in_another_folder(self, tmp_path: Path) -> None:
-        request = FolderStore(tmp_path / "a").upload_request(self.KEY, 1, 60)
+        request = FolderStore(tmp_path / "a").upload_request(self.KEY, 1, seconds=60)
         assert self.send(FolderStore(tmp_path / "b"), request.url, b"x") == 403
 
     def test_a_folders_upload_request_cannot_be_forged(self, tmp_path: Path) -> None:
         store = FolderStore(tmp_path)
-        token = store.upload_request(self.KEY, 1, 60).url.rpartition("/")[2]
+        token = store.upload_request(self.KEY, 1, seconds=60).url.rpartition("/")[2]
         signature = base64.urlsafe_b64decode(token).decode().partition(".")[0]
         far = "9999999999"
         for forged in (
@@ -203,7 +203,7 @@ class TestUploadRequests:
         assert store.get(self.KEY) is None
 
     def test_an_upload_request_does_not_show_its_secret(self, tmp_path: Path) -> None:
-        FolderStore(tmp_path).upload_request(self.KEY, 1, 60)
+        FolderStore(tmp_path).upload_request(self.KEY, 1, seconds=60)
         (secret,) = (path for path in tmp_path.iterdir() if path.is_file())
         assert secret.stat().st_mode & 0o077 == 0
         assert len(secret.read_bytes()) == 32
@@ -217,7 +217,7 @@ class TestUploadRequests:
         )  # The store may have read its region before.
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
         gateway._s3_client.cache_clear()
-        url = urlsplit(s3.upload_request(self.KEY, 12_345, 60).url)
+        url = urlsplit(s3.upload_request(self.KEY, 12_345, seconds=60).url)
         signed = parse_qs(url.query)
         assert signed["X-Amz-Algorithm"] == ["AWS4-HMAC-SHA256"]
         assert signed["X-Amz-Credential"][0].endswith(f"/{region}/s3/aws4_request")
@@ -301,7 +301,7 @@ class TestS3Store:
     ) -> None:
         monkeypatch.setenv("AWS_DEFAULT_REGION", region)
         gateway._s3_client.cache_clear()
-        urls = [s3.upload_request("w/1", 1, 60).url]
+        urls = [s3.upload_request("w/1", 1, seconds=60).url]
 
         def answered(request: Any, **_: Any) -> AWSResponse:
             urls.append(request.url)

@@ -145,7 +145,7 @@ class Aws:
 
     def replacement_values(self, stack: str, stage: str = "dev") -> str:
         """Return the values of a replacement's parameters, in the template's order."""
-        region = stacks.region_of(stack, REGION)
+        region = stacks.region_of(stack, region=REGION)
         answer = self.client("ssm", region).get_parameter(Name=f"/stand-in/{stage}/{stack}")
         return str(answer["Parameter"]["Value"])
 
@@ -233,7 +233,7 @@ class QuickChalice:
         project: Path,
         old_resource: Any,
     ) -> list[dict[str, str]]:
-        full = function_name(stage, name)
+        full = function_name(stage, function=name)
         role = f"{full}-api_handler" if name == policies.API else full
         iam, functions = self.aws.client("iam"), self.aws.client("lambda")
         with suppress(iam.exceptions.EntityAlreadyExistsException):
@@ -283,7 +283,7 @@ class QuickChalice:
         where = {"restApiId": api, "resourceId": root["id"], "httpMethod": "GET"}
         if not old_resource:
             client.put_method(**where, authorizationType="NONE")
-            function = function_name(stage, policies.API)
+            function = function_name(stage, function=policies.API)
             uri = f"arn:aws:apigateway:x:lambda:path/functions/a:function:{function}/invocations"
             client.put_integration(**where, type="AWS_PROXY", integrationHttpMethod="POST", uri=uri)
         self._die("rest_api")
@@ -332,7 +332,7 @@ def quick_chalice(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> QuickChalice:
     monkeypatch.setattr(package, "build", quick.build)
     monkeypatch.setattr(package, "prepare", quick.prepare)
     monkeypatch.setattr(package, "chalice", quick.run)
-    monkeypatch.setattr(package, "environment", lambda python, *_: python)
+    monkeypatch.setattr(package, "environment", lambda python, *_, **__: python)
     python = package.Python(sys.executable, (3, 13))
     monkeypatch.setattr(package, "find_python", lambda *_: python)
     return quick

@@ -39,7 +39,7 @@ def test_no_address_is_found_in_similar_text(text: str) -> None:
     ],
 )
 def test_a_number_is_found(text: str) -> None:
-    assert first_phone_in(text, "RU") == "+74951234567"
+    assert first_phone_in(text, country="RU") == "+74951234567"
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_a_number_is_found(text: str) -> None:
     ["", "10 000 000", "2027-01-15 12:30", "1234567", "ISBN 978-3-16-148410-0", "3.1415926"],
 )
 def test_no_number_is_found_in_similar_text(text: str) -> None:
-    assert first_phone_in(text, "RU") is None
+    assert first_phone_in(text, country="RU") is None
 
 
 @given(st.text(alphabet="a1@.+- ()\u2013@x,", max_size=80))
 def test_any_text_is_searched_without_an_error(text: str) -> None:
     first_email_in(text)
-    first_phone_in(text, "RU")
+    first_phone_in(text, country="RU")

@@ -65,21 +65,21 @@ NO_NUMBERS = ["", " ", "-", "позвоните мне", "12345", "2027-01-15", 
 
 @pytest.mark.parametrize("text", IN_RUSSIA)
 def test_all_spellings_of_a_number_have_one_form(text: str) -> None:
-    assert find_phone(text, "RU") == IN_RUSSIA[text]
+    assert find_phone(text, country="RU") == IN_RUSSIA[text]
 
 
 @pytest.mark.parametrize(("country", "text"), ELSEWHERE)
 def test_national_numbers_are_read_by_the_country(country: str, text: str) -> None:
-    assert find_phone(text, country) == ELSEWHERE[country, text]
+    assert find_phone(text, country=country) == ELSEWHERE[country, text]
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_an_invalid_number_is_rejected(text: str) -> None:
-    assert find_phone(text, "RU") is None
+    assert find_phone(text, country="RU") is None
 
 
 @pytest.mark.parametrize("number", sorted({*IN_RUSSIA.values(), *ELSEWHERE.values()}))
 def test_the_normal_form_of_a_number_reads_as_itself(number: str) -> None:
-    assert find_phone(number, "US") == number
+    assert find_phone(number, country="US") == number
     assert is_number(number)
     assert not is_number(f"{number}, please")

@@ -38,23 +38,23 @@ class TestSlugify:
         ],
     )
     def test_a_title_is_transliterated_to_lower_case_words(self, title: str, slug: str) -> None:
-        assert slugify(title, "site") == slug
+        assert slugify(title, fallback="site") == slug
 
     @pytest.mark.parametrize("title", ["", "   ", "!!!", "'’'", "…", "\u200b", "—–-"])
     def test_a_title_without_letters_and_digits_gets_the_fallback(self, title: str) -> None:
-        assert slugify(title, "page") == "page"
+        assert slugify(title, fallback="page") == "page"
 
     def test_a_slug_is_cut_at_63_characters_without_a_final_hyphen(self) -> None:
-        assert slugify("x" * 200, "site") == "x" * MAX_LENGTH
-        assert slugify("x" * 62 + " " + "y" * 10, "site") == "x" * 62
+        assert slugify("x" * 200, fallback="site") == "x" * MAX_LENGTH
+        assert slugify("x" * 62 + " " + "y" * 10, fallback="site") == "x" * 62
 
     @given(any_title)
     def test_any_title_gives_a_valid_slug(self, title: str) -> None:
-        assert SLUG.fullmatch(slugify(title, "site"))
+        assert SLUG.fullmatch(slugify(title, fallback="site"))
 
     @given(any_slug)
     def test_a_valid_slug_stays_unchanged(self, slug: str) -> None:
-        assert slugify(slug, "site") == re.sub("-+", "-", slug)
+        assert slugify(slug, fallback="site") == re.sub("-+", "-", slug)
 
 
 class TestCandidates:
@@ -75,10 +75,12 @@ class TestCandidates:
 
 class TestFirstFree:
     def test_the_first_candidate_that_is_not_taken_or_reserved_is_used(self) -> None:
-        assert first_free(["a", "a-2", "a-3"], set(), RESERVED) == "a"
-        assert first_free(["a", "a-2", "a-3"], {"a", "a-2"}, RESERVED) == "a-3"
-        assert first_free(["admin", "admin-2"], set(), RESERVED) == "admin-2"
-        assert first_free(["admin", "admin-2", "admin-3"], {"admin-2"}, RESERVED) == "admin-3"
+        assert first_free(["a", "a-2", "a-3"], set(), reserved=RESERVED) == "a"
+        assert first_free(["a", "a-2", "a-3"], {"a", "a-2"}, reserved=RESERVED) == "a-3"
+        assert first_free(["admin", "admin-2"], set(), reserved=RESERVED) == "admin-2"
+        assert (
+            first_free(["admin", "admin-2", "admin-3"], {"admin-2"}, reserved=RESERVED) == "admin-3"
+        )
 
     def test_the_platforms_own_names_are_reserved(self) -> None:
         assert {"api", "blog", "admin", "www"} <= RESERVED

@@ -24,11 +24,11 @@ PAGE = "https://bakery.example/order?token=secret#top"
 def test_a_lead_counts_under_its_campaign_or_else_under_its_referring_host(
     page: str | None, referrer: str | None, campaign: dict[str, str], name: str
 ) -> None:
-    assert source_of(page, referrer, campaign)["name"] == name
+    assert source_of(page, referrer=referrer, campaign=campaign)["name"] == name
 
 
 def test_query_and_fragment_of_a_page_are_not_stored() -> None:
-    source = source_of(PAGE, "https://example.org/private/path", {"term": "rye"})
+    source = source_of(PAGE, referrer="https://example.org/private/path", campaign={"term": "rye"})
     assert source == {
         "name": "example.org",
         "page": "https://bakery.example/order",

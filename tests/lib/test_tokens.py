@@ -53,7 +53,7 @@ class TestGenerate:
     def test_a_bot_key_has_its_own_prefix(self) -> None:
         token = generate("svc_bot_")
         assert token.startswith("svc_bot_")
-        assert well_formed(token, "svc_bot_")
+        assert well_formed(token, prefix="svc_bot_")
         assert not well_formed(token)
 
 
@@ -118,39 +118,39 @@ OWNER = "01KDVDNA00J9A75TMKMV39J5WT"
 class TestTokensOfConnections:
     @pytest.mark.parametrize("prefix", OAUTH_PREFIXES)
     def test_a_token_contains_its_owner_a_secret_and_a_checksum(self, prefix: str) -> None:
-        token = generate_for(OWNER, prefix)
+        token = generate_for(OWNER, prefix=prefix)
         assert re.fullmatch(f"{prefix}{OWNER}_[0-9A-Za-z]{{38}}", token)
         assert base62(token[-6:]) == crc32(token[:-6].encode())
-        assert owner_id(token, prefix) == OWNER
+        assert owner_id(token, prefix=prefix) == OWNER
         assert [
-            owner_id(token, other_prefix)
+            owner_id(token, prefix=other_prefix)
             for other_prefix in OAUTH_PREFIXES
             if other_prefix != prefix
         ] == [None, None]
 
     @given(st.integers(0, 69), st.characters())
     def test_a_token_with_another_character_is_malformed(self, place: int, other: str) -> None:
-        token = generate_for(OWNER, "wsrt_")
+        token = generate_for(OWNER, prefix="wsrt_")
         altered = token[:place] + other + token[place + 1 :]
-        assert owner_id(altered, "wsrt_") == (OWNER if altered == token else None)
+        assert owner_id(altered, prefix="wsrt_") == (OWNER if altered == token else None)
 
     @given(st.text(max_size=80))
     def test_any_text_is_malformed(self, text: str) -> None:
-        assert owner_id(text, "wsat_") is None
-        assert owner_id(f"wsat_{text}", "wsat_") is None
+        assert owner_id(text, prefix="wsat_") is None
+        assert owner_id(f"wsat_{text}", prefix="wsat_") is None
 
     def test_successors_share_half_of_their_secret(self) -> None:
-        first = generate_for(OWNER, "wsrt_")
+        first = generate_for(OWNER, prefix="wsrt_")
         second = successor(first, b"key")
         assert family(second) == family(first) == first[32:48]
         assert second[48:64] != first[48:64]
-        assert family(generate_for(OWNER, "wsrt_")) != family(first)
+        assert family(generate_for(OWNER, prefix="wsrt_")) != family(first)
 
     @given(st.binary(min_size=1, max_size=64))
     def test_successor_is_a_well_formed_token_that_only_the_key_gives(self, key: bytes) -> None:
-        token = generate_for(OWNER, "wsrt_")
+        token = generate_for(OWNER, prefix="wsrt_")
         following = successor(token, key)
-        assert owner_id(following, "wsrt_") == OWNER
+        assert owner_id(following, prefix="wsrt_") == OWNER
         assert following == successor(token, key)
         assert following not in {successor(token, key + b"x"), successor(following, key), token}
 

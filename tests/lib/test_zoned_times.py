@@ -82,7 +82,10 @@ class TestZones:
 def test_a_time_without_offset_is_read_in_the_most_specific_zone(
     explicit_zone: str | None, resource: str | None, bound: list[str], zone: str
 ) -> None:
-    assert resolve_timezone(explicit_zone, resource, bound, "workspace") == zone
+    assert (
+        resolve_timezone(explicit_zone, resource=resource, bound=bound, workspace="workspace")
+        == zone
+    )
 
 
 class TestExactMoment:
@@ -157,12 +160,12 @@ def test_a_day_lasts_from_midnight_to_midnight_in_its_zone() -> None:
         ("2027-04-04", "Australia/Lord_Howe"): 24.5,
     }
     for (day, zone), expected in hours.items():
-        span = span_of_days(date.fromisoformat(day), date.fromisoformat(day), zone)
+        span = span_of_days(date.fromisoformat(day), last=date.fromisoformat(day), timezone=zone)
         assert (span.end - span.start) / 3_600_000 == expected
 
 
 def test_a_range_includes_all_local_dates_it_overlaps() -> None:
     first, last = at("2027-09-30T22:00Z"), at("2027-10-31T22:59:59.999Z")
-    assert count_of_days(first, last, "Europe/Berlin") == 31
-    assert count_of_days(first, last, "UTC") == 32
-    assert count_of_days(first, first, "UTC") == 1
+    assert count_of_days(first, last=last, timezone="Europe/Berlin") == 31
+    assert count_of_days(first, last=last, timezone="UTC") == 32
+    assert count_of_days(first, last=first, timezone="UTC") == 1

@@ -55,7 +55,7 @@ def gateways(
     reload_settings()
     operations.load_all()
 
-    def get(_service: str, _url: str, query: dict[str, Any], **_: object) -> Any:
+    def get(_service: str, *, query: dict[str, Any], **_: object) -> Any:
         return answer_with(IMAGES, query["page"], query["page_size"])[1]
 
     monkeypatch.setattr(telegram, "_call", lambda *_, **__: {"username": "bot"})

@@ -61,7 +61,7 @@ def prepare(endpoint: str, folder: str) -> None:
     connection.READ_SECONDS = deadline.REQUEST_SECONDS = BUSY_SECONDS
     for read in (harness.settings, harness.object_store, harness.master_key._source):
         read.cache_clear()
-    photos.get_json = lambda _service, _url, query, **_: answer_with(
+    photos.get_json = lambda _service, query, **_: answer_with(
         IMAGES, query["page"], query["page_size"]
     )[1]
     photos.services = lambda _: {"openverse": "http://openverse"}

@@ -156,7 +156,7 @@ class Creating(Scenario):
     def check(self) -> None:
         projects = self.api.get("/api/projects/list?size=100")["projects"]
         titles = Counter(site["title"] for site in projects)
-        assert counters.read(self.workspace, "SITE").get("total", 0) == len(projects)
+        assert counters.read(self.workspace, noun="SITE").get("total", 0) == len(projects)
         for place, answer in self.answers.items():
             title = place.partition("#")[0]
             assert titles[title] <= 1, f"{titles[title]} sites of one call"
@@ -310,7 +310,7 @@ class Charging(Scenario):
         self.costs[request] = {0}
         with suppress(AppError):
             hold = charging.reserve(
-                terms, request, 10, 100, message_id=exchange.message_id(dialog, 2)
+                terms, request, 10, max_output_tokens=100, message_id=exchange.message_id(dialog, 2)
             )
             run_unit(self.workspace, None, partial(self._stage_messages, dialog=dialog))
             simulation.schedule.seam("the model answers")
@@ -322,7 +322,9 @@ class Charging(Scenario):
                 close = partial(charging.settle, hold, usage)
                 self.costs[request] = {0, cost}  # A lost checkpoint may have been stored.
                 ended = Ended("ok", usage, [], None)
-                messages.checkpoint(self.workspace, dialog, 2, "text", ended)
+                messages.checkpoint(
+                    self.workspace, dialog_id=dialog, number=2, content="text", ended=ended
+                )
                 self.costs[request] = {cost}
             self.closed[request] = close(partial(self._stage_end, hold=hold, ending=ending)).outcome
 
@@ -346,7 +348,7 @@ class Charging(Scenario):
                 assert rows[request].state.startswith(self.closed[request][:6])
             if request in rows:
                 assert rows[request].cost in costs
-            answer = messages.find(self.workspace, request.replace(" ", "-"), 2)
+            answer = messages.find(self.workspace, dialog_id=request.replace(" ", "-"), number=2)
             assert answer is None or not answer.is_open
         entries = ledger.entries(self.account)
         booked = sum(entry.kind == ledger.TOPUP for entry in entries)
@@ -562,12 +564,12 @@ class Paying(Scenario):
     def _erase(self, booking_id: str) -> None:
         """Erase the client. An erasure that the database interrupts is not repeated."""
         with suppress(AppError):
-            client_id = BOOKINGS.require(self.workspace, booking_id).client_id
+            client_id = BOOKINGS.require(self.workspace, record_id=booking_id).client_id
             call_console(self.workspace, "erase_client", clientId=client_id)
 
     def _pay(self, booking_id: str) -> None:
         with suppress(AppError):
-            booking = BOOKINGS.require(self.workspace, booking_id)
+            booking = BOOKINGS.require(self.workspace, record_id=booking_id)
             token = booking_links.token(self.workspace, booking, Purpose.PAY)
             call_visitor("pay_booking", token=token)
 

@@ -23,7 +23,7 @@ def clone(folder: Path) -> Path:
     # Installing the packager once more would take a minute and show nothing.
     work = package.ROOT / "build"
     environment = package.environment(
-        package.find_python(), work, package.ROOT / "requirements.txt"
+        package.find_python(), work, requirements=package.ROOT / "requirements.txt"
     )
     packager = package.environment_of(environment, work)
     (folder / "build").mkdir()

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from infra.operator.admin import admin
 from infra.operator.transfer import file_format
-from tests.conftest import OBJECTS, call_operator
+from tests.conftest import OBJECTS, PASSWORD, call_operator
 from tests.factories.files import list_stored_files
 
 PRODUCTS, WORKSPACE = "rows/PRODUCT.jsonl", "rows/workspace.jsonl"
@@ -43,7 +43,7 @@ def start_empty(empty: Callable[[], None], email: str) -> None:
     for folder in OBJECTS.iterdir():
         if folder.is_dir():
             shutil.rmtree(folder)
-    call_operator("create_account", email=email, password="long enough")
+    call_operator("create_account", email=email, password=PASSWORD)
 
 
 def objects() -> dict[str, bytes]:

@@ -46,7 +46,9 @@ def generated() -> dict[str, Statements]:
     facts = stage_config.StageFacts(bucket=aws_calls.BUCKET, variables=keys)
     config = stage_config.generate({**stage_config.load(), "stages": {"test": {}}}, "test", facts)
     return {
-        function: policies.policy(config, "test", function, aws_calls.PLACE)["Statement"]
+        function: policies.policy(config, "test", function=function, target=aws_calls.PLACE)[
+            "Statement"
+        ]
         for function in policies.FUNCTIONS
     }
 

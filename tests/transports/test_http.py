@@ -98,7 +98,7 @@ class TestCookies:
         assert HttpRequest("GET", "/", {}).cookies == {}
 
     def test_cookies_are_hidden_from_scripts_and_other_sites(self) -> None:
-        assert set_cookie("__Host-session", "aZ09-_.~", 60) == (
+        assert set_cookie("__Host-session", value="aZ09-_.~", max_age=60) == (
             "__Host-session=aZ09-_.~; Max-Age=60; Path=/; Secure; HttpOnly; SameSite=Lax"
         )
 
@@ -115,7 +115,7 @@ class TestCookies:
     )
     def test_a_cookie_that_would_add_attributes_is_refused(self, name: str, value: str) -> None:
         with pytest.raises(ValueError, match="encode the rest"):
-            set_cookie(name, value, 1)
+            set_cookie(name, value=value, max_age=1)
 
 
 class TestRedirects:
@@ -133,7 +133,7 @@ class TestRedirects:
 def page(request: HttpRequest) -> HttpResponse:
     """Return the caller's name in HTML, with two cookies."""
     body = f"<p>Здравствуйте, {request.cookies.get('name', 'гость')}</p>".encode()
-    cookies = [set_cookie("a", "1", 60), set_cookie("b", "2", 0)]
+    cookies = [set_cookie("a", value="1", max_age=60), set_cookie("b", value="2", max_age=0)]
     return HttpResponse(200, body, {"Content-Type": HTML_TYPE, "ETag": etag(body)}, cookies=cookies)
 
 
@@ -152,7 +152,9 @@ class TestLambdaAndLocal:
         routes = [LocalRoute(path, handler) for path, handler in handlers.items()]
         if request.param == "app":
             for path, handler in handlers.items():
-                chalice_app.add_route(app, handler.__name__, "GET", path, handler)
+                chalice_app.add_route(
+                    app, handler.__name__, method="GET", path=path, handler=handler
+                )
         with serving(app, *(routes if request.param == "local route" else ())) as server:
             yield lambda path, more=b"": server.request(
                 b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"

@@ -110,7 +110,7 @@ def json_schema(model: type[Wire], *, for_openapi: bool = False) -> dict[str, An
 
 
 def components(
-    inputs: Iterable[type[Wire]], outputs: Iterable[type[Wire]]
+    inputs: Iterable[type[Wire]], *, outputs: Iterable[type[Wire]]
 ) -> tuple[dict[type[Wire], str], dict[str, Any]]:
     """Return the component name of each model, and the OpenAPI schemas of all components.
 

@@ -30,7 +30,7 @@ def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -
     """
     for name, advice in model.REJECTED_FIELDS.items():
         if name in raw:
-            raise ValidationError.of(name, advice)
+            raise ValidationError.of(name, message=advice)
     data = normalize(model, raw)
     try:
         return model.model_validate(data, strict=True, by_alias=True, by_name=False)

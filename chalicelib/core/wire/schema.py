@@ -169,7 +169,7 @@ def has_at_least_one(model: Wire) -> bool:
     return any(getattr(model, name) for name in model.AT_LEAST_ONE_OF)
 
 
-def require_ordered_bounds(model: Wire, lower: str, upper: str) -> None:
+def require_ordered_bounds(model: Wire, lower: str, *, upper: str) -> None:
     """Require that a lower bound is not above the upper one.
 
     Either bound may be missing.

@@ -58,15 +58,17 @@ def _check(cleared: object, names: Sequence[str], given: Collection[str]) -> lis
     if cleared is None:
         return []
     if not isinstance(cleared, list):
-        raise ValidationError.of(CLEAR, f"expected an array of names, of {', '.join(names)}")
+        raise ValidationError.of(
+            CLEAR, message=f"expected an array of names, of {', '.join(names)}"
+        )
     for name in cleared:
         if name not in names:
             shown = name[:_MAX_SHOWN] if isinstance(name, str) else "a value that is no name"
             suggestion = nearest(name, names) if isinstance(name, str) else None
             hint = f'; did you mean "{suggestion}"?' if suggestion else ""
             message = f'expected names of {", ".join(names)}, received "{shown}"{hint}'
-            raise ValidationError.of(CLEAR, message)
+            raise ValidationError.of(CLEAR, message=message)
         if name in given:
             message = f'"{name}" is named here and also has a value; send one of the two'
-            raise ValidationError.of(CLEAR, message)
+            raise ValidationError.of(CLEAR, message=message)
     return cleared

@@ -40,13 +40,13 @@ class CounterRow(ContentRow):
     """
 
 
-def name(facet: str, value: str) -> str:
+def name(facet: str, *, value: str) -> str:
     """Return the name of the counter of a facet's value."""
     return f"{facet}:{value}"
 
 
 def shard_updates(
-    workspace_id: str, noun: str, deltas: Mapping[str, int]
+    workspace_id: str, *, noun: str, deltas: Mapping[str, int]
 ) -> list[tuple[CounterRow, list[Action]]]:
     """Choose random shards, and return the additions to each, for a transaction."""
     additions: defaultdict[str, list[Action]] = defaultdict(list)
@@ -59,11 +59,11 @@ def shard_updates(
             else:
                 shard = random.randrange(VALUE_SHARDS)  # noqa: S311  as above
                 additions[f"{facet}#{value}#{shard}"].append(Path([_COUNT]).add(delta))
-    pk = _partition(workspace_id, noun)
+    pk = _partition(workspace_id, noun=noun)
     return [(CounterRow(pk, shard), actions) for shard, actions in additions.items()]
 
 
-def whole_rows(workspace_id: str, noun: str, counts: Mapping[str, int]) -> list[Item]:
+def whole_rows(workspace_id: str, *, noun: str, counts: Mapping[str, int]) -> list[Item]:
     """Return the counters of a noun as new rows, in DynamoDB's JSON.
 
     Use them to import a whole workspace, which has no counters yet. The shards are not random: the
@@ -75,42 +75,44 @@ def whole_rows(workspace_id: str, noun: str, counts: Mapping[str, int]) -> list[
         is_main = facet in {TOTAL, "status"}
         shard = f"{_MAIN}#0" if is_main else f"{facet}#{value}#0"
         rows[shard][counter if is_main else _COUNT] = {"N": str(number)}
-    pk = {"S": _partition(workspace_id, noun)}
+    pk = {"S": _partition(workspace_id, noun=noun)}
     return [{"pk": pk, "sk": {"S": shard}, **row} for shard, row in rows.items()]
 
 
-def read(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
+def read(workspace_id: str, *, noun: str, cost: Cost | None = None) -> Counter[str]:
     """Return the total and the counters of each status.
 
     The shards are read consistently and summed. Counters at zero are left out.
     """
-    return _sum(workspace_id, noun, ContentRow.sk.startswith(f"{_MAIN}#"), cost)
+    return _sum(workspace_id, noun=noun, shards=ContentRow.sk.startswith(f"{_MAIN}#"), cost=cost)
 
 
-def read_facet(workspace_id: str, noun: str, facet: str, cost: Cost | None = None) -> Counter[str]:
+def read_facet(
+    workspace_id: str, *, noun: str, facet: str, cost: Cost | None = None
+) -> Counter[str]:
     """Return the counters of all values of a facet."""
-    return _sum(workspace_id, noun, ContentRow.sk.startswith(f"{facet}#"), cost)
+    return _sum(workspace_id, noun=noun, shards=ContentRow.sk.startswith(f"{facet}#"), cost=cost)
 
 
 def read_value(
-    workspace_id: str, noun: str, facet: str, value: str, cost: Cost | None = None
+    workspace_id: str, *, noun: str, facet: str, value: str, cost: Cost | None = None
 ) -> int:
     """Return the counter of one value of a facet."""
     shards = ContentRow.sk.startswith(f"{facet}#{value}#")
-    return _sum(workspace_id, noun, shards, cost)[name(facet, value)]
+    return _sum(workspace_id, noun=noun, shards=shards, cost=cost)[name(facet, value=value)]
 
 
-def read_all(workspace_id: str, noun: str, cost: Cost | None = None) -> Counter[str]:
+def read_all(workspace_id: str, *, noun: str, cost: Cost | None = None) -> Counter[str]:
     """Return all counters of a noun.
 
     They are the total, the statuses and the values of counted facets.
     """
-    return _sum(workspace_id, noun, None, cost)
+    return _sum(workspace_id, noun=noun, shards=None, cost=cost)
 
 
-def value_rows(workspace_id: str, noun: str, facet: str, value: str) -> list[CounterRow]:
+def value_rows(workspace_id: str, *, noun: str, facet: str, value: str) -> list[CounterRow]:
     """Return all rows that may hold the counter of a facet's value."""
-    pk = _partition(workspace_id, noun)
+    pk = _partition(workspace_id, noun=noun)
     return [CounterRow(pk, f"{facet}#{value}#{shard}") for shard in range(VALUE_SHARDS)]
 
 
@@ -118,10 +120,10 @@ Shards = dict[str, int]
 """The counter of a facet's value, as far as each of its rows holds it, by sort key."""
 
 
-def read_shards(workspace_id: str, noun: str, facet: str, value: str) -> Shards:
+def read_shards(workspace_id: str, *, noun: str, facet: str, value: str) -> Shards:
     """Return the rows of the counter of one value of a facet."""
     shards = ContentRow.sk.startswith(f"{facet}#{value}#")
-    rows = Partition(_partition(workspace_id, noun), Cost()).items(
+    rows = Partition(_partition(workspace_id, noun=noun), Cost()).items(
         range_key_condition=shards, consistent_read=True
     )
     return {row["sk"]["S"]: int(row[_COUNT]["N"]) for row in rows}
@@ -145,12 +147,13 @@ class NounCounts:
     def __init__(
         self,
         workspace_id: str,
+        *,
         noun: str,
         status: str | None,
         cost: Cost,
         all_counts: ReadCounts | None = None,
     ) -> None:
-        self._of_noun = (workspace_id, noun)
+        self._workspace_id, self._noun = workspace_id, noun
         self._status = status
         self._cost = cost
         self._all_counts = all_counts
@@ -160,37 +163,43 @@ class NounCounts:
         """Return the number of all records."""
         return self._shared()[TOTAL]
 
-    def count_value(self, facet: str, value: str) -> int:
+    def count_value(self, facet: str, *, value: str) -> int:
         """Return the number of the records with a value of a counted facet or of the status."""
         if facet == self._status:
-            return self._shared()[name("status", value)]
+            return self._shared()[name("status", value=value)]
         if self._all_counts is None:
-            return read_value(*self._of_noun, facet, value, self._cost)
-        return self._shared()[name(facet, value)]
+            return read_value(
+                self._workspace_id, noun=self._noun, facet=facet, value=value, cost=self._cost
+            )
+        return self._shared()[name(facet, value=value)]
 
     def read_all(self) -> None:
         """Read the counters of all values, so that later calls send no request."""
         if self._all_counts is None:
-            counts = read_all(*self._of_noun, self._cost)
+            counts = read_all(self._workspace_id, noun=self._noun, cost=self._cost)
             self._all_counts = lambda: counts
 
     def _shared(self) -> Counter[str]:
         if self._main is None:
-            read_counts = self._all_counts or partial(read, *self._of_noun, self._cost)
+            read_counts = self._all_counts or partial(
+                read, self._workspace_id, noun=self._noun, cost=self._cost
+            )
             self._main = read_counts()
         return self._main
 
 
-def _sum(workspace_id: str, noun: str, shards: Condition | None, cost: Cost | None) -> Counter[str]:
-    partition = Partition(_partition(workspace_id, noun), cost or Cost())
+def _sum(
+    workspace_id: str, *, noun: str, shards: Condition | None, cost: Cost | None
+) -> Counter[str]:
+    partition = Partition(_partition(workspace_id, noun=noun), cost or Cost())
     totals: Counter[str] = Counter()
     for item in partition.items(range_key_condition=shards, consistent_read=True):
         kind, _, value = item["sk"]["S"].rpartition("#")[0].partition("#")
         for counter, number in item.items():
             if "N" in number:
-                totals[name(kind, value) if kind != _MAIN else counter] += int(number["N"])
+                totals[name(kind, value=value) if kind != _MAIN else counter] += int(number["N"])
     return +totals
 
 
-def _partition(workspace_id: str, noun: str) -> str:
+def _partition(workspace_id: str, *, noun: str) -> str:
     return f"W#{workspace_id}#COUNT#{noun}"

@@ -240,8 +240,10 @@ class Declaration(Generic[R]):
         return group(getattr(record, self.parent)) if self.parent else ""
 
     def _tokens(self, record: R) -> str | None:
-        tokens = [token(name, value) for name in self.tags for value in getattr(record, name) or ()]
-        tokens += [token("has", name) for name in self.presence if getattr(record, name)]
+        tokens = [
+            token(name, value=value) for name in self.tags for value in getattr(record, name) or ()
+        ]
+        tokens += [token("has", value=name) for name in self.presence if getattr(record, name)]
         return "".join(tokens) or None
 
     def side_rows(self, workspace_id: str, record: R) -> dict[tuple[str, str], SideRow]:
@@ -256,13 +258,13 @@ class Declaration(Generic[R]):
                 unread = {*INDEX_SLOTS} - {slot for slot, _ in self.indexes_within(facet)}
                 names = [name for name in ENTRY_ATTRIBUTES if name not in unread]
                 attributes = {name: getattr(record, name) for name in names}
-                place = partition_of(workspace_id, self.noun, facet, value)
+                place = partition_of(workspace_id, noun=self.noun, facet=facet, value=value)
                 rows.append(SideRow(EntryRow(place, record.id, **attributes)))
         if record.x:
-            place = texts_partition(workspace_id, self.noun)
+            place = texts_partition(workspace_id, noun=self.noun)
             rows.append(SideRow(TextRow(place, record.id, whole=self.folded(record))))
         for lookup in self.lookups:
-            rows += lookups.rows(lookup, workspace_id, self.noun, record)
+            rows += lookups.rows(lookup, workspace_id, noun=self.noun, record=record)
         return {(side.row.pk, side.row.sk): side for side in rows}
 
     def held_side_rows(
@@ -275,7 +277,7 @@ class Declaration(Generic[R]):
         """
         rows = self.side_rows(workspace_id, record)
         for lookup in self.lookups:
-            change = lookups.key_change(lookup, workspace_id, self.noun, record)
+            change = lookups.key_change(lookup, workspace_id, noun=self.noun, record=record)
             if change and (change.current.pk, change.current.sk) not in staying:
                 rows.pop((change.current.pk, change.current.sk), None)
                 rows.update(
@@ -292,7 +294,7 @@ class Declaration(Generic[R]):
         """
         claims: list[SideRow] = []
         for lookup in self.lookups:
-            change = lookups.key_change(lookup, workspace_id, self.noun, record)
+            change = lookups.key_change(lookup, workspace_id, noun=self.noun, record=record)
             if not lookup.exact or change is None:
                 continue
             (value,) = lookup.values(record)
@@ -321,7 +323,7 @@ class Declaration(Generic[R]):
         return [
             counters.TOTAL,
             *(
-                counters.name("status" if name == self.status else name, value)
+                counters.name("status" if name == self.status else name, value=value)
                 for name, slot in self.facet_slots.items()
                 if name in attributes and (value := values[slot])
             ),
@@ -331,14 +333,14 @@ class Declaration(Generic[R]):
         """Return the condition that an entry has these values of facets."""
         slots = self.facet_slots
         conditions: list[Condition] = [
-            ContentRow.c.contains(token(name, value))
+            ContentRow.c.contains(token(name, value=value))
             if name in self.tags
             else getattr(ContentRow, slots[name]) == value
             for name, value in filters.items()
         ]
         return reduce(and_, conditions) if conditions else None
 
-    def key(self, workspace_id: str, record_id: str) -> Key:
+    def key(self, workspace_id: str, *, record_id: str) -> Key:
         """Return the record's key, for ``fetch``."""
         return Key(self.row, self.partition(workspace_id), record_id)
 
@@ -351,7 +353,7 @@ class Declaration(Generic[R]):
         consistent: bool = True,
     ) -> list[R]:
         """Return the live records with these ids, in their order, without missing ones."""
-        keys = (self.key(workspace_id, record_id) for record_id in ids)
+        keys = (self.key(workspace_id, record_id=record_id) for record_id in ids)
         records = fetch(keys, cost, consistent=consistent)
         return [record for record in records if isinstance(record, self.row)]
 

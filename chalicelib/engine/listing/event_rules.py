@@ -23,7 +23,7 @@ def is_new(old_record: Record | None, new_record: Record) -> bool:  # noqa: ARG0
 def changes(*names: str) -> Rule:
     """Return the rule for changes of any of these attributes of an existing record."""
     return lambda old_record, new_record: (
-        old_record is not None and _differ(old_record, new_record, names)
+        old_record is not None and _differ(old_record, new_record=new_record, names=names)
     )
 
 
@@ -37,10 +37,12 @@ def changes_others(*names: str) -> Rule:
         attributes = (
             type(new_record).get_attributes().keys() - Record.get_attributes().keys() - {*names}
         )
-        return old_record is not None and _differ(old_record, new_record, attributes)
+        return old_record is not None and _differ(
+            old_record, new_record=new_record, names=attributes
+        )
 
     return rule
 
 
-def _differ(old_record: Record, new_record: Record, names: Iterable[str]) -> bool:
+def _differ(old_record: Record, *, new_record: Record, names: Iterable[str]) -> bool:
     return any(getattr(old_record, name) != getattr(new_record, name) for name in names)

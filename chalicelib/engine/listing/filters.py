@@ -94,13 +94,16 @@ class Filters(Generic[R]):
         slots, tokens = self.listing.facet_slots, record.c or ""
         return (
             all(
-                token(name, value) in tokens
+                token(name, value=value) in tokens
                 if name in self.listing.tags
                 else getattr(record, slots[name]) == value
                 for name, value in self.equal.items()
             )
             and all(getattr(record, slots[n]) in values for n, values in self.any_of.items())
-            and all((token("has", name) in tokens) == there for name, there in self.present.items())
+            and all(
+                (token("has", value=name) in tokens) == there
+                for name, there in self.present.items()
+            )
             and all(self._is_in_range(record, name, bounds) for name, bounds in self.ranges.items())
         )
 
@@ -119,7 +122,7 @@ class Filters(Generic[R]):
         having = self.listing.having(self.equal)
         conditions: list[Condition] = [] if having is None else [having]
         for name, there in self.present.items():
-            has = ContentRow.c.contains(token("has", name))
+            has = ContentRow.c.contains(token("has", value=name))
             conditions.append(has if there else ~has)
         for name, bounds in self.ranges.items():
             if name not in {"created_at", self.listing.scan_along}:

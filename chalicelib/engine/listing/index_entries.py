@@ -57,12 +57,12 @@ def number_in(sort_key: str) -> int:
     return int(sort_key.partition(SEPARATOR)[0], 16) - _OFFSET
 
 
-def token(name: str, value: str) -> str:
+def token(name: str, *, value: str) -> str:
     """Return the form of one value of a multi-valued facet in the slot of tokens."""
     return f"{SEPARATOR}{name}={fold(value)}{SEPARATOR}"
 
 
-def token_values(name: str, tokens: str) -> list[str]:
+def token_values(name: str, *, tokens: str) -> list[str]:
     """Return the values of a multi-valued facet from the slot of tokens, folded."""
     begin = f"{name}="
     parts = tokens.split(SEPARATOR)
@@ -134,7 +134,7 @@ def parent_condition(parent: str) -> Condition:
 
 
 def entry_options(
-    keys: Condition | None, where: Condition | None, *, consistent: bool
+    keys: Condition | None, *, where: Condition | None, consistent: bool
 ) -> dict[str, Any]:
     """Return the options of a Query for entries, optionally within key bounds."""
     return {
@@ -159,10 +159,10 @@ def read_entries(
 
 
 def entries(
-    partition: Partition, keys: Condition | None, where: Condition | None, *, consistent: bool
+    partition: Partition, keys: Condition | None, *, where: Condition | None, consistent: bool
 ) -> Iterator[IndexEntry]:
     """Yield the entries of a partition, optionally within key bounds, in the order of keys."""
-    items = partition.items(**entry_options(keys, where, consistent=consistent))
+    items = partition.items(**entry_options(keys, where=where, consistent=consistent))
     return map(IndexEntry.read, items)
 
 
@@ -176,11 +176,11 @@ class TextRow(ContentRow):
     whole = UnicodeAttribute()
 
 
-def partition_of(workspace_id: str, noun: str, facet: str, value: str) -> str:
+def partition_of(workspace_id: str, *, noun: str, facet: str, value: str) -> str:
     """Return the partition of a noun's entries that have one value of a facet."""
     return f"W#{workspace_id}#{noun}#{facet}#{value}"
 
 
-def texts_partition(workspace_id: str, noun: str) -> str:
+def texts_partition(workspace_id: str, *, noun: str) -> str:
     """Return the partition of a noun's long searchable strings."""
     return f"W#{workspace_id}#{noun}#TEXT"

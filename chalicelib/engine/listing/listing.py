@@ -52,14 +52,14 @@ class Listing(Declaration[R]):
         """
         return self.row(self.partition(workspace_id), new_id(), **attributes)
 
-    def find(self, workspace_id: str, record_id: str) -> R | None:
+    def find(self, workspace_id: str, *, record_id: str) -> R | None:
         """Return a live record by id, read consistently, or None.
 
         An id of another workspace returns None.
         """
         return self.row.find(self.partition(workspace_id), record_id)
 
-    def find_deleted(self, workspace_id: str, record_id: str) -> R | None:
+    def find_deleted(self, workspace_id: str, *, record_id: str) -> R | None:
         """Return a soft-deleted record that can still be restored, read consistently, or None.
 
         Time-to-live removes records late, so the clock decides.
@@ -67,7 +67,7 @@ class Listing(Declaration[R]):
         record = self.row.find(self.trash(workspace_id), record_id)
         return record if record and record.expires > clock.now() else None
 
-    def deleted_ids(self, workspace_id: str, together_with: str) -> list[str]:
+    def deleted_ids(self, workspace_id: str, *, together_with: str) -> list[str]:
         """Return the ids of the soft-deleted records with this ``together_with``, in order.
 
         They include records that time-to-live has not removed yet. The noun must have no indexes.
@@ -76,7 +76,7 @@ class Listing(Declaration[R]):
         return [
             index_entry.id
             for index_entry in entries(
-                trash, parent_condition(together_with), None, consistent=True
+                trash, parent_condition(together_with), where=None, consistent=True
             )
         ]
 
@@ -115,13 +115,13 @@ class Listing(Declaration[R]):
         record.follows = int(deleted.version or 0)
         return record
 
-    def require(self, workspace_id: str, record_id: str) -> R:
+    def require(self, workspace_id: str, *, record_id: str) -> R:
         """Return a live record by id, read consistently.
 
         Raises:
             NotFoundError: no live record of the workspace has this id.
         """
-        return self.found(self.find(workspace_id, record_id))
+        return self.found(self.find(workspace_id, record_id=record_id))
 
     def found(self, result: T | None) -> T:
         """Return the result of a search by id, if the search found a record.
@@ -138,7 +138,9 @@ class Listing(Declaration[R]):
         if self.not_found_message:
             return NotFoundError(self.not_found_message)
         label = self.label or self.noun.lower()
-        return NotFoundError.of(label, self.plural or f"the {label}s", self.listed_by)
+        return NotFoundError.of(
+            label, plural=self.plural or f"the {label}s", listed_by=self.listed_by
+        )
 
     def found_for_visitor(self, result: T | None) -> T:
         """Return the result of a visitor's search, if the search found a record.
@@ -159,14 +161,14 @@ class Listing(Declaration[R]):
 
         Requires the look-up ``by_id``.
         """
-        return ClaimRow.workspace_of(lookups.id_claim(self.noun), record_id)
+        return ClaimRow.workspace_of(lookups.id_claim(self.noun), name=record_id)
 
     def find_by(
         self,
         workspace_id: str,
+        *,
         lookup: str,
         value: str,
-        *,
         group: str = "",
         or_folded: bool = False,
     ) -> list[str]:
@@ -176,25 +178,29 @@ class Listing(Declaration[R]):
         value.
         """
         declared = self.lookup(lookup)
-        ids = lookups.find(declared, workspace_id, self.noun, value, group=group)
-        if len(lookups.keys(declared, workspace_id, self.noun, value)) == 1:
+        ids = lookups.find(declared, workspace_id, noun=self.noun, value=value, group=group)
+        if len(lookups.keys(declared, workspace_id, noun=self.noun, value=value)) == 1:
             return ids
         records = self.fetch(workspace_id, ids)
         return [
             record.id for record in records if declared.leads_to(record, value, or_folded=or_folded)
         ]
 
-    def find_unique(self, workspace_id: str, lookup: str, values: Iterable[str]) -> dict[str, str]:
+    def find_unique(
+        self, workspace_id: str, *, lookup: str, values: Iterable[str]
+    ) -> dict[str, str]:
         """Return the ids of the records with these values of a unique look-up, by value."""
         declared = self.lookup(lookup)
         keys = {
-            value: lookups.unique_key(workspace_id, self.noun, lookup, declared.key(value))
+            value: lookups.unique_key(
+                workspace_id, noun=self.noun, name=lookup, value=declared.key(value)
+            )
             for value in values
         }
         targets = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
         return {value: targets[key.pk] for value, key in keys.items() if key.pk in targets}
 
-    def read_after(self, workspace_id: str, record_id: str, limit: int) -> list[R]:
+    def read_after(self, workspace_id: str, *, record_id: str, limit: int) -> list[R]:
         """Return the first records after an id, in the order of ids.
 
         Pass "" for the first.
@@ -229,15 +235,17 @@ class Listing(Declaration[R]):
         place, conditions = self.partition(workspace_id), dict(filters)
         for facet in self.partitioned:
             if facet in conditions:
-                place = partition_of(workspace_id, self.noun, facet, conditions.pop(facet))
+                place = partition_of(
+                    workspace_id, noun=self.noun, facet=facet, value=conditions.pop(facet)
+                )
                 break
         partition = Partition(place, Cost())
         keys = None if parent is None else parent_condition(parent)
         where = self.having(conditions)
         if present is not None:
-            has = ContentRow.c.contains(token("has", present))
+            has = ContentRow.c.contains(token("has", value=present))
             where = has if where is None else where & has
-        return list(entries(partition, keys, where, consistent=True))
+        return list(entries(partition, keys, where=where, consistent=True))
 
     def read_along(
         self,

@@ -49,10 +49,11 @@ class Lookup(Generic[R]):
     displaced: str | None = None
     exact: bool = False
 
-    def hashes(self, value: str, group: str = "") -> tuple[str, str]:
+    def hashes(self, value: str, *, group: str = "") -> tuple[str, str]:
         """Return the hashes of a value under its key and under its former key, often the same."""
-        current = (exact_hash if self.exact else name_hash)(self.key(value), group)
-        former = self.former_key and name_hash(self.former_key(value), group)
+        key = self.key(value)
+        current = exact_hash(key, group=group) if self.exact else name_hash(key, group=group)
+        former = self.former_key and name_hash(self.former_key(value), group=group)
         return current, former or current
 
     def leads_to(self, record: R, value: str, *, or_folded: bool = False) -> bool:
@@ -108,18 +109,23 @@ class SideRow(NamedTuple):
     free: Condition = Row.pk.does_not_exist()
 
 
-def rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[SideRow]:
+def rows(lookup: Lookup[R], workspace_id: str, *, noun: str, record: R) -> list[SideRow]:
     """Return the rows that a look-up requires of a record, one for each of its values."""
     values = lookup.values(record)
     if lookup.platform_wide:
-        claims = [claim(lookup.name, value, record.id, workspace_id) for value in values]
+        claims = [
+            claim(lookup.name, name=value, target=record.id, workspace_id=workspace_id)
+            for value in values
+        ]
         return [SideRow(row, lookup.name) for row in claims]
     group = lookup.within(record) if lookup.within else ""
     forms = (CURRENT, FORMER) if lookup.exact else (None,)
     lookup_rows = [
         LookupRow(key.pk, key.sk if lookup.unique else record.id, target=record.id, key_form=form)
         for value in values
-        for form, key in zip(forms, keys(lookup, workspace_id, noun, value, group), strict=False)
+        for form, key in zip(
+            forms, keys(lookup, workspace_id, noun=noun, value=value, group=group), strict=False
+        )
     ]
     if not lookup.unique:
         return [SideRow(row) for row in lookup_rows]
@@ -145,27 +151,33 @@ class KeyChange(NamedTuple):
         return [row for row in self.existing() if row.target == record_id]
 
 
-def key_change(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> KeyChange | None:
+def key_change(lookup: Lookup[R], workspace_id: str, *, noun: str, record: R) -> KeyChange | None:
     """Return both rows of a record's unique value if its key has changed, else None."""
     value = next(iter(lookup.values(record)), None)
     if not value or lookup.former_key is None or not lookup.unique:
         return None
     group = lookup.within(record) if lookup.within else ""
-    current, former = lookup.hashes(value, group)
+    current, former = lookup.hashes(value, group=group)
     if current == former:
         return None
     rows = [
-        LookupRow(_partition(workspace_id, noun, lookup.name, hashed), SORT_KEY, target=record.id)
+        LookupRow(
+            _partition(workspace_id, noun=noun, name=lookup.name, hashed=hashed),
+            SORT_KEY,
+            target=record.id,
+        )
         for hashed in (current, former)
     ]
     return KeyChange(*rows)
 
 
-def moved_rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> list[LookupRow]:
+def moved_rows(lookup: Lookup[R], workspace_id: str, *, noun: str, record: R) -> list[LookupRow]:
     """Return the rows of a record's values, not unique ones, whose keys have changed."""
     if not lookup.exact or lookup.unique:
         return []
-    keys_by_value = (keys(lookup, workspace_id, noun, value) for value in lookup.values(record))
+    keys_by_value = (
+        keys(lookup, workspace_id, noun=noun, value=value) for value in lookup.values(record)
+    )
     return [
         LookupRow(value_keys[0].pk, record.id, target=record.id)
         for value_keys in keys_by_value
@@ -173,36 +185,46 @@ def moved_rows(lookup: Lookup[R], workspace_id: str, noun: str, record: R) -> li
     ]
 
 
-def keys(lookup: Lookup[R], workspace_id: str, noun: str, value: str, group: str = "") -> list[Key]:
+def keys(
+    lookup: Lookup[R], workspace_id: str, *, noun: str, value: str, group: str = ""
+) -> list[Key]:
     """Return the key of a value's row. For an exact look-up, the former key follows if it differs.
 
     Rows of values that are not unique have the id of their record as the sort key instead.
     """
-    hashes = lookup.hashes(value, group)
+    hashes = lookup.hashes(value, group=group)
     return [
-        Key(LookupRow, _partition(workspace_id, noun, lookup.name, hashed), SORT_KEY)
+        Key(
+            LookupRow,
+            _partition(workspace_id, noun=noun, name=lookup.name, hashed=hashed),
+            SORT_KEY,
+        )
         for hashed in dict.fromkeys(hashes if lookup.exact else hashes[:1])
     ]
 
 
-def unique_key(workspace_id: str, noun: str, name: str, value: str, group: str = "") -> Key:
+def unique_key(workspace_id: str, *, noun: str, name: str, value: str, group: str = "") -> Key:
     """Return the key of a unique value's row.
 
     ``fetch`` the row to find whether the value is taken.
     """
-    return Key(LookupRow, _partition(workspace_id, noun, name, name_hash(value, group)), SORT_KEY)
+    return Key(
+        LookupRow,
+        _partition(workspace_id, noun=noun, name=name, hashed=name_hash(value, group=group)),
+        SORT_KEY,
+    )
 
 
-def _partition(workspace_id: str, noun: str, name: str, hashed: str) -> str:
+def _partition(workspace_id: str, *, noun: str, name: str, hashed: str) -> str:
     return f"W#{workspace_id}#{noun}#BY#{name}#{hashed}"
 
 
 def find(  # noqa: PLR0913  the parts of the look-up's key
     lookup: Lookup[R],
     workspace_id: str,
+    *,
     noun: str,
     value: str,
-    *,
     group: str = "",
     cost: Cost | None = None,
 ) -> list[str]:
@@ -211,11 +233,11 @@ def find(  # noqa: PLR0913  the parts of the look-up's key
     Records that an exact look-up has under a former key may have another value.
     """
     if lookup.platform_wide:
-        claim = ClaimRow.find_claim(lookup.name, value)
+        claim = ClaimRow.find_claim(lookup.name, name=value)
         return [claim.target] if claim else []
     cost = cost or Cost()
     ids: set[str] = set()
-    for number, key in enumerate(keys(lookup, workspace_id, noun, value, group)):
+    for number, key in enumerate(keys(lookup, workspace_id, noun=noun, value=value, group=group)):
         for item in Partition(key.pk, cost).items(consistent_read=True):
             row = LookupRow.from_raw_data(item)
             if may_have_value(row, is_former_key=number > 0):

@@ -15,7 +15,7 @@ class SortPosition(NamedTuple):
     id: str
 
 
-def between(low: int | None, high: int | None, count: int) -> list[int] | None:
+def between(low: int | None, *, high: int | None, count: int) -> list[int] | None:
     """Return ``count`` rising numbers between two others, spread evenly.
 
     Returns None if they do not fit. Without a bound on one side, the numbers continue from the
@@ -52,7 +52,7 @@ def first_in_order(
             moved_ids.append(position.id)
             continue
         high = None if position is None else position.number
-        room = between(low, high, len(moved_ids)) if moved_ids else []
+        room = between(low, high=high, count=len(moved_ids)) if moved_ids else []
         if room is None:
             return _renumber_all(positions, next_position)
         numbers |= zip(moved_ids, room, strict=True)
@@ -64,7 +64,10 @@ def _renumber_all(
     positions: Sequence[SortPosition], next_position: SortPosition | None
 ) -> dict[str, int]:
     numbers = (
-        between(None, None if next_position is None else next_position.number, len(positions)) or []
+        between(
+            None, high=None if next_position is None else next_position.number, count=len(positions)
+        )
+        or []
     )
     return dict(zip((position.id for position in positions), numbers, strict=True))
 

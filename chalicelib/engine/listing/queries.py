@@ -70,7 +70,9 @@ def read(
         ValueError: the noun does not declare a filter, a range or the sort.
     """
     cost = Cost()
-    noun_counts = NounCounts(workspace_id, listing.noun, listing.status, cost, counts)
+    noun_counts = NounCounts(
+        workspace_id, noun=listing.noun, status=listing.status, cost=cost, all_counts=counts
+    )
     return _PageReader(listing, workspace_id, query, cost, noun_counts).page()
 
 
@@ -142,7 +144,9 @@ class _PageReader(Generic[R]):
             if (value := self.filters.equal.get(facet)) is not None:
                 del self.filters.equal[facet]
                 self.value = (facet, value)
-                place = partition_of(self.workspace_id, self.listing.noun, facet, value)
+                place = partition_of(
+                    self.workspace_id, noun=self.listing.noun, facet=facet, value=value
+                )
                 self.partition = Partition(place, self.cost)
                 return
 
@@ -163,7 +167,10 @@ class _PageReader(Generic[R]):
         """
         if self._several_values is not None:
             self.counts.read_all()
-        return self.counts.count_value(*self.value) if self.value else self.counts.total()
+        if not self.value:
+            return self.counts.total()
+        facet, value = self.value
+        return self.counts.count_value(facet, value=value)
 
     def _merge_partitions(self, total: int) -> int:
         """Switch to the partitions of several values if that reads less. Returns the rows to read.
@@ -175,7 +182,7 @@ class _PageReader(Generic[R]):
         if facet is None:
             return total
         noun, values = self.listing.noun, self.filters.any_of.pop(facet)
-        rows = {v: n for v in sorted(values) if (n := self.counts.count_value(facet, v))}
+        rows = {v: n for v in sorted(values) if (n := self.counts.count_value(facet, value=v))}
         in_order = self._only_sorts and self._range_in_order() is not None
         max_rows = self.query.offset + self.query.size if in_order else total
         if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
@@ -183,7 +190,9 @@ class _PageReader(Generic[R]):
             return total
         # The entries that were read first are from the noun's own partition.
         self.begun = None
-        places = [partition_of(self.workspace_id, noun, facet, value) for value in rows]
+        places = [
+            partition_of(self.workspace_id, noun=noun, facet=facet, value=value) for value in rows
+        ]
         self.partition = MergedPartitions(places, self.cost)
         return sum(rows.values())
 
@@ -314,7 +323,7 @@ class _PageReader(Generic[R]):
             options = self._counting_range(index_range).options(descending=False)
             return self.partition.count(None, consistent_read=consistent, **options)
         for facet, value in self.filters.equal.items():
-            return self.counts.count_value(facet, value)
+            return self.counts.count_value(facet, value=value)
         return self._count_rows() if rows is None else rows
 
     def _from_table(
@@ -348,7 +357,9 @@ class _PageReader(Generic[R]):
         values = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
         id_sets: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
         id_sets += [
-            lookups.find(lookup, self.workspace_id, self.listing.noun, value, cost=self.cost)
+            lookups.find(
+                lookup, self.workspace_id, noun=self.listing.noun, value=value, cost=self.cost
+            )
             for lookup, value in values.items()
         ]
         ids = set(id_sets[0]).intersection(*id_sets[1:])
@@ -399,7 +410,7 @@ class _PageReader(Generic[R]):
         """Return the options of a Query for the entries that pass DynamoDB's filter."""
         where = self.filters.where(search_words(self.query.search or ""))
         return entry_options(
-            self.filters.scanned(self.query).condition, where, consistent=consistent
+            self.filters.scanned(self.query).condition, where=where, consistent=consistent
         )
 
     def _entries(self, items: Iterable[Item]) -> Iterable[IndexEntry]:
@@ -420,7 +431,7 @@ class _PageReader(Generic[R]):
         words = search_words(self.query.search or "")
         if not words:
             return list(rows)
-        place = Partition(texts_partition(self.workspace_id, self.listing.noun), self.cost)
+        place = Partition(texts_partition(self.workspace_id, noun=self.listing.noun), self.cost)
         return matches(rows, words, place, consistent=consistent)
 
     def _records(self, ids: Iterable[str]) -> list[R]:

@@ -43,7 +43,7 @@ class CallParts:
     ``extra`` is what the provider sent with the call and expects to receive again.
     """
 
-    def __init__(self, id_: str, name: str) -> None:
+    def __init__(self, id_: str, *, name: str) -> None:
         self.id = id_
         self.name = name
         self.extra: Any = None
@@ -102,7 +102,7 @@ class Answer:
         self._reasoning_counter.add(text)
         return Reasoning(text)
 
-    def begin_call(self, id_: str, name: str) -> CallParts:
+    def begin_call(self, id_: str, *, name: str) -> CallParts:
         """Return a new call. Without a name, it is dropped at the end.
 
         Raises:
@@ -110,7 +110,7 @@ class Answer:
         """
         if len(self._calls) == MAX_CALLS:
             raise _garbage("The answer has too many tool calls.")
-        call = CallParts(id_, name)
+        call = CallParts(id_, name=name)
         self._call_counter.add(f" {name} ")
         self._calls.append(call)
         return call

@@ -158,8 +158,8 @@ class _Calls:
         function = function if isinstance(function, dict) else {}
         id_, name = _text(fragment, "id"), _text(function, "name")
         call = self._by_index.get(index)
-        if call is None or _begins_another(call, id_, name):
-            call = self._by_index[index] = self._answer.begin_call(id_, name)
+        if call is None or _begins_another(call, id_, name=name):
+            call = self._by_index[index] = self._answer.begin_call(id_, name=name)
         call.name = call.name or name
         call.extra = fragment.get("extra_content") or call.extra
         arguments = function.get("arguments")
@@ -169,7 +169,7 @@ class _Calls:
             self._answer.add_arguments(call, arguments)
 
 
-def _begins_another(call: CallParts, id_: str, name: str) -> bool:
+def _begins_another(call: CallParts, id_: str, *, name: str) -> bool:
     """Return whether a fragment begins another call at the index of this one.
 
     Ollama sends all calls at index 0. The id is in the first fragment of a call, or in none.

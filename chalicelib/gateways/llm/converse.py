@@ -188,7 +188,7 @@ class _Blocks:
                     "start": {"toolUse": {"toolUseId": str(id_), "name": str(name)}},
                 }
             }:
-                self._calls[index] = self._answer.begin_call(id_, name)
+                self._calls[index] = self._answer.begin_call(id_, name=name)
             case {"contentBlockDelta": {"contentBlockIndex": int(index), "delta": dict(delta)}}:
                 yield from self._read_delta(index, delta)
             case {"contentBlockStop": {"contentBlockIndex": int(index)}}:

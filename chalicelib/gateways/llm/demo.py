@@ -122,7 +122,7 @@ def _draft(request: drafts.DraftRequest) -> str:
     card: dict[str, object] = {
         "name": name[: drafts.MAX_NAME],
         "description": _description(
-            name, looked_up.get("brand"), looked_up.get("description"), prompt
+            name, looked_up.get("brand"), fact=looked_up.get("description"), prompt=prompt
         ),
         "categoryId": category,
         "tags": _tags(product_text),
@@ -132,7 +132,7 @@ def _draft(request: drafts.DraftRequest) -> str:
     return json.dumps(card, ensure_ascii=False)
 
 
-def _description(name: str, brand: str | None, fact: str | None, prompt: Iterable[str]) -> str:
+def _description(name: str, brand: str | None, *, fact: str | None, prompt: Iterable[str]) -> str:
     first = f"{name} ({brand})" if brand and fold(brand) not in fold(name) else name
     details = [fact or "", *prompt]
     sentences = [text[0].upper() + text[1:].rstrip(".") + "." for text in [first, *details] if text]

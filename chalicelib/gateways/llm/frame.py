@@ -18,7 +18,7 @@ class Business(NamedTuple):
     zone: str
 
 
-def to_message(business: Business, prompt: str, abilities: str) -> Message:
+def to_message(business: Business, prompt: str, *, abilities: str) -> Message:
     """Return the system message of a bot with the owner's ``prompt``.
 
     ``abilities`` are sentences about what the bot can do besides answering.

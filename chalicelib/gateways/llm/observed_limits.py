@@ -32,31 +32,31 @@ log = logging.getLogger(__name__)
 
 def refused_parts(model: str) -> frozenset[str]:
     """Return the parts of requests that the server of a model refuses."""
-    return frozenset(part for part in OPTIONAL_PARTS if _current(model, part) is not None)
+    return frozenset(part for part in OPTIONAL_PARTS if _current(model, limit=part) is not None)
 
 
 def context_tokens(model: str) -> int | None:
     """Return the context of a model as its server has reported it, in tokens."""
-    return _current(model, CONTEXT)
+    return _current(model, limit=CONTEXT)
 
 
-def _current(model: str, limit: str) -> int | None:
+def _current(model: str, *, limit: str) -> int | None:
     with _lock:
         observed = _limits.get((model, limit))
     return observed[1] if observed and observed[0] > clock.now() else None
 
 
-def remember_refused(model: str, part: str) -> None:
+def remember_refused(model: str, *, part: str) -> None:
     """Leave a part out of the requests to a model."""
-    _remember(model, part, 0)
+    _remember(model, limit=part, value=0)
 
 
 def remember_context(model: str, tokens: int) -> None:
     """Send no more than this many tokens to a model, with the answer."""
-    _remember(model, CONTEXT, tokens)
+    _remember(model, limit=CONTEXT, value=tokens)
 
 
-def _remember(model: str, limit: str, value: int) -> None:
+def _remember(model: str, *, limit: str, value: int) -> None:
     now = clock.now()
     with _lock:
         for key in [key for key, (until, _) in _limits.items() if until <= now]:

@@ -171,7 +171,7 @@ class OpenAiModel:
                 response = self._post(request_body, key, deadline)
             if response.status_code == requests.codes.ok:
                 for optional_part in refused_parts - refused_before if not is_final else ():
-                    observed_limits.remember_refused(model, optional_part)
+                    observed_limits.remember_refused(model, part=optional_part)
                 return response
             with closing(response):
                 content = _read_beginning(response, deadline)

@@ -171,7 +171,7 @@ class ErrorReport(NamedTuple):
             return part if part in parts and is_decided else None
         if self.code and self.code not in _REFUSING_CODES:
             return None
-        return next((part for part in parts if _refuses(self.message, part)), None)
+        return next((part for part in parts if _refuses(self.message, part=part)), None)
 
 
 class ProviderFailedError(Exception):
@@ -193,7 +193,7 @@ def context_tokens_in(message: str) -> int | None:
     return int(match[match.lastindex or 0]) if match else None
 
 
-def _refuses(message: str, part: str) -> bool:
+def _refuses(message: str, *, part: str) -> bool:
     """Return whether the words of a message refuse a part of the request."""
     if part == "max_tokens" and NEW_MAX_TOKENS in message:
         return True

@@ -86,7 +86,7 @@ class Dialog(NamedTuple):
         """Return what the newest message states of what ``read`` returns."""
         return next(filter(None, map(read, self.request if texts is None else texts)), None)
 
-    def find_names(self, kind: str, text: str) -> list[str]:
+    def find_names(self, kind: str, *, text: str) -> list[str]:
         """Return the services or products in the facts that a message names, the best match only.
 
         Words match by their first four letters without vowels at the end, which inflected Russian
@@ -164,7 +164,7 @@ def _propose_order(dialog: Dialog, _: str) -> ToolCall | str | None:
     for text in dialog.request:
         items: dict[str, int] = {}
         for part in _SEPARATOR.split(text):
-            names = dialog.find_names("product", part)
+            names = dialog.find_names("product", text=part)
             if len(names) > 1:
                 return dialog.say("which_of", names=", ".join(names[:MAX_OFFERS]))
             items |= {name[:MAX_NAME]: _quantity(part) for name in names}
@@ -188,7 +188,7 @@ def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
         listing.service for listing in dialog.facts.dialog if isinstance(listing, OfferedTimes)
     ]
     services = (
-        dialog.newest(lambda text: dialog.find_names("service", text))
+        dialog.newest(lambda text: dialog.find_names("service", text=text))
         or services_in_dialog
         or [offer.name for offer in dialog.facts.offers if offer.kind == "service"]
     )
@@ -212,7 +212,7 @@ def _find_choice(dialog: Dialog) -> str | None:
     if not matching_lines and len(lines) == 1 and _YES.match(text):
         matching_lines = lines
     ids = {
-        _label(time[:16], time.split(" ", 2)[-1], language): id_
+        _label(time[:16], staff=time.split(" ", 2)[-1], language=language): id_
         for listing in dialog.facts.dialog
         if isinstance(listing, OfferedTimes)
         for id_, time in listing.times.items()
@@ -221,7 +221,7 @@ def _find_choice(dialog: Dialog) -> str | None:
     return ids.get(matching_lines[0]) if len(matching_lines) == 1 else None
 
 
-def _label(start: str, staff: str, language: Language) -> str:
+def _label(start: str, *, staff: str, language: Language) -> str:
     local = datetime.fromisoformat(start)
     return f"{localized.weekday_and_time(language, local)} ({staff})"
 
@@ -254,7 +254,9 @@ def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
         dialog.say("times" if times else "next_time" if later else "no_times"),
     ]
     for number, slot in enumerate(slots, start=1):
-        label = _label(slot["start"][:16], next(iter(slot["staff"]), ""), dialog.language)
+        label = _label(
+            slot["start"][:16], staff=next(iter(slot["staff"]), ""), language=dialog.language
+        )
         lines.append(f"{number}. {label}")
     if slots and BOOKING not in dialog.tools:
         lines.append(dialog.say("cannot_book"))

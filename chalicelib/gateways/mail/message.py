@@ -71,7 +71,7 @@ def build(mail: Mail, sender: str) -> RawMail:
         MailRefusedError: the recipient or the address for replies is invalid.
         ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
     """
-    _checked_id(mail.id, "id")
+    _checked_id(mail.id, name="id")
     recipient = _address(mail.recipient)
     # Mail programs turn host names into links. A name of a workspace must not become one.
     name = unlinked(_line(mail.sender_name, MAX_NAME))
@@ -81,13 +81,13 @@ def build(mail: Mail, sender: str) -> RawMail:
     message["To"] = recipient
     if mail.reply_to is not None:
         message["Reply-To"] = _address(mail.reply_to)
-    message["Subject"] = _words(_line(mail.content.subject, MAX_SUBJECT), "Subject")
+    message["Subject"] = _words(_line(mail.content.subject, MAX_SUBJECT), header="Subject")
     message["Date"] = clock.now()
     message["Message-ID"] = f"<{mail.id}@{sender.rpartition('@')[2]}>"
     # Automatic replies must not be sent to an automatic e-mail (RFC 3834, 5).
     message["Auto-Submitted"] = "auto-generated"
     if mail.workspace_id is not None:
-        message["X-Workspace-Id"] = _checked_id(mail.workspace_id, "workspace_id")
+        message["X-Workspace-Id"] = _checked_id(mail.workspace_id, name="workspace_id")
     if mail.unsubscribe_url is not None:
         message["List-Unsubscribe"] = f"<{_checked_url(mail.unsubscribe_url)}>"
         # Gmail and Yahoo require this header for the button that unsubscribes (RFC 8058, 3.1).
@@ -123,7 +123,7 @@ def _encodable(text: str) -> str:
     return text.replace("\0", "").encode(errors="ignore").decode()
 
 
-def _words(text: str, header: str) -> str:
+def _words(text: str, *, header: str) -> str:
     """Return a string for a header, as encoded words (RFC 2047) unless it is plain ASCII."""
     # An ASCII string that contains "=?" would be decoded as an encoded word (RFC 2047).
     if text.isascii() and "=?" not in text:
@@ -135,10 +135,10 @@ def _phrase(name: str) -> str:
     """Return a display name, quoted or encoded."""
     if name.isascii() and "=?" not in name:
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
-    return _words(name, "From")
+    return _words(name, header="From")
 
 
-def _checked_id(text: str, name: str) -> str:
+def _checked_id(text: str, *, name: str) -> str:
     if not _ID.fullmatch(text):
         msg = f"{name}: expected 1 to 200 of A-Z a-z 0-9 _ -, received {text!r}"
         raise ValueError(msg)

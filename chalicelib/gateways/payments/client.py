@@ -47,7 +47,12 @@ class Client(NamedTuple):
         content["auth"] = (self.user.encode(), self.password.encode())
         try:
             response = request_json(
-                self.service, method, url, content, Deadline(SECONDS), {_OK, *_REFUSALS}
+                self.service,
+                method=method,
+                url=url,
+                content=content,
+                deadline=Deadline(SECONDS),
+                statuses={_OK, *_REFUSALS},
             )
         except JsonApiError as error:
             raise UnknownOutcomeError(error.reason) from None

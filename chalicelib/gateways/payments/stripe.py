@@ -110,7 +110,7 @@ class Stripe:
                 intent = session.get("payment_intent") or {}
                 charge = intent.get("latest_charge") or {}
                 return PaymentState(
-                    status=_status(status, payment_status),
+                    status=_status(status, payment_status=payment_status),
                     amount=amount,
                     currency=currency.upper(),
                     account=None,
@@ -229,7 +229,7 @@ class Stripe:
         raise self._client.unusable()
 
 
-def _status(status: str, payment_status: str) -> PaymentStatus:
+def _status(status: str, *, payment_status: str) -> PaymentStatus:
     match status, payment_status:
         case "complete", "paid":
             return "succeeded"

@@ -71,7 +71,7 @@ class YooKassa:
             body["metadata"] = {"payment": request.reference}
         if request.receipt:
             body["receipt"] = _receipt(request.receipt, request.currency)
-        payment = self._post("payments", request.idempotency_key, body)
+        payment = self._post("payments", key=request.idempotency_key, body=body)
         match payment:
             case {"id": str(payment_id), "confirmation": {"confirmation_url": str(url)}}:
                 return Created(payment_id, url)
@@ -110,7 +110,7 @@ class YooKassa:
         body: dict[str, Any] = {"payment_id": request.provider_id, "amount": amount}
         if request.receipt:
             body["receipt"] = _receipt(request.receipt, request.currency)
-        return self._refund_state(self._post("refunds", request.idempotency_key, body))
+        return self._refund_state(self._post("refunds", key=request.idempotency_key, body=body))
 
     def refund_state(self, refund_id: str) -> RefundState:
         return self._refund_state(self._client.call("GET", "refunds", refund_id))
@@ -135,7 +135,7 @@ class YooKassa:
             "settlements": [{"type": "prepayment", "amount": _money(receipt.amount, CURRENCY)}],
             **_receipt(receipt, CURRENCY),
         }
-        self._post("receipts", idempotency_key, body)
+        self._post("receipts", key=idempotency_key, body=body)
 
     def inspect(self) -> Account:
         """Return the account, if the shop can take payments.
@@ -163,7 +163,7 @@ class YooKassa:
                 return HookObject(payment_id)
         return None
 
-    def _post(self, path: str, key: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, path: str, *, key: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._client.call("POST", path, json=body, headers={"Idempotence-Key": key})
 
     def _list_refunds(self, **query: str) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)
 """A URL and its descriptor (WHATWG HTML, 4.8.4.2.2). The URL may contain commas."""
 
 
-def resolve(url: str, base: str, encoding: str = "utf-8") -> str:
+def resolve(url: str, *, base: str, encoding: str = "utf-8") -> str:
     """Return an absolute URL, resolved as in a browser.
 
     The URL is joined with ``base`` and percent-encoded. A URL without a scheme (``//host/…``)
@@ -131,7 +131,7 @@ def rewrite_refresh(text: str, change: UrlRewriter) -> str:
     return text if new == url else delay[0] + new
 
 
-def rewrite_css(text: str, link: UrlRewriter, image: UrlRewriter) -> str:
+def rewrite_css(text: str, link: UrlRewriter, *, image: UrlRewriter) -> str:
     """Rewrite the URLs in CSS.
 
     URLs of style sheets (``@import``) are passed to ``link``, all others in ``url()`` to ``image``,

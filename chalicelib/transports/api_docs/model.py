@@ -142,7 +142,7 @@ class Reference:
         self.base_url: str = document["servers"][0]["url"]
         self.version: str = document["info"]["version"]
         operations = [
-            self._operation(method.upper(), path, entry)
+            self._operation(method.upper(), path=path, entry=entry)
             for path, entries in document["paths"].items()
             for method, entry in entries.items()
         ]
@@ -219,7 +219,7 @@ class Reference:
             collect((*operation.inputs, *operation.outputs))
         return [records[name] for name in sorted(records)]
 
-    def _operation(self, method: str, path: str, entry: Mapping[str, Any]) -> OperationDoc:
+    def _operation(self, method: str, *, path: str, entry: Mapping[str, Any]) -> OperationDoc:
         # The last paragraph repeats scope and tool for OpenAPI viewers that ignore extensions.
         description = entry["description"].rpartition("\n\n")[0]
         (answer_type, success), *_ = entry["responses"]["200"]["content"].items()
@@ -367,7 +367,7 @@ def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
     if schema.get("format"):
         yield f"{schema['format']}"
     for minimum, maximum, what in _LIMITS:
-        if bounds := _range(schema.get(minimum), schema.get(maximum)):
+        if bounds := _range(schema.get(minimum), maximum=schema.get(maximum)):
             yield f"{bounds} {what}".strip()
     yield from (fact for keyword, fact in _FLAGS.items() if schema.get(keyword))
     items = schema.get("items")
@@ -377,7 +377,7 @@ def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
         yield f"default `{_json_text(schema['default'])}`"
 
 
-def _range(minimum: float | None, maximum: float | None) -> str:
+def _range(minimum: float | None, *, maximum: float | None) -> str:
     if minimum is not None and maximum is not None:
         return f"{minimum:,}" if minimum == maximum else f"{minimum:,} to {maximum:,}"
     if maximum is not None:

@@ -61,7 +61,7 @@ def document() -> dict[str, Any]:
     codes = failures.catalogue(operations)
     names, schemas = components(
         [*(operation.input for operation in operations if _has_named_body(operation)), ChatRequest],
-        [
+        outputs=[
             *(operation.output for operation in operations),
             *(operation.accepted for operation in operations if operation.accepted),
         ],

@@ -28,11 +28,11 @@ def openapi_json(_request: HttpRequest) -> HttpResponse:
 
 def document() -> bytes:
     """Return the OpenAPI document of this server as JSON."""
-    return _document(settings().public_url, settings().chat_url)
+    return _document(settings().public_url, chat_url=settings().chat_url)
 
 
 @lru_cache(maxsize=1)
-def _document(base_url: str, chat_url: str) -> bytes:
+def _document(base_url: str, *, chat_url: str) -> bytes:
     body = manifest.openapi() or _generate()
     if chat_url:
         operation = to_json(chat_route.PATH) + b':{"post":{'

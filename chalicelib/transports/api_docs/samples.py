@@ -96,7 +96,7 @@ def _shell_quote(text: str) -> str:
 
 def _json(value: object) -> str:
     """Return indented JSON, with short values on one line."""
-    return _format(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", "")
+    return _format(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", last="")
 
 
 def _python(value: object, depth: int) -> str:
@@ -105,22 +105,22 @@ def _python(value: object, depth: int) -> str:
     def scalar(value: object) -> str:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
-    return _format(value, depth, scalar, _INDENT, ",")
+    return _format(value, depth, scalar, _INDENT, last=",")
 
 
-def _format(value: Any, depth: int, scalar: Any, indent: str, last: str) -> str:  # noqa: ANN401  any JSON value, and its formatter
+def _format(value: Any, depth: int, scalar: Any, indent: str, *, last: str) -> str:  # noqa: ANN401  any JSON value, and its formatter
     if not isinstance(value, Mapping | list) or not value:
         return "{}" if value == {} else "[]" if value == [] else str(scalar(value))
     inner = indent * (depth + 1)
     if isinstance(value, Mapping):
         opened, closed = "{}"
         parts = [
-            f"{scalar(name)}: {_format(member, depth + 1, scalar, indent, last)}"
+            f"{scalar(name)}: {_format(member, depth + 1, scalar, indent, last=last)}"
             for name, member in value.items()
         ]
     else:
         opened, closed = "[]"
-        parts = [_format(member, depth + 1, scalar, indent, last) for member in value]
+        parts = [_format(member, depth + 1, scalar, indent, last=last) for member in value]
     flat = opened + ", ".join(parts) + closed
     if len(flat) <= _SHORT and "\n" not in flat:
         return flat

@@ -72,16 +72,18 @@ def _operations(reference: Reference) -> Iterator[Entry]:
 
 def _guides(reference: Reference) -> Iterator[Entry]:
     for guide in prose.GUIDES:
-        yield from _sections(reference, guide.name, guide.title, f"{guide.title} {guide.about}")
+        yield from _sections(
+            reference, guide.name, title=guide.title, about=f"{guide.title} {guide.about}"
+        )
     for area in reference.areas:
         if prose.has_guide(area.name):
-            yield from _sections(reference, area.name, area.title)
+            yield from _sections(reference, area.name, title=area.title)
     for code in reference.codes:
         about = f"Error code, HTTP {code.status}"
         yield Entry(code.code, about, f"{PATH}/errors#all-codes", _tidy(code.description))
 
 
-def _sections(reference: Reference, name: str, title: str, about: str = "") -> Iterator[Entry]:
+def _sections(reference: Reference, name: str, *, title: str, about: str = "") -> Iterator[Entry]:
     """Yield a guide and its sections, which match the words of their content."""
     url = f"{PATH}/{name}"
     for heading, text in prose.sections(prose.guide(name, reference)):

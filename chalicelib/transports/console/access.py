@@ -257,7 +257,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = sign_in
     membership = workspaces.membership(
-        account.id, AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
+        account.id, workspace_id=AGENTS.found_for_visitor(AGENTS.workspace_of(agent_id))
     )
     if membership is not None and not Role(membership.role).includes(Role.MANAGER):
         msg = (
@@ -288,7 +288,7 @@ def _token(request: HttpRequest) -> str:
 
 def session_cookie(token: str) -> str:
     """Return the ``Set-Cookie`` value of a session."""
-    return set_cookie(COOKIE, token, int(console_sessions.LONGEST.total_seconds()))
+    return set_cookie(COOKIE, value=token, max_age=int(console_sessions.LONGEST.total_seconds()))
 
 
 def start_cookies(request: ConsoleRequest, started: dict[str, Any]) -> list[str]:
@@ -299,7 +299,9 @@ def start_cookies(request: ConsoleRequest, started: dict[str, Any]) -> list[str]
 
 def remembered_cookie(value: str) -> str:
     """Return the ``Set-Cookie`` value of a browser that needs no code."""
-    return set_cookie(REMEMBERED_COOKIE, value, int(sign_in_proofs.REMEMBERED_FOR.total_seconds()))
+    return set_cookie(
+        REMEMBERED_COOKIE, value=value, max_age=int(sign_in_proofs.REMEMBERED_FOR.total_seconds())
+    )
 
 
 def device_cookies(request: ConsoleRequest, account_id: str) -> list[str]:
@@ -308,10 +310,12 @@ def device_cookies(request: ConsoleRequest, account_id: str) -> list[str]:
     Without the master key the list is empty, because signing in must still work.
     """
     try:
-        device = devices.add_account(request.http.cookies.get(DEVICE_COOKIE, ""), account_id)
+        device = devices.add_account(
+            request.http.cookies.get(DEVICE_COOKIE, ""), account_id=account_id
+        )
     except (NotConfiguredError, UnavailableError):
         return []
-    return [set_cookie(DEVICE_COOKIE, device, DEVICE_SECONDS)]
+    return [set_cookie(DEVICE_COOKIE, value=device, max_age=DEVICE_SECONDS)]
 
 
 def safe_redirect_path(path: str) -> str:

@@ -94,7 +94,9 @@ def end_session(request: ConsoleRequest) -> HttpResponse:
 def sign_out_everywhere(request: ConsoleRequest) -> HttpResponse:
     """End all sessions."""
     request.call("sign_out_everywhere")
-    return redirect(f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, "", 0)])
+    return redirect(
+        f"{access.SIGN_IN}?done=signed_out", [set_cookie(access.COOKIE, value="", max_age=0)]
+    )
 
 
 def _find(request: ConsoleRequest) -> Record:

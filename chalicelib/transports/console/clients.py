@@ -70,7 +70,7 @@ FORM = Form(
     Field("name", "client_name"),
     Field("phone", "client_phone"),
     Field("email", "client_email"),
-    tags("tags", "client_tags"),
+    tags("tags", label="client_tags"),
     Field("notes", "client_notes"),
     problems=_problem,
 )
@@ -95,7 +95,9 @@ def _find_somebody(request: ConsoleRequest) -> Client:
 
 def _arguments(client: Record, changes: dict[str, Any]) -> dict[str, Any]:
     if _is_nobody({**client, **changes}):
-        raise ValidationError.of("contacts", "expected a name, an e-mail address or a phone")
+        raise ValidationError.of(
+            "contacts", message="expected a name, an e-mail address or a phone"
+        )
     return changes
 
 

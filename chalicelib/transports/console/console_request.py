@@ -328,13 +328,13 @@ class ConsoleRequest:
     def problem(self, error: AppError) -> Problem:
         """Return the messages of a failure, translated where the catalogue has a translation."""
 
-        def translated(key: str, default: str) -> str:
+        def translated(key: str, *, default: str) -> str:
             return self.translate(key) if texts.has(self.language, key) else default
 
-        fields = {e.field: translated(f"wrong_{e.field}", e.message) for e in error.errors}
+        fields = {e.field: translated(f"wrong_{e.field}", default=e.message) for e in error.errors}
         waits_days = int(error.headers.get("Retry-After", 0)) > timedelta(hours=1).seconds
         key = f"error_{error.code}" + ("_today" if waits_days else "")
-        own_summary = translated(key, error.message)
+        own_summary = translated(key, default=error.message)
         summary = self.translate("wrong_fields") if fields else own_summary
         return Problem(summary, fields, error.headers)
 
@@ -388,7 +388,7 @@ class ConsoleRequest:
 
 
 def find_by_id(
-    records: Iterable[Mapping[str, Any]], record_id: str, key: str = "id"
+    records: Iterable[Mapping[str, Any]], record_id: str, *, key: str = "id"
 ) -> dict[str, Any]:
     """Return the record with an id.
 

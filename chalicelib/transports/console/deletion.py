@@ -15,8 +15,8 @@ def deletion(  # noqa: PLR0913  the parts of a deletion
     template: str,
     find: Callable[[ConsoleRequest], dict[str, Any]],
     operation: str,
-    notice: str,
     *,
+    notice: str,
     to: Callable[[ConsoleRequest], str] | None = None,
     conflict: str = "",
     **arguments: Any,  # noqa: ANN401  any JSON

@@ -361,7 +361,9 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
     seen = request.form_value(SEEN)
     # The field comes from the browser, so its format is checked first.
     if not _MARKS.fullmatch(seen):
-        raise ValidationError.of(SEEN, "expected the hidden fields with which the form was opened")
+        raise ValidationError.of(
+            SEEN, message="expected the hidden fields with which the form was opened"
+        )
     return dict(pair.split("=") for pair in seen.split())
 
 

@@ -68,7 +68,7 @@ class Field:
         """
         value = self.read(self.name, form_values[self.name])
         if value is None and self.required:
-            raise ValidationError.of(self.name, self.required)
+            raise ValidationError.of(self.name, message=self.required)
         return self.empty if value is None else value
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
@@ -173,7 +173,7 @@ class FileField(Field):
             ValidationError: a file was refused.
         """
         if form_values[f"{self.control}Problem"]:
-            raise ValidationError.of(self.control, form_values[f"{self.control}Problem"])
+            raise ValidationError.of(self.control, message=form_values[f"{self.control}Problem"])
         return list(form_values[self.control])
 
     def _no_uploads(self) -> Typed:
@@ -261,7 +261,7 @@ def status_switch(label: str, **options: Any) -> Field:  # noqa: ANN401  of a fi
     return Switch("active", label, field="status", states=("active", "inactive"), **options)
 
 
-def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  of a field
+def tags(name: str, *, label: str = "", **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of strings that are separated by commas."""
 
     def read(_: str, text: str) -> list[str]:
@@ -270,7 +270,7 @@ def tags(name: str, label: str = "", **options: Any) -> Field:  # noqa: ANN401  
     return Field(name, label, read, lambda _, value: ", ".join(value), [], **options)
 
 
-def lines(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+def lines(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of words that are one a line."""
     return Field(
         name,
@@ -282,16 +282,16 @@ def lines(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a
     )
 
 
-def length(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+def length(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of a length of time."""
     return Field(name, label, typed_values.minutes, typed_values.length, **options)
 
 
-def lengths(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+def lengths(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of lengths of time that are separated by commas, the longest first."""
 
     def read(field: str, text: str) -> list[int]:
-        return sorted(typed_values.list_of_minutes(field, text), reverse=True)
+        return sorted(typed_values.list_of_minutes(field, text=text), reverse=True)
 
     def show(language: texts.Language, value: list[int]) -> str:
         return ", ".join(typed_values.length(language, minutes) for minutes in value)
@@ -299,12 +299,12 @@ def lengths(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of
     return Field(name, label, read, show, [], **options)
 
 
-def number(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+def number(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of a whole number."""
     return Field(name, label, typed_values.number, **options)
 
 
-def rubles(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
+def rubles(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
     """Return a field of an amount."""
     show = typed_values.rubles
     return Field(name, label, typed_values.kopecks, lambda _, value: show(value), **options)
@@ -312,6 +312,7 @@ def rubles(name: str, label: str, **options: Any) -> Field:  # noqa: ANN401  of 
 
 def names_of(
     operation: str,
+    *,
     list_name: str,
     label_field: str = "name",
     **arguments: Any,  # noqa: ANN401  of the operation

@@ -50,7 +50,7 @@ def from_request(request: HttpRequest) -> KeptForm | None:
     path = request.route
     for name, value in request.path.items():
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    return _parse_form(path, urlencode(ConsoleRequest(request, "").form, doseq=True))
+    return _parse_form(path, encoded=urlencode(ConsoleRequest(request, "").form, doseq=True))
 
 
 def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
@@ -62,10 +62,10 @@ def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
     accepted = (route for route, page in ROUTES.items() if page.post and WORKSPACE in route)
     if not any(re.fullmatch(re.sub(r"{\w+}", _SEGMENT, pattern), path) for pattern in accepted):
         return None
-    return _parse_form(path, request.form_value(FIELDS_FIELD))
+    return _parse_form(path, encoded=request.form_value(FIELDS_FIELD))
 
 
-def _parse_form(path: str, encoded: str) -> KeptForm | None:
+def _parse_form(path: str, *, encoded: str) -> KeptForm | None:
     try:
         fields = parse_qsl(encoded, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:

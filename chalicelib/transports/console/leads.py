@@ -29,7 +29,7 @@ FILTERS = {
 """Names in the page's address, and the filters of the operation."""
 FORM = Form(
     *(Field("name", "lead_name"), Field("email", "lead_email"), Field("phone", "lead_phone")),
-    *(tags("tags", "lead_tags"), Field("notes", "lead_notes")),
+    *(tags("tags", label="lead_tags"), Field("notes", "lead_notes")),
 )
 DELIMITERS = {"ru": ";", "en": ","}
 """Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons."""
@@ -95,7 +95,7 @@ def export(request: ConsoleRequest) -> HttpResponse:
         row[1] = request.translate(f"lead_{row[1]}")
     text = csv_text.write([head, *rows], DELIMITERS[request.language])
     today = clock.local_day(clock.now(), request.current_membership.workspace.timezone)
-    return csv_file(text, f"{request.current_membership.workspace.slug}-leads-{today}.csv")
+    return csv_file(text, name=f"{request.current_membership.workspace.slug}-leads-{today}.csv")
 
 
 def _head(request: ConsoleRequest, columns: list[dict[str, Any]]) -> list[str]:
@@ -117,7 +117,7 @@ def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_t
     return cell
 
 
-def csv_file(text: str, name: str) -> HttpResponse:
+def csv_file(text: str, *, name: str) -> HttpResponse:
     """Return a CSV file.
 
     By its byte order mark, spreadsheets read the file as UTF-8.

@@ -33,7 +33,7 @@ def send(request: ConsoleRequest) -> HttpResponse:
         )
     except AppError as error:
         return _request_page(request, error.status, request.problem(error))
-    return redirect(_add_language(request, FORGOT_PASSWORD, "reset_requested"))
+    return redirect(_add_language(request, FORGOT_PASSWORD, notice="reset_requested"))
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -58,7 +58,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
     except AppError as error:
         return _reset_page(request, error.status, request.problem(error))
     device = access.device_cookies(request, response["accountId"])
-    return redirect(_add_language(request, access.SIGN_IN, "password_reset"), device)
+    return redirect(_add_language(request, access.SIGN_IN, notice="password_reset"), device)
 
 
 def _drop_session(request: ConsoleRequest) -> ConsoleRequest:
@@ -66,7 +66,7 @@ def _drop_session(request: ConsoleRequest) -> ConsoleRequest:
     return ConsoleRequest(request.http, request.csrf)
 
 
-def _add_language(request: ConsoleRequest, path: str, notice: str) -> str:
+def _add_language(request: ConsoleRequest, path: str, *, notice: str) -> str:
     language = {"lang": request.http.language} if request.http.language else {}
     return f"{path}?{urlencode({'done': notice, **language})}"
 

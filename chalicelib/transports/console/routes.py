@@ -26,7 +26,7 @@ LONG = 640_000  # A form has up to three bytes for each byte of a long text.
 LONGEST = 3 * LONG  # It may carry another form, encoded once more.
 
 
-def _view(module: str, name: str) -> View | None:
+def _view(module: str, *, name: str) -> View | None:
     """Return a function of this package, imported at the first call, or None for ""."""
     other, _, function = name.rpartition(":")
     return Lazy(f"{__package__}.{other or module}:{function}") if name else None
@@ -45,7 +45,7 @@ def _page(
     The form is for ``shows``, or for ``posts``.
     """
     posts = posts or (shows if post else "")
-    return Page(_view(module, get), _view(module, post), shows, posts, **options)
+    return Page(_view(module, name=get), _view(module, name=post), shows, posts, **options)
 
 
 _sign_in = partial(_page, "sign_in")

@@ -40,7 +40,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
         "remembered": request.http.cookies.get(access.REMEMBERED_COOKIE, "")[:MAX_COOKIE],
     }
     if proof:
-        return _sign_in_by_code(request, guest, proof, browser)
+        return _sign_in_by_code(request, guest=guest, proof=proof, browser=browser)
     try:
         session = guest.call(
             "sign_in",
@@ -67,7 +67,7 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
 
 
 def _sign_in_by_code(
-    request: ConsoleRequest, guest: ConsoleRequest, proof: str, browser: dict[str, str]
+    request: ConsoleRequest, *, guest: ConsoleRequest, proof: str, browser: dict[str, str]
 ) -> HttpResponse:
     """Start a session by a code after the password, or ask for the code again."""
     next_path, kept_form = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
@@ -118,7 +118,7 @@ def sign_out(request: ConsoleRequest) -> HttpResponse:
     next_path = request.form_value(access.NEXT)
     if access.safe_redirect_path(next_path) != next_path:
         next_path = f"{access.SIGN_IN}?done=signed_out"
-    return redirect(next_path, [set_cookie(access.COOKIE, "", 0)])
+    return redirect(next_path, [set_cookie(access.COOKIE, value="", max_age=0)])
 
 
 def chosen_language(request: ConsoleRequest) -> texts.Language | None:

@@ -32,7 +32,9 @@ def kopecks(field: str, text: str) -> int | None:
     match = _RUBLES.fullmatch(_CURRENCY.sub("", compact))
     amount = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else -1
     if not 0 <= amount <= MAX_KOPECKS:
-        raise ValidationError.of(field, "expected an amount in rubles from 0, such as 99.90")
+        raise ValidationError.of(
+            field, message="expected an amount in rubles from 0, such as 99.90"
+        )
     return amount
 
 
@@ -63,10 +65,12 @@ def minutes(field: str, text: str) -> int | None:
         total = sum((float(number.replace(",", ".")) * unit for number, unit in numbers), 0.0)
         if total.is_integer():
             return int(total)
-    raise ValidationError.of(field, "expected a length of time, such as 90, 1:30 or 1 h 30 min")
+    raise ValidationError.of(
+        field, message="expected a length of time, such as 90, 1:30 or 1 h 30 min"
+    )
 
 
-def list_of_minutes(field: str, text: str) -> list[int]:
+def list_of_minutes(field: str, *, text: str) -> list[int]:
     """Convert lengths that are separated by commas or semicolons to minutes.
 
     Raises:
@@ -98,5 +102,5 @@ def number(field: str, text: str) -> int | None:
     if not compact:
         return None
     if not re.fullmatch("[0-9]{1,9}", compact, re.ASCII):
-        raise ValidationError.of(field, "expected a whole number")
+        raise ValidationError.of(field, message="expected a whole number")
     return int(compact)

@@ -191,7 +191,9 @@ def _render_consent(
         ticked = set(request.form.get(SCOPES, ())) if pressed is None else pressed
     else:
         slug = open_to_all[0] if len(open_to_all) == 1 else ""
-        former = connections.scopes_of_client(request.signed_in_account.id, asking.client.client.id)
+        former = connections.scopes_of_client(
+            request.signed_in_account.id, client_id=asking.client.client.id
+        )
         ticked = presets["read"] | former & asking.scopes
     uri = redirect_uris.parse(asking.client.redirect_uri)
     return request.page(

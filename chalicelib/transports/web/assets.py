@@ -92,16 +92,16 @@ def script(name: str) -> bytes:
 @cache
 def style_url(name: str) -> str:
     """Return the path of a style sheet, which changes with its content."""
-    return _url(name, "css", style_sheet(name))
+    return _url(name, kind="css", body=style_sheet(name))
 
 
 @cache
 def script_url(name: str) -> str:
     """Return the path of a script, which changes with its content."""
-    return _url(name, "js", script(name))
+    return _url(name, kind="js", body=script(name))
 
 
-def _url(name: str, kind: str, body: bytes) -> str:
+def _url(name: str, *, kind: str, body: bytes) -> str:
     digest = hashlib.sha256(body).hexdigest()[:12]
     return PATH.replace("{name}", f"{name}.{digest}.{kind}")
 

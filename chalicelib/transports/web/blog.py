@@ -36,7 +36,7 @@ def index(request: HttpRequest) -> HttpResponse:
     number, tag = _page_number(request), _query_value(request, "tag") or None
     if number is None:
         return _not_found(request)
-    post_page = reading.published(number, POSTS_PER_PAGE, tag)
+    post_page = reading.published(number, size=POSTS_PER_PAGE, tag=tag)
     page_count = max(1, -(-post_page.total // POSTS_PER_PAGE))
     if number > page_count:
         return _not_found(request)
@@ -91,10 +91,12 @@ def post(request: HttpRequest) -> HttpResponse:
 
 def rss(request: HttpRequest) -> HttpResponse:
     """Return the feed of the latest posts (RSS 2.0)."""
-    posts = reading.published(1, FEED_POSTS).records
+    posts = reading.published(1, size=FEED_POSTS).records
     language = render.preferred_language(request)
     text = render.document(language, "blog/rss.xml", posts=posts, rfc_date=format_datetime)
-    return render.xml(text, "application/rss+xml", render.CACHED, Vary="Accept-Language")
+    return render.xml(
+        text, kind="application/rss+xml", caching=render.CACHED, Vary="Accept-Language"
+    )
 
 
 def sitemap(_request: HttpRequest) -> HttpResponse:
@@ -102,8 +104,8 @@ def sitemap(_request: HttpRequest) -> HttpResponse:
     rows = islice(posts.every_published(), SITEMAP_URLS - 1)
     return render.xml(
         render.document("en", "blog/sitemap.xml", posts=rows),
-        "application/xml",
-        render.CACHED_LONGER,
+        kind="application/xml",
+        caching=render.CACHED_LONGER,
     )
 
 
@@ -128,7 +130,7 @@ def _not_found(request: HttpRequest) -> HttpResponse:
 
 
 def _other_posts(excluded_id: str = "") -> list[PostRow]:
-    latest = reading.published(1, OTHER_POSTS + 1).records
+    latest = reading.published(1, size=OTHER_POSTS + 1).records
     return [row for row in latest if row.id != excluded_id][:OTHER_POSTS]
 
 

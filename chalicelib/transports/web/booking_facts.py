@@ -18,7 +18,7 @@ def booking_facts(language: Language, booking: Mapping[str, Any]) -> list[tuple[
     local = [moment.astimezone(ZoneInfo(zone)) for moment in (start, end)]
     facts = [
         ("scroll-text", "book_what", booking["serviceName"]),
-        ("calendar-check", "book_when", span_text(language, local[0], local[1])),
+        ("calendar-check", "book_when", span_text(language, local[0], end=local[1])),
         ("globe", "book_zone", zone_text(zone, start)),
         ("circle-user", "book_with", booking["resourceName"]),
         ("wallet", "book_price", price_text(language, booking["price"])),
@@ -106,7 +106,7 @@ def zone_text(zone: str, when: datetime) -> str:
     return f"{zone.replace('_', ' ')}, {texts.zone(texts.offset(when, zone))}"
 
 
-def span_text(language: Language, start: datetime, end: datetime) -> str:
+def span_text(language: Language, start: datetime, *, end: datetime) -> str:
     """Return local times as ``Friday, 5 March 2027, 14:00`` to ``15:00``."""
     first = texts.dated(language, start, "EEEE, d MMMM y, HH:mm")
     if start.date() == end.date():

@@ -142,7 +142,9 @@ class _Visit:
     @property
     def json_ld(self) -> str:
         """The page as data for search engines and assistants."""
-        return discovery.json_ld(self.page, self.canonical, settings().public_url + self.home)
+        return discovery.json_ld(
+            self.page, self.canonical, service_url=settings().public_url + self.home
+        )
 
     def staff(self, staff_id: str) -> str | None:
         """Return the chosen member of the staff, ``any``, or None if one must be chosen first."""
@@ -168,7 +170,7 @@ class _Visit:
         resource = self._resource(staff) or {}
         zones = [bookable["timezone"] for bookable in self.page["resources"]]
         return zoned_times.resolve_timezone(
-            None, resource.get("timezone"), zones, self.page["timezone"]
+            None, resource=resource.get("timezone"), bound=zones, workspace=self.page["timezone"]
         )
 
     def link(self, **query: str | None) -> str:
@@ -322,7 +324,7 @@ def _span(visit: _Visit, start: datetime, zone: str) -> str:
     local = start.astimezone(ZoneInfo(zone))
     length = timedelta(minutes=visit.service["durationMin"])
     end = (start + length).astimezone(ZoneInfo(zone))
-    return span_text(visit.language, local, end)
+    return span_text(visit.language, local, end=end)
 
 
 def _book(request: HttpRequest) -> HttpResponse:
@@ -431,10 +433,12 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
 def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
     """Return a result that looks like a booking, for a program that filled in the honeypot."""
     begin = find_moment(form_values.get("at", "")) or clock.now()
-    ids = (new_id(), new_id())
+    workspace_id, booking_id = new_id(), new_id()
 
     def token(purpose: Purpose) -> str:
-        return booking_tokens.token(*ids, purpose, booking_tokens.new_secret())
+        return booking_tokens.token(
+            workspace_id, booking_id=booking_id, purpose=purpose, secret=booking_tokens.new_secret()
+        )
 
     base, zone = settings().public_url, visit.zone(ANYONE)
     is_held = visit.service["amountDue"] > 0

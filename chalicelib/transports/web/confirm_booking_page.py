@@ -39,7 +39,7 @@ def book(request: HttpRequest) -> HttpResponse:
 def _show(request: HttpRequest) -> HttpResponse:
     token = request.path["token"]
     workspace_id = booking_links.parse(token).workspace_id
-    requested = book_for_visitor.require_awaited(workspace_id, token)
+    requested = book_for_visitor.require_awaited(workspace_id, token=token)
     language, booking, terms = (
         render.preferred_language(request),
         requested.booking,

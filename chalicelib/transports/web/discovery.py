@@ -24,7 +24,7 @@ MAX_OFFERS = 30
 MAX_LINE = 200
 
 
-def json_ld(page: Mapping[str, Any], url: str, service_url: str) -> str:
+def json_ld(page: Mapping[str, Any], url: str, *, service_url: str) -> str:
     """Return the JSON-LD of a booking page, for a script element.
 
     ``service_url`` is the URL before a service's id.
@@ -83,13 +83,13 @@ def book_llms(request: HttpRequest) -> HttpResponse:
     offers = [
         _link(
             service["name"],
-            f"{url}/{service['id']}",
-            f"{service['durationMin']} min, {service['price'] / 100:.2f} {CURRENCY}",
+            url=f"{url}/{service['id']}",
+            about=f"{service['durationMin']} min, {service['price'] / 100:.2f} {CURRENCY}",
         )
         for service in page["services"]
     ]
     contacts = [one_line(page[name], MAX_LINE) for name in ("address", "phone") if page[name]]
-    text = _document(page["name"], ". ".join(contacts), {"Services": offers})
+    text = _document(page["name"], summary=". ".join(contacts), sections={"Services": offers})
     tools = _tools(url) if page["servesAssistants"] else ""
     response = file(text + tools)
     if page["isIndexed"]:
@@ -99,24 +99,26 @@ def book_llms(request: HttpRequest) -> HttpResponse:
 
 def site_llms(title: str, pages: Iterable[tuple[str, str]], workspace_id: str) -> HttpResponse:
     """Return ``llms.txt`` of a site, whose ``pages`` have a title and a URL."""
-    links = [_link(page_title, url) for page_title, url in pages]
+    links = [_link(page_title, url=url) for page_title, url in pages]
     try:
         page = open_page.open_page(workspace_id)
     except NotFoundError:  # The booking page is off.
-        return file(_document(title, "", {"Pages": links}))
+        return file(_document(title, summary="", sections={"Pages": links}))
     url = f"{settings().public_url}{open_page.PATH}/{page.workspace.slug}"
-    text = _document(title, "", {"Pages": links, "Booking": [_link("Book online", url)]})
+    text = _document(
+        title, summary="", sections={"Pages": links, "Booking": [_link("Book online", url=url)]}
+    )
     return file(text + (_tools(url) if page.assistants.is_on else ""))
 
 
-def _document(title: str, summary: str, sections: Mapping[str, Iterable[str]]) -> str:
+def _document(title: str, *, summary: str, sections: Mapping[str, Iterable[str]]) -> str:
     lines = [f"# {one_line(title, MAX_LINE)}", ""] + ([f"> {summary}", ""] if summary else [])
     for name, links in sections.items():
         lines += [f"## {name}", "", *links, ""]
     return "\n".join(lines)
 
 
-def _link(name: str, url: str, about: str = "") -> str:
+def _link(name: str, *, url: str, about: str = "") -> str:
     label = one_line(name, MAX_LINE).translate({ord("["): "(", ord("]"): ")"})
     return f"- [{label}]({url})" + (f": {about}" if about else "")
 
@@ -129,7 +131,7 @@ def _tools(page_url: str) -> str:
     )
 
 
-def file(text: str, media_type: str = f"{TEXT_TYPE}; charset=utf-8") -> HttpResponse:
+def file(text: str, *, media_type: str = f"{TEXT_TYPE}; charset=utf-8") -> HttpResponse:
     """Return a file that search engines may keep for minutes."""
     body = text.encode()
     headers = {

@@ -121,7 +121,7 @@ class _Visit:
             held_until=managed["holdExpiresAt"],
         )
 
-    def overview(self, status: int = 200, problem: str = "", notice: str = "") -> HttpResponse:
+    def overview(self, status: int = 200, problem: str = "", *, notice: str = "") -> HttpResponse:
         """Return the page with the booking.
 
         ``problem`` and ``notice`` are catalogue keys.
@@ -183,7 +183,7 @@ def _confirm(visit: _Visit) -> HttpResponse | None:
         "booking_confirm",
         at=query_value(visit.request, "at"),
         resource=query_value(visit.request, "resource"),
-        when=span_text(language, start.astimezone(zone), end.astimezone(zone)),
+        when=span_text(language, start.astimezone(zone), end=end.astimezone(zone)),
         zone=zone_text(visit.zone, start),
         once=token_urlsafe(18),
         back_link=_link(visit, anyone=query_value(visit.request, "staff") == ANYONE),

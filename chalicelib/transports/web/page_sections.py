@@ -26,7 +26,7 @@ MAX_RECORDS = 50
 
 def fill(workspace_id: str, html: str) -> str:
     """Return a page's HTML with the present content of its sections."""
-    language = sections.language(html, "")
+    language = sections.language(html, title="")
 
     def content(kind: str, form_id: str, label: str) -> str:
         match kind:
@@ -35,9 +35,9 @@ def fill(workspace_id: str, html: str) -> str:
             case "hours":
                 return _hours(language, workspace_id)
             case "booking":
-                return _booking(language, workspace_id, unescape(label))
+                return _booking(language, workspace_id, label=unescape(label))
             case _:
-                return _form(workspace_id, form_id)
+                return _form(workspace_id, form_id=form_id)
 
     return sections.fill_places(html, content)
 
@@ -71,7 +71,7 @@ def _hours(language: Language, workspace_id: str) -> str:
     )
 
 
-def _booking(language: Language, workspace_id: str, label: str) -> str:
+def _booking(language: Language, workspace_id: str, *, label: str) -> str:
     try:
         page = open_page.open_page(workspace_id)
     except NotFoundError:  # The page is off.
@@ -80,9 +80,9 @@ def _booking(language: Language, workspace_id: str, label: str) -> str:
     return render.document(language, "sites/section_booking.html", url=url, label=label)
 
 
-def _form(workspace_id: str, form_id: str) -> str:
-    form = FORMS.find(workspace_id, form_id)
+def _form(workspace_id: str, *, form_id: str) -> str:
+    form = FORMS.find(workspace_id, record_id=form_id)
     if form is None:
         return ""
     url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
-    return embed_html(form.title, form.specs, url, form.language)
+    return embed_html(form.title, form.specs, url, language=form.language)

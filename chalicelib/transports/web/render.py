@@ -178,7 +178,7 @@ def notice(  # noqa: PLR0913  the parts of a notice
     return HttpResponse(status, body, headers)
 
 
-def xml(text: str, kind: str, caching: str, **headers: str) -> HttpResponse:
+def xml(text: str, *, kind: str, caching: str, **headers: str) -> HttpResponse:
     """Return an XML document of a media type, without characters that XML cannot hold."""
     body = _NOT_XML.sub("", text).encode()
     headers_to_send = {

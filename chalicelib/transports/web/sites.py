@@ -50,8 +50,8 @@ def page(request: HttpRequest) -> HttpResponse:
         return _notice(request, RenderedPage("no site"))
     slug = request.path.get("page", "")
     if slug in {ROBOTS, SITEMAP, LLMS, UCP}:
-        return _file(request, name, slug)
-    rendered = site_pages.render(name, slug)
+        return _file(request, name, file=slug)
+    rendered = site_pages.render(name, page_slug=slug)
     redirection = _redirect(request, name, rendered)
     if redirection is not None:
         return redirection
@@ -70,16 +70,16 @@ def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpRe
     if rendered.site is None:
         return None
     if rendered.site.active_host not in {name, None}:
-        return _redirect_moved(request, 308, rendered.site.url, slug)
+        return _redirect_moved(request, 308, rendered.site.url, slug=slug)
     base = "" if _is_own_host(name) else f"/s/{name}"
     if rendered.state == "moved":
-        return _redirect_moved(request, 301, base, rendered.slug)
+        return _redirect_moved(request, 301, base, slug=rendered.slug)
     if rendered.html and base and request.has_trailing_slash == bool(slug):
-        return _redirect_moved(request, 301, base, slug)
+        return _redirect_moved(request, 301, base, slug=slug)
     return None
 
 
-def _redirect_moved(request: HttpRequest, status: int, base: str, slug: str) -> HttpResponse:
+def _redirect_moved(request: HttpRequest, status: int, base: str, *, slug: str) -> HttpResponse:
     query = urlencode(request.query, doseq=True, quote_via=quote)
     location = f"{base}/{quote(slug)}" + (f"?{query}" if query else "")
     return HttpResponse(status, b"", {"Location": location, "Cache-Control": render.CACHED})
@@ -117,7 +117,7 @@ def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
     return HttpResponse(200, body, {**headers, "Cache-Control": render.CACHED, "ETag": etag(body)})
 
 
-def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
+def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
     """Return ``robots.txt``, ``sitemap.xml`` (sitemaps.org), ``llms.txt`` or a site's UCP profile.
 
     Raises:
@@ -136,7 +136,7 @@ def _file(request: HttpRequest, name: str, file: str) -> HttpResponse:
     if file == UCP:
         return _UCP_PROFILE(rendered.site.url, rendered.workspace_id)
     text = render.document("en", "sites/sitemap.xml", pages=pages)
-    return render.xml(text, "application/xml", render.CACHED_LONGER)
+    return render.xml(text, kind="application/xml", caching=render.CACHED_LONGER)
 
 
 def _notice(request: HttpRequest, rendered: RenderedPage) -> HttpResponse:

@@ -17,13 +17,14 @@ from infra.operator.transfer.batch_writes import BatchWriter
 CHUNK = 500
 
 
-def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
+def seed(workspace_id: str, *, noun: str, count: int) -> Iterator[int]:
     """Write ``count`` records with the records they refer to, and yield the number in each step."""
     last = last_moment(noun, count)
     counts: dict[str, Counter[str]] = {}
     with clock.using(lambda: last), BatchWriter() as writer:
         all_records = chain(
-            parents(workspace_id, noun, count), records(workspace_id, noun, count, seed=1)
+            parents(workspace_id, noun=noun, count=count),
+            records(workspace_id, noun=noun, count=count, seed=1),
         )
         while chunk := list(islice(all_records, CHUNK)):
             for record in chunk:
@@ -33,7 +34,9 @@ def seed(workspace_id: str, noun: str, count: int) -> Iterator[int]:
                 counts.setdefault(listing.noun, Counter()).update(listing.counters(record.facets))
             yield len(chunk)
     for counted_listing, changes in counts.items():
-        for row, actions in counters.shard_updates(workspace_id, counted_listing, changes):
+        for row, actions in counters.shard_updates(
+            workspace_id, noun=counted_listing, deltas=changes
+        ):
             row.update(actions)
 
 

@@ -35,7 +35,7 @@ def seeded(noun: str, counts: Sequence[int]) -> Iterator[None]:
         for count in counts:
             label = f"seeding {count:,} {noun}"
             with click.progressbar(length=count, label=label, file=sys.stderr) as bar:
-                for written_count in bulk.seed(workspace(count), noun, count):
+                for written_count in bulk.seed(workspace(count), noun=noun, count=count):
                     bar.update(written_count)
         yield
     finally:

@@ -202,13 +202,16 @@ def _count(proxy: CountingProxy, service: Service, call: Call) -> tuple[int, int
 def _calls(service: Service) -> dict[str, list[Call]]:
     """Return the calls by name, without the first one of each name."""
 
-    def id_of(path: str, name: str, position: int = 0) -> str:
+    def id_of(path: str, *, name: str, position: int = 0) -> str:
         object_id: str = service.get(path)[name][position]["id"]
         return object_id
 
-    product = id_of("/api/products/list", "products")
-    form, agent = id_of("/api/forms/list", "forms", -1), id_of("/api/agents/list", "agents")
-    service_id = id_of("/api/services/list", "services")
+    product = id_of("/api/products/list", name="products")
+    form, agent = (
+        id_of("/api/forms/list", name="forms", position=-1),
+        id_of("/api/agents/list", name="agents"),
+    )
+    service_id = id_of("/api/services/list", name="services")
     # A visitor may have only two unpaid bookings.
     unpaid = {"id": service_id, "requirePayment": False}
     service.send(Call("POST", "/api/services/update", unpaid)).read()

@@ -54,7 +54,7 @@ class Index(NamedTuple):
             return None
         return {name: item[name] for name in item.keys() & self.projected}
 
-    def writes(self, old: Item | None, new: Item | None) -> list[int]:
+    def writes(self, old: Item | None, *, new: Item | None) -> list[int]:
         """Return the sizes of the entries that a change of a row writes."""
         old_entry, new_entry = self.entry(old), self.entry(new)
         if old_entry == new_entry:
@@ -127,7 +127,7 @@ class WriteMeter:
             new = old if action == "ConditionCheck" else self.read(table, key)
             size = max(size_of(row or key) for row in (old, new))
             indexes = self._indexes if table == ContentRow.Meta.table_name else ()
-            writes = {index.name: index.writes(old, new) for index in indexes}
+            writes = {index.name: index.writes(old, new=new) for index in indexes}
             sizes = [
                 size,
                 *(entry_size for entry_sizes in writes.values() for entry_size in entry_sizes),

@@ -42,7 +42,7 @@ def read(project: Path, stage: str) -> list[Resource]:
     return resources
 
 
-def value(resources: list[Resource], name: str, field: str) -> str:
+def value(resources: list[Resource], name: str, *, field: str) -> str:
     """Return a field of the resource that has this name in Chalice's file."""
     return next(resource[field] for resource in resources if resource["name"] == name)
 
@@ -62,7 +62,7 @@ def existing(account: Account, stage: str) -> list[Resource]:
     candidates = [
         resource
         for name in (*names, *FUNCTIONS)
-        for resource in _created_resources(account, stage, name)
+        for resource in _created_resources(account, stage, name=name)
     ]
     return [candidate for candidate in candidates if _exists(account, candidate)] + _rest_api(
         account, stage
@@ -73,14 +73,14 @@ def _functions(account: Account, stage: str) -> list[str]:
     """Return Chalice's names of the stage's functions besides the one of all routes."""
     pages = account.client("lambda").get_paginator("list_functions").paginate()
     names = [function["FunctionName"] for page in pages for function in page["Functions"]]
-    ours = f"{function_name(stage, API)}-"
+    ours = f"{function_name(stage, function=API)}-"
     return [name.removeprefix(ours) for name in names if name.startswith(ours)]
 
 
-def _created_resources(account: Account, stage: str, name: str) -> Iterator[Resource]:
+def _created_resources(account: Account, stage: str, *, name: str) -> Iterator[Resource]:
     """Yield the resources that Chalice creates for a function, by the names that it assigns."""
     partition = account.user.split(":")[1]
-    full = function_name(stage, name)
+    full = function_name(stage, function=name)
     # Chalice names a role after its function. For the function of all routes, it appends that
     # function's name again.
     role = f"{full}-{API}" if name == API else full
@@ -121,7 +121,9 @@ def _exists(account: Account, resource: Resource) -> bool:
 
 def _rest_api(account: Account, stage: str) -> list[Resource]:
     """Return the stage's REST API, whose id AWS chooses."""
-    api = gateway.find(account.client("apigateway"), APP, function_name(stage, API))
+    api = gateway.find(
+        account.client("apigateway"), APP, function=function_name(stage, function=API)
+    )
     if api is None:
         return []
     place = f"https://{api}.execute-api.{account.region}.amazonaws.com/{stage}/"

@@ -78,8 +78,8 @@ class Stack:
 
     def __post_init__(self) -> None:
         """Set the name and region of the stack."""
-        self.name = stacks.stack_name(self.stage, self.stack)
-        self.region = stacks.region_of(self.stack, self.account.region)
+        self.name = stacks.stack_name(self.stage, stack=self.stack)
+        self.region = stacks.region_of(self.stack, region=self.account.region)
         self.client = self.account.client("cloudformation", self.region)
         self._change_set = f"deploy-{uuid4().hex}"
 

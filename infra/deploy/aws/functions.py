@@ -20,7 +20,7 @@ def discard_late_runs(client: Any, stage: str, deployed: Collection[str]) -> Non
     for name in (JOBS, EVENTS):
         if name in deployed:
             client.put_function_event_invoke_config(
-                FunctionName=function_name(stage, name),
+                FunctionName=function_name(stage, function=name),
                 MaximumRetryAttempts=0,
                 MaximumEventAgeInSeconds=SCHEDULE_SECONDS,
             )

@@ -65,7 +65,7 @@ Its own messages are never shown, because one message repeats the Authorization 
 """
 
 
-def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN401  boto3's own
+def apply(client: Any, api: str, *, stage: str, about: str) -> None:  # noqa: ANN401  boto3's own
     """Set the responses of a REST API and the throttle of its stage, and deploy them."""
     for kind, answer in ANSWERS.items():
         client.put_gateway_response(restApiId=api, responseType=kind, **_response(answer))
@@ -82,7 +82,7 @@ def apply(client: Any, api: str, stage: str, about: str) -> None:  # noqa: ANN40
     )
 
 
-def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  boto3's own
+def find(client: Any, name: str, *, function: str) -> str | None:  # noqa: ANN401  boto3's own
     """Return the id of the REST API with this name that calls a function; None without one.
 
     Raises:
@@ -92,7 +92,7 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
         api["id"]
         for page in client.get_paginator("get_rest_apis").paginate()
         for api in page["items"]
-        if api["name"] == name and _calls(client, api["id"], function)
+        if api["name"] == name and _calls(client, api["id"], function=function)
     ]
     if len(apis) > 1:
         msg = (
@@ -103,7 +103,7 @@ def find(client: Any, name: str, function: str) -> str | None:  # noqa: ANN401  
     return apis[0] if apis else None
 
 
-def _calls(client: Any, api: str, function: str) -> bool:  # noqa: ANN401  boto3's own
+def _calls(client: Any, api: str, *, function: str) -> bool:  # noqa: ANN401  boto3's own
     """Whether an API calls a function, which all methods of a stage's API do."""
     pages = client.get_paginator("get_resources").paginate(restApiId=api, embed=["methods"])
     for page in pages:

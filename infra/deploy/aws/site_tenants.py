@@ -14,7 +14,7 @@ _LATER = {"EntityNotFound", "InvalidIfMatchVersion", "PreconditionFailed", "Reso
 """Errors of a tenant that another process is changing or has deleted."""
 
 
-def delete(client: Any, distribution: str, kept_name: str, progress: Progress) -> None:  # noqa: ANN401  boto3's own
+def delete(client: Any, distribution: str, *, kept_name: str, progress: Progress) -> None:  # noqa: ANN401  boto3's own
     """Delete all tenants of a distribution but the one named ``kept_name``, and wait for that.
 
     CloudFront deletes no distribution with tenants, and no tenant that is enabled anywhere.

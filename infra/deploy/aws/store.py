@@ -87,12 +87,12 @@ class Store:
             for version in versions
         ]
 
-    def download(self, key: str, version: str, path: Path) -> None:
+    def download(self, key: str, *, version: str, path: Path) -> None:
         """Write a version of an object into a file."""
         about = {"VersionId": version, "ExpectedBucketOwner": self.account.id}
         self._s3.download_file(self.bucket, key, str(path), ExtraArgs=about)
 
-    def promote(self, key: str, version: str) -> None:
+    def promote(self, key: str, *, version: str) -> None:
         """Make a copy of a version the newest version."""
         source = {"Bucket": self.bucket, "Key": key, "VersionId": version}
         self._s3.copy_object(Key=key, CopySource=source, **self._where)

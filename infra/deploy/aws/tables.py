@@ -17,25 +17,25 @@ from infra.deploy.progress import Progress
 READY = {"ACTIVE", "UPDATING"}
 
 
-def names(stage: str, prefix: str) -> list[str]:
+def names(stage: str, *, prefix: str) -> list[str]:
     """Return the names of the tables with a prefix."""
     return [f"{prefix}-{stage}-{name}" for name in TABLES]
 
 
-def existing(account: Account, stage: str, prefix: str) -> list[str]:
+def existing(account: Account, stage: str, *, prefix: str) -> list[str]:
     """Return the names of those tables that exist."""
     client = account.client("dynamodb")
-    return [name for name in names(stage, prefix) if _about(client, name)]
+    return [name for name in names(stage, prefix=prefix) if _about(client, name)]
 
 
-def require(account: Account, stage: str, prefix: str) -> dict[str, dict[str, Any]]:
+def require(account: Account, stage: str, *, prefix: str) -> dict[str, dict[str, Any]]:
     """Return the description of every table by its name.
 
     Raises:
         click.ClickException: a table is missing, or is still being restored.
     """
     client = account.client("dynamodb")
-    descriptions = {name: _about(client, name) for name in names(stage, prefix)}
+    descriptions = {name: _about(client, name) for name in names(stage, prefix=prefix)}
     absent = [name for name, about in descriptions.items() if about.get("TableStatus") not in READY]
     if absent:
         msg = (
@@ -46,14 +46,14 @@ def require(account: Account, stage: str, prefix: str) -> dict[str, dict[str, An
     return descriptions
 
 
-def protect(account: Account, stage: str, prefix: str, progress: Progress) -> None:
+def protect(account: Account, stage: str, *, prefix: str, progress: Progress) -> None:
     """Enable recovery, deletion protection and time-to-live for every table.
 
     Raises:
         click.ClickException: a table is missing, or is still being restored.
     """
     client = account.client("dynamodb")
-    descriptions = require(account, stage, prefix)
+    descriptions = require(account, stage, prefix=prefix)
     for name, row in zip(descriptions, TABLES.values(), strict=True):
         if not descriptions[name].get("DeletionProtectionEnabled"):
             client.update_table(TableName=name, DeletionProtectionEnabled=True)

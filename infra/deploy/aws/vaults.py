@@ -12,7 +12,7 @@ from infra.deploy.progress import Progress
 from infra.deploy.stacks.backups import COPY_DAYS, vault_name
 
 
-def check_region(region: str, backup_region: str) -> None:
+def check_region(region: str, *, backup_region: str) -> None:
     """Check the choice of the second region.
 
     Raises:
@@ -29,7 +29,7 @@ def check_region(region: str, backup_region: str) -> None:
         raise click.ClickException(msg)
 
 
-def ensure(account: Account, stage: str, backup_region: str, progress: Progress) -> None:
+def ensure(account: Account, stage: str, *, backup_region: str, progress: Progress) -> None:
     """Create the vaults if they do not exist, and lock them against deletion of their copies.
 
     The lock is in governance mode: it prevents accidents, and an administrator can remove it
@@ -48,7 +48,7 @@ def ensure(account: Account, stage: str, backup_region: str, progress: Progress)
         client.put_backup_vault_lock_configuration(BackupVaultName=name, MinRetentionDays=COPY_DAYS)
 
 
-def standing(account: Account, stage: str, backup_region: str) -> list[str]:
+def standing(account: Account, stage: str, *, backup_region: str) -> list[str]:
     """Return the vaults that exist, as lines for the operator."""
     name, lines = vault_name(stage), []
     for region in filter(None, (account.region, backup_region)):

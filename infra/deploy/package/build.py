@@ -134,8 +134,10 @@ def prepare(
     Raises:
         PackageError, click.ClickException: as ``build`` does.
     """
-    builder = environment(find_python(python), root / "build", root / "requirements.txt")
-    project = _copy(root, project_of(stage, root))
+    builder = environment(
+        find_python(python), root / "build", requirements=root / "requirements.txt"
+    )
+    project = _copy(root, project=project_of(stage, root))
     stage_config.write(project / ".chalice", stage, facts, policies.Target(), root)
     return builder, project
 
@@ -199,7 +201,7 @@ def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
 
 
-def environment(python: Python, work: Path, requirements: Path) -> Python:
+def environment(python: Python, work: Path, *, requirements: Path) -> Python:
     """Create or update the environment for packaging, in which Chalice imports the app.
 
     Raises:
@@ -222,7 +224,7 @@ def environment_of(python: Python, work: Path) -> Path:
     return work / f"venv-{_dotted(python.version)}"
 
 
-def _copy(root: Path, project: Path) -> Path:
+def _copy(root: Path, *, project: Path) -> Path:
     """Copy the files that git tracks, so that no other file of the checkout is shipped."""
     list_command = (
         "git",
@@ -370,11 +372,11 @@ def _run(
         command, check=False, capture_output=True, text=True, cwd=cwd, env=variables
     )
     if process.returncode:
-        raise PackageError(_why(" ".join(arguments[:3]), process.stdout + process.stderr))
+        raise PackageError(_why(" ".join(arguments[:3]), printed=process.stdout + process.stderr))
     return process.stdout
 
 
-def _why(command: str, printed: str) -> str:
+def _why(command: str, *, printed: str) -> str:
     lines = [line for line in printed.splitlines() if line.strip() and "Location" not in line]
     if UNREACHABLE.search(printed):
         return (

@@ -70,7 +70,7 @@ def _record() -> dict[Any, bytes]:
     captured: list[Any] = []
 
     def code(source: str, mode: str) -> CodeType:
-        code = precompiled.compiled(source, mode)
+        code = precompiled.compiled(source, mode=mode)
         table[source, mode] = marshal.dumps(code, MARSHAL)
         return code
 

@@ -311,7 +311,7 @@ def _filters() -> dict[str, Resource]:
         f"{metric}Of{function.title().replace('-', '').replace('_', '')}": {
             "Type": "AWS::Logs::MetricFilter",
             "Properties": {
-                "LogGroupName": _sub(f"/aws/lambda/{function_name('${Stage}', function)}"),
+                "LogGroupName": _sub(f"/aws/lambda/{function_name('${Stage}', function=function)}"),
                 "FilterPattern": f"{{ {pattern} }}",
                 "MetricTransformations": [
                     {"MetricNamespace": NAMESPACE, "MetricName": metric, "MetricValue": value}
@@ -408,7 +408,7 @@ def _backup_failures() -> Resource:
 
 
 def _function(name: str) -> list[Resource]:
-    return _dimensions(FunctionName=_sub(function_name("${Stage}", name)))
+    return _dimensions(FunctionName=_sub(function_name("${Stage}", function=name)))
 
 
 def _dimensions(**values: Any) -> list[Resource]:  # noqa: ANN401  texts or intrinsic functions

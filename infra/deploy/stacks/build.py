@@ -78,12 +78,12 @@ _MADE = {
 """Templates that are generated from tables and functions. The others are files."""
 
 
-def stack_name(stage: str, stack: str) -> str:
+def stack_name(stage: str, *, stack: str) -> str:
     """Return the name of a stage's stack, such as ``workspace-api-prod-data``."""
     return f"{APP}-{stage}-{stack}"
 
 
-def region_of(stack: str, region: str) -> str:
+def region_of(stack: str, *, region: str) -> str:
     """Return the region of a stack, for a service in ``region``."""
     return GLOBAL_REGION if stack == "edge-global" else region
 
@@ -110,7 +110,7 @@ def insert_names(template: str, values: Mapping[str, str]) -> str:
     return json.dumps(json.loads(template, object_hook=insert_name), indent=1)
 
 
-def dns_records(parameters: Mapping[str, str], edge: Mapping[str, str]) -> list[dict[str, str]]:
+def dns_records(parameters: Mapping[str, str], *, edge: Mapping[str, str]) -> list[dict[str, str]]:
     """Return the DNS records of the edge that its operator must create.
 
     Route 53 creates the records of a domain whose hosted zone is given.

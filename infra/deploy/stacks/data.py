@@ -175,7 +175,7 @@ def _bucket() -> Resource:
 
 def _log_group(function: str) -> Resource:
     """Return a function's log group, which Lambda would create without retention."""
-    name = function_name("${Stage}", function)
+    name = function_name("${Stage}", function=function)
     return _retained(
         "AWS::Logs::LogGroup", LogGroupName=_sub(f"/aws/lambda/{name}"), RetentionInDays=LOG_DAYS
     )

@@ -19,7 +19,7 @@ class Caller:
     ``password`` is the password of the demo's account.
     """
 
-    def __init__(self, key: str, password: str = "") -> None:
+    def __init__(self, key: str, *, password: str = "") -> None:
         self.password = password
         self._principal = authenticate({"authorization": f"Bearer {key}"}, "")
 

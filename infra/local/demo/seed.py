@@ -388,7 +388,7 @@ def _run_steps(data: DataDir, key: str) -> None:
     steps = [step for step in STEPS if step.__name__ not in data.demo.get("steps", ())]
     if not steps:
         return
-    do = Caller(key, data.demo.get("password", ""))
+    do = Caller(key, password=data.demo.get("password", ""))
     language = language_of(data.demo)
     for step in steps:
         step(do, language)

@@ -28,7 +28,9 @@ def make_visits(do: Caller, language: Language) -> None:
     today = clock.local_day(clock.now(), zone)
     dice = random.Random("visits")  # noqa: S311  repeatable by intent
     first = today - timedelta(days=VISITED_DAYS - 1)
-    recorded_counts = metrics.read(do.workspace_id, site_visits.subject(site), first, today)
+    recorded_counts = metrics.read(
+        do.workspace_id, subject=site_visits.subject(site), first=first, last=today
+    )
     for day in (day for day, counts in recorded_counts.items() if not counts.totals):
         counts = Increments(do.workspace_id)
         visitors = dice.randrange(9, 16) + (9 if day.weekday() > FRIDAY else 0)

@@ -64,16 +64,16 @@ class ApiGateway:
         host = request.headers.get("host", "")
         try:
             check_host(host)
-            path = site_path(path, host)
-            response = self._run(request, unquote(path), query) or self._invoke(
-                request, path, query
+            path = site_path(path, host=host)
+            response = self._run(request, unquote(path), query=query) or self._invoke(
+                request, path, query=query
             )
         except AppError as error:
             request.refuse(error)
         else:
             request.send(response)
 
-    def _run(self, request: Request, path: str, query: str) -> HttpResponse | None:
+    def _run(self, request: Request, path: str, *, query: str) -> HttpResponse | None:
         """Return the response of a local route, or None if no route has the path."""
         for route in self._routes:
             if route.matches(path):
@@ -88,9 +88,9 @@ class ApiGateway:
                 return route.run(*_read_body(http_request, request, route))
         return None
 
-    def _invoke(self, request: Request, path: str, query: str) -> HttpResponse:
+    def _invoke(self, request: Request, path: str, *, query: str) -> HttpResponse:
         method, headers = request.method.decode(), request.headers
-        event = self._event(method, path, query, headers)
+        event = self._event(method, path=path, query=query, headers=headers)
         about = event["requestContext"]
         about["identity"] = {"sourceIp": request.conn.remote_addr}
         routes = self._app.routes.get(about["resourcePath"], {})
@@ -118,7 +118,9 @@ class ApiGateway:
         headers = {**response.headers, "Content-Encoding": "gzip"}
         return response._replace(body=gzip.compress(body, mtime=0), headers=headers)
 
-    def _event(self, method: str, path: str, query: str, headers: dict[str, str]) -> dict[str, Any]:
+    def _event(
+        self, method: str, *, path: str, query: str, headers: dict[str, str]
+    ) -> dict[str, Any]:
         """Return the event that Lambda would receive, without the body.
 
         As on API Gateway, a trailing slash is ignored, and a path with an empty segment matches no

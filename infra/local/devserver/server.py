@@ -158,7 +158,7 @@ class Request(HTTPRequest):
             return b""
         length = int(self.inheaders.get(b"Content-Length", 0))
         if length > limit:
-            raise body_too_large(length, limit)
+            raise body_too_large(length, limit=limit)
         if self._awaits_continue:
             self.conn.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = self._read_chunks(limit) if self.chunked_read else self._read_blocks(length)

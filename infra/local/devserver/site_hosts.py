@@ -46,7 +46,7 @@ def check_host(host: str) -> None:
     raise MisdirectedRequestError(msg)
 
 
-def site_path(path: str, host: str) -> str:
+def site_path(path: str, *, host: str) -> str:
     """Return the path under which the service has the page that a host was asked for.
 
     A page's path is one segment, so that no path leads to the API or the console.

@@ -52,7 +52,7 @@ def _back_up_only_what_a_transaction_names() -> None:
         # A time limit of a test may interrupt the transaction with any exception.
         except BaseException:
             for place, item in old_rows:
-                put_back(place, item)
+                put_back(place, row=item)
             raise
 
     DynamoDBBackend.transact_write_items = quick
@@ -110,7 +110,7 @@ def _update_copies_of_rows() -> None:
         try:
             return update(backend, table_name, key, *args, **options)
         except BaseException:
-            put_back(place, old_row)
+            put_back(place, row=old_row)
             raise
 
     DynamoDBBackend.update_item = quick
@@ -127,7 +127,7 @@ def _copied(row: Any) -> Any:
     return copied_item
 
 
-def put_back(place: Any, row: Any) -> None:
+def put_back(place: Any, *, row: Any) -> None:
     """Store a row again as it was, or delete the row for None."""
     if row is None:
         place.rows.pop(place.sk, None)

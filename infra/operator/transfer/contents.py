@@ -359,6 +359,6 @@ def kind_at(at: str) -> Kind | None:
     return None
 
 
-def partition(workspace_id: str, at: str) -> str:
+def partition(workspace_id: str, *, at: str) -> str:
     """Return the full partition key of ``at`` in a workspace."""
     return f"W#{workspace_id}#{at}"

@@ -132,7 +132,7 @@ class _Export:
         """Write the complete file."""
         listings = contents.nouns()
         totals = {
-            listing.noun: counters.read(self._workspace.id, listing.noun)[counters.TOTAL]
+            listing.noun: counters.read(self._workspace.id, noun=listing.noun)[counters.TOTAL]
             for listing in listings
         }
         self._header()
@@ -176,7 +176,7 @@ class _Export:
         self._writer.line("workspace", line)
 
     def _items(self, kind: contents.Kind, at: str) -> Iterator[Item]:
-        pk = contents.partition(self._workspace.id, at)
+        pk = contents.partition(self._workspace.id, at=at)
         return Partition(pk, Cost(), kind.row).items(consistent_read=True)
 
     def _rows(self, kind: contents.Kind, at: str, items: Iterable[Item]) -> None:
@@ -189,7 +189,7 @@ class _Export:
 
     def _records(self, listing: Listing[Any], at: str) -> Iterator[int]:
         """Write the records of a partition, and yield the size of each batch."""
-        pk = contents.partition(self._workspace.id, at)
+        pk = contents.partition(self._workspace.id, at=at)
         items = Partition(pk, Cost(), listing.row).items(consistent_read=True)
         if listing.row not in _LOOKS:
             for item in items:
@@ -263,7 +263,7 @@ def _full_record(listing: Listing[Any], item: Item) -> _Whole | None:
 def _lead(workspace_id: str, lead: LeadRow) -> _Whole:
     full_record = _Whole(lead.stored or {})
     if lead.data_revision is not None:
-        data = fetch([leads.data_key(workspace_id, lead.id)])
+        data = fetch([leads.data_key(workspace_id, lead_id=lead.id)])
         leads.attach_data([lead], data)
         full_record.parts = [(contents.LEAD_DATA.at, row.serialize()) for row in data]
     return full_record
@@ -272,7 +272,7 @@ def _lead(workspace_id: str, lead: LeadRow) -> _Whole:
 def _page(workspace_id: str, page: PageRow) -> _Whole:
     full_record = _Whole(page.stored or {})
     if page.design_revision is not None:
-        designs = fetch([pages.design_key(workspace_id, page.id)])
+        designs = fetch([pages.design_key(workspace_id, page_id=page.id)])
         if [row.attribute_values["revision"] for row in designs] != [page.design_revision]:
             raise ConcurrentUpdateError
         full_record.parts = [(contents.DESIGN.at, row.serialize()) for row in designs]
@@ -315,13 +315,13 @@ def _dialog(workspace_id: str, dialog: DialogRow) -> _Whole:
     """Return a dialog with its messages and the chat session that continues it."""
     full_record = _Whole(dialog.stored or {})
     kind, place = contents.MESSAGES, contents.MESSAGES.at + dialog.id
-    for item in Partition(contents.partition(workspace_id, place), Cost(), kind.row).items(
+    for item in Partition(contents.partition(workspace_id, at=place), Cost(), kind.row).items(
         consistent_read=True
     ):
         if int(item["sk"]["S"]) <= dialog.last_number:
             full_record.rows.append((kind, place, item))
     if dialog.session_hash is not None:
-        session = chat_sessions.find_by_hash(workspace_id, dialog.session_hash)
+        session = chat_sessions.find_by_hash(workspace_id, token_hash=dialog.session_hash)
         if session is not None:
             kind = contents.SESSIONS
             full_record.rows.append((kind, kind.at + dialog.session_hash, session.serialize()))

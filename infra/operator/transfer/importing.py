@@ -189,7 +189,7 @@ def _free(kind: str, names: Iterable[str]) -> dict[str, str]:
     for slug in names:
         options = list(slugs.candidates(slug))
         taken_names = ClaimRow.find_claimed(kind, options) | set(free_names.values())
-        free_names[slug] = slugs.first_free(options, taken_names, slugs.RESERVED)
+        free_names[slug] = slugs.first_free(options, taken_names, reserved=slugs.RESERVED)
     return free_names
 
 
@@ -215,7 +215,7 @@ def _create_workspace(
     for batch in split_batches(claims, ROWS_A_UNIT):
         run_unit(workspace_id, None, partial(_stage_claims, claims=batch))
     found_members = list(
-        members.new_memberships(export_file.workspace["members"], workspace_id, owner.id)
+        members.new_memberships(export_file.workspace["members"], workspace_id, owner_id=owner.id)
     )
     memberships = [row for _, row in found_members if row is not None]
     for some in split_batches(memberships, ROWS_A_UNIT // 2):
@@ -229,7 +229,9 @@ def _create_workspace(
         conflict = ConflictError(f'The slug "{workspace.slug}" was taken meanwhile. Run it again.')
         unit.create(workspaces.slug_claim(workspace), on_conflict=conflict)
         joined_at = workspace.created_at
-        place = workspaces.membership_row(owner.id, workspace_id, role="owner", joined_at=joined_at)
+        place = workspaces.membership_row(
+            owner.id, workspace_id=workspace_id, role="owner", joined_at=joined_at
+        )
         _stage_memberships(unit, [place])
         unit.update(mark, [ImportRow.workspace_created.set(True)])
 
@@ -259,7 +261,9 @@ def _stage_claims(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
 def _stage_memberships(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:
     for membership in memberships:
         unit.save(membership)
-        unit.save(workspaces.member_row(membership.account_id, membership.workspace_id))
+        unit.save(
+            workspaces.member_row(membership.account_id, workspace_id=membership.workspace_id)
+        )
 
 
 def _workspace_row(export_file: ExportFile, mark: ImportRow, owner: AccountRow) -> WorkspaceRow:

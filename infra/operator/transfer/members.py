@@ -23,7 +23,7 @@ def list_members(workspace: WorkspaceRow) -> list[dict[str, Any]]:
 
 
 def new_memberships(
-    members: list[dict[str, Any]], workspace_id: str, owner_id: str
+    members: list[dict[str, Any]], workspace_id: str, *, owner_id: str
 ) -> Iterator[tuple[str, MembershipRow | None]]:
     """Yield the e-mail address and the new membership of each member, except the new owner.
 
@@ -40,6 +40,6 @@ def new_memberships(
             yield (
                 member["email"],
                 workspaces.membership_row(
-                    account.id, workspace_id, role=member["role"], joined_at=joined
+                    account.id, workspace_id=workspace_id, role=member["role"], joined_at=joined
                 ),
             )

@@ -39,7 +39,7 @@ class Claim(NamedTuple):
 
     def row(self, workspace_id: str) -> ClaimRow:
         """Return the row of the claim."""
-        return claim(self.kind, self.name, self.target, workspace_id)
+        return claim(self.kind, name=self.name, target=self.target, workspace_id=workspace_id)
 
 
 @dataclass
@@ -127,7 +127,9 @@ class ExportFile:
     def _add_record(self, listing: Listing[Any], record: Any, line: Line) -> None:  # noqa: ANN401  a record of any noun
         for lookup in listing.lookups:
             if lookup.platform_wide or lookup.unique:
-                for side in lookups.rows(lookup, self.workspace_id, listing.noun, record):
+                for side in lookups.rows(
+                    lookup, self.workspace_id, noun=listing.noun, record=record
+                ):
                     if isinstance(side.row, LookupRow):
                         self._note_unique(listing, lookup.name, side.row, record.id)
                     else:

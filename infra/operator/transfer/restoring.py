@@ -86,7 +86,7 @@ class Restoring:
                 elif "at" in line:
                     self._put_row(writer, line)
             for noun, totals in self._totals.items():
-                for item in counters.whole_rows(self.workspace_id, noun, totals):
+                for item in counters.whole_rows(self.workspace_id, noun=noun, counts=totals):
                     writer.put(CounterRow, item)
             for day in calendar_days.new_rows(self.workspace_id, self._busy):
                 writer.put(type(day), day.serialize())
@@ -153,7 +153,7 @@ class Restoring:
             writer.put(kind.row, self._item(at, item))
 
     def _item(self, at: str, item: Item) -> Item:
-        return {"pk": {"S": contents.partition(self.workspace_id, at)}, **item}
+        return {"pk": {"S": contents.partition(self.workspace_id, at=at)}, **item}
 
     def _record(self, listing: Listing[Any], line: Line) -> Any:  # noqa: ANN401  a record of any noun
         """Return the record of a line, with the attributes that differ here."""
@@ -208,7 +208,7 @@ class Restoring:
             self._totals[listing.noun].update(listing.counters(record.facets))
             self._note(record)
         if domain := line.get("domain"):
-            self._claim_domain(domain, record.id)
+            self._claim_domain(domain, site_id=record.id)
 
     def _put_side_rows(self, writer: BatchWriter, listing: Listing[Any], record: Record) -> None:
         for side in listing.side_rows(self.workspace_id, record).values():
@@ -219,7 +219,7 @@ class Restoring:
         if listing.files:
             name = f"{listing.noun}#{record.id}"
             for file_id in set(listing.files.ids(record)):
-                use = file_uses.use_row(self.workspace_id, file_id, name)
+                use = file_uses.use_row(self.workspace_id, file_id=file_id, record=name)
                 writer.put(type(use), use.serialize())
 
     def _note(self, record: Record) -> None:
@@ -231,6 +231,8 @@ class Restoring:
         elif isinstance(record, PageRow):
             self._used += int(record.html_bytes)
 
-    def _claim_domain(self, domain: str, site_id: str) -> None:
+    def _claim_domain(self, domain: str, *, site_id: str) -> None:
         if self.rewriting.ids is None:
-            self.claims.append(sites.domain_claim(self.workspace_id, domain, site_id))
+            self.claims.append(
+                sites.domain_claim(self.workspace_id, domain=domain, site_id=site_id)
+            )

@@ -129,7 +129,7 @@ class UrlPrefixes:
 
     def site_url(self, slug: str) -> str:
         """Return the URL of a site."""
-        return site_urls.site_url(slug, self.public_url, self.sites_domain)
+        return site_urls.site_url(slug, public_url=self.public_url, sites_domain=self.sites_domain)
 
 
 @dataclass

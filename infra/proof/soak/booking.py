@@ -31,7 +31,7 @@ class Booker:
     def book(self, dice: random.Random) -> None:
         """Book a free slot, as a visitor or as a member of the workspace."""
         if slot := self._find(dice):
-            self._take(self.client, slot, "alone", is_public=dice.random() < 0.5)  # noqa: PLR2004  half
+            self._take(self.client, slot, who="alone", is_public=dice.random() < 0.5)  # noqa: PLR2004  half
 
     def contest(self, dice: random.Random) -> None:
         """Book one slot of one member of staff with several clients concurrently."""
@@ -41,7 +41,7 @@ class Booker:
         resource = dice.choice(self._world.resource_ids)
         with ThreadPoolExecutor(RIVALS) as pool:
             ends = [
-                pool.submit(self._take, rival, slot, f"rival {number}", resource=resource)
+                pool.submit(self._take, rival, slot, who=f"rival {number}", resource=resource)
                 for number, rival in enumerate(self._rivals)
             ]
         answers = [end.result() for end in ends]
@@ -61,9 +61,9 @@ class Booker:
         key = f"{self._name}-{self._number}-cancel"
         answer = self.client.settle(
             "POST",
-            "/api/bookings/set-status",
-            body,
-            key,
+            path="/api/bookings/set-status",
+            body=body,
+            key=key,
             leaves=dice.random() < 0.1,  # noqa: PLR2004  a tenth
         )
         self._acknowledged.bookings[id_] = answer.ok
@@ -81,8 +81,8 @@ class Booker:
         self,
         client: Client,
         slot: str,
-        who: str,
         *,
+        who: str,
         resource: str | None = None,
         is_public: bool = False,
     ) -> Answer:
@@ -98,7 +98,7 @@ class Booker:
         path = "/api/public/bookings" if is_public else "/api/bookings/create"
         if is_public:
             body["idempotencyKey"] = name
-        answer = client.settle("POST", path, body, name, leaves=False)
+        answer = client.settle("POST", path=path, body=body, key=name, leaves=False)
         if answer.ok:
             self._acknowledged.bookings[answer.data["booking"]["id"]] = False
         self._acknowledged.undecided += not answer.decided

@@ -48,7 +48,7 @@ TOP_UPS = {ledger.TOPUP, ledger.TOPUP_RETURNED}
 
 
 def check_ledger(
-    topped_up: int, available: int, reserved: int, entries: Sequence[Entry]
+    topped_up: int, *, available: int, reserved: int, entries: Sequence[Entry]
 ) -> dict[str, int]:
     """Check an account's money, by its entries from the oldest on.
 
@@ -190,14 +190,17 @@ class Records(NamedTuple):
 
 def read_records(workspace_id: str) -> Records:
     """Read the records of a workspace, with the names of duplicate products as ``twice``."""
-    products = PRODUCTS.read_after(workspace_id, "", EVERYTHING)
+    products = PRODUCTS.read_after(workspace_id, record_id="", limit=EVERYTHING)
     leads: defaultdict[str, list[str]] = defaultdict(list)
-    for lead in LEADS.read_after(workspace_id, "", EVERYTHING):
+    for lead in LEADS.read_after(workspace_id, record_id="", limit=EVERYTHING):
         leads[lead.data["message"]].append(lead.id)
     return Records(
         {product.id: int(product.price) for product in products},
         leads,
-        {booking.id: booking for booking in BOOKINGS.read_after(workspace_id, "", EVERYTHING)},
+        {
+            booking.id: booking
+            for booking in BOOKINGS.read_after(workspace_id, record_id="", limit=EVERYTHING)
+        },
         [name for name, number in Counter(p.name for p in products).items() if number > 1],
     )
 
@@ -220,9 +223,9 @@ def check_world(world: World, topped_up: int, acknowledged: Sequence[Acknowledge
     check_overlaps(_busy(booking) for booking in blocking)
     counts["bookings"] = len(blocking)
     for listing in COUNTED:
-        rows = listing.read_after(world.workspace_id, "", EVERYTHING)
+        rows = listing.read_after(world.workspace_id, record_id="", limit=EVERYTHING)
         names = [listing.counters(row.facets) for row in rows]
-        stored_counts = counters.read_all(world.workspace_id, listing.noun)
+        stored_counts = counters.read_all(world.workspace_id, noun=listing.noun)
         counts["counted"] += check_counters(listing.noun, stored_counts, names)
     return counts + _check_money(world, topped_up, acknowledged)
 
@@ -239,9 +242,9 @@ def _check_money(
     rows = reversed(ledger.entries(world.account_id))
     charged = check_ledger(
         topped_up,
-        int(wallet.available),
-        int(wallet.reserved),
-        [
+        available=int(wallet.available),
+        reserved=int(wallet.reserved),
+        entries=[
             Entry(e.kind, int(e.amount), int(e.held), int(e.balance_after), e.request_id)
             for e in rows
         ],
@@ -252,7 +255,7 @@ def _check_money(
     costs = {hold.sk: int(hold.cost) for hold in holds if hold.state == ledger.SETTLED}
     require(costs == charged, "the holds and the ledger have different charges")
     spent = sum(charged.values())
-    budget = budgets.budget(world.workspace_id, world.agent_id)
+    budget = budgets.budget(world.workspace_id, agent_id=world.agent_id)
     require(int(budget.monthly_held) == 0, f"a budget holds {budget.monthly_held} kopecks")
     require(int(budget.monthly_used) == spent, f"a budget has {budget.monthly_used}, not {spent}")
     chats = [chat for acknowledgement in acknowledged for chat in acknowledgement.chats]

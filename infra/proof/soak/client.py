@@ -90,11 +90,16 @@ class Client:
         self._connection.close()
 
     def once(
-        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        *,
+        path: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send a request and return its response, or ``NO_ANSWER``."""
         try:
-            self._send(self._connection, method, path, body, headers)
+            self._send(self._connection, method, path=path, body=body, headers=headers)
             answer = self._connection.getresponse()
             content = answer.read()
         except (OSError, HTTPException) as error:
@@ -108,15 +113,15 @@ class Client:
         self._tally.answered(answer.status, data.get("code", ""))
         return Answer(answer.status, data)
 
-    def leave(self, method: str, path: str, body: object, headers: Mapping[str, str]) -> None:
+    def leave(self, method: str, *, path: str, body: object, headers: Mapping[str, str]) -> None:
         """Send a request and hang up before its response."""
         connection = HTTPConnection(HOST, self._port, timeout=SECONDS)
         with suppress(OSError):
-            self._send(connection, method, path, body, headers)
+            self._send(connection, method, path=path, body=body, headers=headers)
         connection.close()
         self._tally.count("left")
 
-    def settle(self, method: str, path: str, body: object, key: str, *, leaves: bool) -> Answer:
+    def settle(self, method: str, *, path: str, body: object, key: str, leaves: bool) -> Answer:
         """Repeat a write with one idempotency key until it is decided.
 
         With ``leaves``, the client first hangs up on the same call. The last response is returned
@@ -124,19 +129,19 @@ class Client:
         """
         headers = {"Idempotency-Key": key}
         if leaves:
-            self.leave(method, path, body, headers)
-        return self._repeat(lambda: self.once(method, path, body, headers))
+            self.leave(method, path=path, body=body, headers=headers)
+        return self._repeat(lambda: self.once(method, path=path, body=body, headers=headers))
 
     def read(self, path: str) -> Answer:
         """Repeat a read until a response decides."""
-        return self._repeat(lambda: self.once("GET", path))
+        return self._repeat(lambda: self.once("GET", path=path))
 
     def tool(self, name: str, arguments: dict[str, Any]) -> Answer:
         """Repeat a call of a tool until it is decided, with an ``idempotencyKey`` for a write."""
         params = {"name": name, "arguments": arguments}
         rpc_request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         return self._repeat(
-            lambda: self._unwrap_tool_answer(self.once("POST", "/api/mcp", rpc_request))
+            lambda: self._unwrap_tool_answer(self.once("POST", path="/api/mcp", body=rpc_request))
         )
 
     def _unwrap_tool_answer(self, answer: Answer) -> Answer:
@@ -161,6 +166,7 @@ class Client:
         self,
         connection: HTTPConnection,
         method: str,
+        *,
         path: str,
         body: object,
         headers: Mapping[str, str] | None,

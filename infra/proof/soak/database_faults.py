@@ -50,6 +50,7 @@ class DatabaseFaults:
         self,
         model: Any,  # noqa: ANN401  as above
         params: dict[str, Any],
+        *,
         context: dict[str, Any],
         **_: object,
     ) -> tuple[SimpleNamespace, dict[str, Any]] | None:

@@ -34,7 +34,7 @@ READS = (
 class LoadClient:
     """A client that does random pieces of work until it is stopped."""
 
-    def __init__(self, number: int, port: int, world: World, tally: Tally) -> None:
+    def __init__(self, number: int, *, port: int, world: World, tally: Tally) -> None:
         self.acknowledged = Acknowledged(world.workspace_id)
         self._name = f"{world.name}-{number}"
         self._world, self._tally = world, tally
@@ -85,7 +85,7 @@ class LoadClient:
 
     def _write(self, path: str, body: dict[str, object], key: str) -> Answer:
         leaves = self._dice.random() < LEAVES
-        answer = self._client.settle("POST", path, body, key, leaves=leaves)
+        answer = self._client.settle("POST", path=path, body=body, key=key, leaves=leaves)
         self.acknowledged.undecided += not answer.decided
         return answer
 
@@ -120,7 +120,7 @@ class LoadClient:
             self._client.tool("svc_get_product", {"id": product})
         elif dice.random() < 0.2:  # noqa: PLR2004  a fifth
             rpc_request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-            self._client.once("POST", "/api/mcp", rpc_request)
+            self._client.once("POST", path="/api/mcp", body=rpc_request)
         else:
             self._client.tool("svc_list_products", {"size": 10})
 
@@ -149,7 +149,9 @@ class LoadClient:
 
 def run(port: int, worlds: list[World], tally: Tally, seconds: float) -> list[Acknowledged]:
     """Run the clients for some seconds, and return the responses that they received."""
-    clients = [LoadClient(n, port, worlds[n % len(worlds)], tally) for n in range(CLIENTS)]
+    clients = [
+        LoadClient(n, port=port, world=worlds[n % len(worlds)], tally=tally) for n in range(CLIENTS)
+    ]
     stop, failures = Event(), list[BaseException]()
 
     def work(client: LoadClient) -> None:

@@ -56,8 +56,10 @@ def run(minutes: float) -> Figures:
         others.running(),
         stage.database(Path(folder), others) as stack,
     ):
-        worlds = [world.make(f"soak-{n}", others.url + HOOK) for n in range(WORLDS)]
-        paid = {soaked.name: world.top_up(soaked.name, 0, world.BALANCE) for soaked in worlds}
+        worlds = [world.make(f"soak-{n}", hook_url=others.url + HOOK) for n in range(WORLDS)]
+        paid = {
+            soaked.name: world.top_up(soaked.name, 0, kopecks=world.BALANCE) for soaked in worlds
+        }
         with stage.service(stack) as service:
             return _Soak(service, others, worlds, paid).run((minutes - overhead) * 60)
 
@@ -155,7 +157,7 @@ class _Soak:
             while not stop.wait(TOP_UP_SECONDS):
                 number += 1
                 for soaked in self._worlds:
-                    self._paid[soaked.name] += world.top_up(soaked.name, number, TOP_UP)
+                    self._paid[soaked.name] += world.top_up(soaked.name, number, kopecks=TOP_UP)
 
         thread = Thread(target=work)
         thread.start()

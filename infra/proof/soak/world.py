@@ -32,7 +32,7 @@ def email_of(name: str) -> str:
     return f"{name}@example.com"
 
 
-def top_up(name: str, number: int, kopecks: int) -> int:
+def top_up(name: str, number: int, *, kopecks: int) -> int:
     """Credit a workspace's owner, as the operator does. Returns the kopecks.
 
     The wallet may be busy with charges, so the call is repeated with its idempotency key.
@@ -44,7 +44,7 @@ def top_up(name: str, number: int, kopecks: int) -> int:
             return kopecks
 
 
-def make(name: str, hook_url: str) -> World:
+def make(name: str, *, hook_url: str) -> World:
     """Create a workspace."""
     password = "not-a-secret-of-the-soak"  # noqa: S105  the database lives as long as the soak
     call("create_account", {"email": email_of(name), "password": password})

@@ -70,7 +70,7 @@ def check_budget(workspace_id: str, agent_id: str, rows: list[HoldRow]) -> None:
             is_open = row.state == ledger.OPEN
             used[window, key] += row.amount if is_open else row.cost
             held_amounts[window, key] += row.amount if is_open else 0
-    budget = budgets.budget(workspace_id, agent_id)
+    budget = budgets.budget(workspace_id, agent_id=agent_id)
     for window in WINDOWS:
         key = getattr(budget, f"{window}_key") or ""
         assert key == max((k for w, k in used if w == window), default="")

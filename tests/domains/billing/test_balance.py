@@ -175,7 +175,9 @@ class TestStatement:
         place = owner.workspace
         prices = Prices(10**6, 10**6)
         terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
-        charging.settle(charging.reserve(terms, new_id(), 10, 100), TokenUsage(10, 30))
+        charging.settle(
+            charging.reserve(terms, new_id(), 10, max_output_tokens=100), TokenUsage(10, 30)
+        )
 
     def test_each_entry_describes_its_purpose(
         self, email: str, owner: Owner, things: Things

@@ -42,7 +42,7 @@ def limit(**limits: int | None) -> None:
     window_limits: dict[Window, int | None] = limits  # type: ignore[assignment]  # names of windows
 
     def stage(unit: UnitOfWork) -> None:
-        budgets.set_limits(unit, budgets.budget("ws", "bot"), window_limits)
+        budgets.set_limits(unit, budgets.budget("ws", agent_id="bot"), window_limits)
 
     run_unit("acc", None, stage)
 
@@ -55,7 +55,7 @@ def money() -> tuple[int, int]:
 
 def used() -> tuple[int, int, int]:
     """Return the amounts used in the day, the week and the month."""
-    budget = budgets.budget("ws", "bot")
+    budget = budgets.budget("ws", agent_id="bot")
     return budget.daily_used, budget.weekly_used, budget.monthly_used
 
 
@@ -64,7 +64,7 @@ def kinds() -> list[str]:
 
 
 def reserve(request_id: str = "r", max_output: int = 100, terms: Terms = TERMS) -> Hold:
-    return charging.reserve(terms, request_id, 10, max_output)
+    return charging.reserve(terms, request_id, 10, max_output_tokens=max_output)
 
 
 def refusal(request_id: str = "refused", max_output: int = 100) -> tuple[str, str | None]:
@@ -75,7 +75,7 @@ def refusal(request_id: str = "refused", max_output: int = 100) -> tuple[str, st
     assert caught.value.status == 429
     assert not any(character.isdigit() for character in caught.value.message)
     assert (money(), used()) == state_before
-    assert ledger.find_hold("acc", request_id) is None
+    assert ledger.find_hold("acc", request_id=request_id) is None
     return caught.value.code, caught.value.headers.get("Retry-After")
 
 
@@ -99,29 +99,29 @@ def test_usage_is_charged_and_the_rest_of_the_reservation_returned() -> None:
 
 
 def reserve_with(funds_read: Funds, request_id: str = "r") -> Hold:
-    return charging.reserve(TERMS, request_id, 10, 100, read=funds_read)
+    return charging.reserve(TERMS, request_id, 10, max_output_tokens=100, read=funds_read)
 
 
 def test_a_reservation_is_exact_if_funds_change_after_its_read() -> None:
     top_up(200)
-    outdated = funds.read("acc", "ws", "bot")
+    outdated = funds.read("acc", workspace_id="ws", agent_id="bot")
     assert reserve_with(outdated, "one").amount == 110
     assert reserve_with(outdated, "two").amount == 90
     assert (money(), used()) == ((0, 200), (200, 200, 200))
 
 
 def test_a_reservation_is_not_refused_because_of_outdated_funds() -> None:
-    outdated = funds.read("acc", "ws", "bot")
+    outdated = funds.read("acc", workspace_id="ws", agent_id="bot")
     top_up(1000)
     limit(daily=0)
-    limited = funds.read("acc", "ws", "bot")
+    limited = funds.read("acc", workspace_id="ws", agent_id="bot")
     limit(daily=None)
     assert [reserve_with(outdated, "one").amount, reserve_with(limited, "two").amount] == [110, 110]
 
 
 def test_a_reservation_obeys_a_limit_set_after_its_read() -> None:
     top_up(1000)
-    outdated = funds.read("acc", "ws", "bot")
+    outdated = funds.read("acc", workspace_id="ws", agent_id="bot")
     limit(daily=10)
     with pytest.raises(DailyLimitError):
         reserve_with(outdated)
@@ -253,7 +253,9 @@ class TestWithoutAPrice:
 
     def test_a_model_without_a_price_holds_nothing_and_each_step_happens_once(self) -> None:
         stages = list[str]()
-        hold = charging.reserve(self.TERMS, "r", 10, 100, lambda _: stages.append("reserved"))
+        hold = charging.reserve(
+            self.TERMS, "r", 10, max_output_tokens=100, stage=lambda _: stages.append("reserved")
+        )
         assert (hold.granted, hold.amount) == (100, 0)
         assert jobs.is_there(hold.job)
         first = charging.settle(hold, TokenUsage(10, 5), lambda _: stages.append("settled"))
@@ -272,13 +274,15 @@ class TestStage:
             raise ConflictError("busy")
 
         with pytest.raises(ConflictError):
-            charging.reserve(TERMS, "r", 10, 100, busy)
+            charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=busy)
         assert (money(), kinds()) == ((1000, 0), ["topup"])
 
     def test_the_writes_of_a_stage_are_part_of_the_step(self) -> None:
         top_up(1000)
         note = jobs.row(JobKind("note"), "ws", {})
-        hold = charging.reserve(TERMS, "r", 10, 100, lambda unit: unit.create(note))
+        hold = charging.reserve(
+            TERMS, "r", 10, max_output_tokens=100, stage=lambda unit: unit.create(note)
+        )
         assert jobs.is_there(note)
         charging.release(hold, lambda unit: unit.delete(note))
         assert not jobs.is_there(note)
@@ -339,7 +343,11 @@ def test_a_step_waits_for_another_step_only_until_its_deadline() -> None:
         started.set()
         assert may_end.wait(PATIENCE)
 
-    slow = threading.Thread(target=charging.reserve, args=(TERMS, "slow", 10, 100, wait))
+    slow = threading.Thread(
+        target=charging.reserve,
+        args=(TERMS, "slow", 10),
+        kwargs={"max_output_tokens": 100, "stage": wait},
+    )
     slow.start()
     assert started.wait(PATIENCE)
     with deadline.within(0.01), pytest.raises(UnavailableError):

@@ -147,7 +147,11 @@ class World:
         )
         self.usages[request_id] = TokenUsage(tokens, max_output // 2) if which % 5 else None
         stage = self.note(request_id, "reserved")
-        self.holds.append(charging.reserve(terms, request_id, tokens, max_output + 1, stage))
+        self.holds.append(
+            charging.reserve(
+                terms, request_id, tokens, max_output_tokens=max_output + 1, stage=stage
+            )
+        )
 
     def settle(self, which: int, tokens: int, output: int) -> None:
         if self.holds:
@@ -181,7 +185,7 @@ class World:
         window = WINDOWS[which % 3]
 
         def stage(unit: UnitOfWork) -> None:
-            budget = budgets.budget(self.workspace, self.agents[which % 2])
+            budget = budgets.budget(self.workspace, agent_id=self.agents[which % 2])
             budgets.set_limits(unit, budget, {window: None if lifted % 3 == 0 else kopecks})
 
         # With an event, as operations have. A transaction whose response is lost is sent again.

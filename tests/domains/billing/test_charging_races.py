@@ -100,7 +100,7 @@ def test_money_for_three_full_holds_admits_three_of_two_hundred_requests() -> No
         return outcome(lambda: spend(number))
 
     def spend(number: int) -> None:
-        hold = charging.reserve(TERMS, f"r{number}", 10, 100)
+        hold = charging.reserve(TERMS, f"r{number}", 10, max_output_tokens=100)
         assert hold.amount == 110
         charging.settle(hold, TokenUsage(10, 100))
 
@@ -114,7 +114,7 @@ def test_a_limit_of_three_full_holds_admits_three_of_two_hundred_requests() -> N
     limit(monthly=3 * 110 + 73)
 
     def act(number: int) -> str:
-        return outcome(lambda: charging.reserve(TERMS, f"r{number}", 10, 100))
+        return outcome(lambda: charging.reserve(TERMS, f"r{number}", 10, max_output_tokens=100))
 
     assert Counter(run_concurrently(MANY, act)) == {"": 3, "limit_monthly": MANY - 3}
     books.audit("acc", "ws", "bot")
@@ -122,7 +122,7 @@ def test_a_limit_of_three_full_holds_admits_three_of_two_hundred_requests() -> N
 
 def charge(number: int) -> str:
     def act() -> None:
-        hold = charging.reserve(TERMS, f"r{number}", 10, 100)
+        hold = charging.reserve(TERMS, f"r{number}", 10, max_output_tokens=100)
         settled = charging.settle(hold, TokenUsage(10, number % 100))
         assert (settled.cost, settled.adopted) == (10 + number % 100, False)
 
@@ -132,7 +132,7 @@ def charge(number: int) -> str:
 def check_charges(count: int) -> None:
     cost = sum(10 + number % 100 for number in range(count))
     assert money() == (10**6 - cost, 0)
-    assert budgets.budget("ws", "bot").monthly_used == cost
+    assert budgets.budget("ws", agent_id="bot").monthly_used == cost
     entries = Counter(entry.kind for entry in ledger.entries("acc"))
     assert entries == {"topup": 1, "reserve": count, "settle": count}
     books.audit("acc", "ws", "bot")
@@ -183,6 +183,6 @@ def test_a_wallet_that_stays_busy_is_a_503_within_the_deadline(
 
     monkeypatch.setattr(client, "_make_api_call", call)
     with pytest.raises(UnavailableError):
-        charging.reserve(TERMS, "r", 10, 100)
+        charging.reserve(TERMS, "r", 10, max_output_tokens=100)
     assert 15 <= sum(pauses) < 16.5
     assert max(pauses) <= 1.5

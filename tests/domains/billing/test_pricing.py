@@ -50,10 +50,10 @@ def test_a_cost_is_the_exact_sum_rounded_up(price: Prices, used: TokenUsage) -> 
 def test_the_affordable_output_is_the_maximum_that_an_amount_covers(
     price: Prices, prompt: int, limit: int, room: int
 ) -> None:
-    output = fitting_output(price, prompt, limit, room)
+    output = fitting_output(price, prompt, max_output_tokens=limit, room=room)
     if output is None:
         assert cost(price, TokenUsage(prompt, min(LEAST_OUTPUT, limit))) > room
-        assert least_cost(price, prompt, limit) > room
+        assert least_cost(price, prompt, max_output_tokens=limit) > room
         return
     assert min(LEAST_OUTPUT, limit) <= output <= limit
     assert cost(price, TokenUsage(prompt, output)) <= room
@@ -78,4 +78,4 @@ def test_the_affordable_output_is_the_maximum_that_an_amount_covers(
 def test_an_amount_pays_for_at_least_64_output_tokens_or_nothing(
     price: tuple[int, int], prompt: int, limit: int, room: int, output: int | None
 ) -> None:
-    assert fitting_output(Prices(*price), prompt, limit, room) == output
+    assert fitting_output(Prices(*price), prompt, max_output_tokens=limit, room=room) == output

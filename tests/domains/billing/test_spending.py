@@ -29,7 +29,7 @@ def payer(owner: Owner) -> Owner:
 def hold(owner: Owner, agent_id: str, price: int = 10**6) -> charging.Hold:
     place, prices = owner.workspace, Prices(price, price)
     terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
-    return charging.reserve(terms, new_id(), 10, 100)
+    return charging.reserve(terms, new_id(), 10, max_output_tokens=100)
 
 
 def answer(owner: Owner, agent_id: str, tokens: int = 30) -> None:

@@ -56,7 +56,7 @@ def test_a_window_includes_its_last_second(moment: datetime, zone: str) -> None:
 def test_the_end_of_a_window_is_the_first_moment_of_the_next(moment: datetime, zone: str) -> None:
     keys = window_keys(moment, zone)
     for number, window in enumerate(WINDOWS):
-        end = window_end(window, keys[number], zone)
+        end = window_end(window, keys[number], timezone=zone)
         assert end > moment
         assert window_keys(end - timedelta(milliseconds=1), zone)[number] == keys[number]
         assert window_keys(end, zone)[number] > keys[number]
@@ -86,7 +86,7 @@ def test_later_windows_have_greater_keys(moment: datetime, later: timedelta, zon
 def test_a_balance_becomes_low_once_as_it_falls_below_each_amount(
     old_balance: int, new_balance: int, *, becomes: bool
 ) -> None:
-    assert becomes_low(old_balance, new_balance) == becomes
+    assert becomes_low(old_balance, balance_after=new_balance) == becomes
 
 
 @pytest.mark.parametrize(("offset", "seconds"), [(0.5, 1), (1, 1), (1.5, 2), (86_400, 86_400)])

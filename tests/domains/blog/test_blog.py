@@ -250,7 +250,7 @@ class TestCovers:
         post = create_post(coverImage=f"{image_host}/1.png")
         assert [post["coverImage"]] == covers()
         (entry,) = FILES.entries(PLATFORM)
-        assert file_uses.records_showing(PLATFORM, entry.id) == [f"POST#{post['id']}"]
+        assert file_uses.records_showing(PLATFORM, file_id=entry.id) == [f"POST#{post['id']}"]
         assert FILES.entries(owner.workspace.id) == []
         assert change(api, post, coverImage=post["coverImage"])["post"]["coverImage"] in covers()
 

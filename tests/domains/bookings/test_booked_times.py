@@ -38,6 +38,8 @@ def test_upcoming_bookings_are_counted_and_conflicting_ones_named(rows: list[Boo
             and epoch_ms(row.starts_at) < last
             and epoch_ms(row.ends_at) > first
         )
-        blocking = booked_times.blocking_between(WORKSPACE, resource_ids, first, last, 2)
+        blocking = booked_times.blocking_between(
+            WORKSPACE, resource_ids, first, last_ms=last, limit=2
+        )
         assert blocking == ([row for _, row in matching][:2], len(matching))
         assert matching or resource_ids == ["r1"]

@@ -31,7 +31,7 @@ class TestStatus:
             "reason": "to completed",
             "move": None,
         }
-        assert counters.read(owner.workspace.id, BOOKINGS.noun) == {
+        assert counters.read(owner.workspace.id, noun=BOOKINGS.noun) == {
             "total": 1,
             "status:completed": 1,
         }

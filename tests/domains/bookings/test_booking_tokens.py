@@ -18,7 +18,7 @@ SECRET = new_secret()
 
 
 def test_a_token_names_its_booking_and_permits_one_purpose() -> None:
-    text = token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET)
+    text = token(WORKSPACE, booking_id=BOOKING, purpose=Purpose.CANCEL, secret=SECRET)
     claims = read(text)
     assert len(text) == LENGTH
     assert claims is not None
@@ -27,7 +27,7 @@ def test_a_token_names_its_booking_and_permits_one_purpose() -> None:
 
 
 def test_a_token_is_void_with_another_secret_and_without_one() -> None:
-    claims = read(token(WORKSPACE, BOOKING, Purpose.MANAGE, SECRET))
+    claims = read(token(WORKSPACE, booking_id=BOOKING, purpose=Purpose.MANAGE, secret=SECRET))
     assert claims is not None
     assert not claims.is_for(Purpose.MANAGE, new_secret())
     assert not claims.is_for(Purpose.MANAGE, None)
@@ -35,7 +35,7 @@ def test_a_token_is_void_with_another_secret_and_without_one() -> None:
 
 
 def test_a_signature_does_not_fit_another_booking_or_workspace() -> None:
-    claims = read(token(WORKSPACE, BOOKING, Purpose.CANCEL, SECRET))
+    claims = read(token(WORKSPACE, booking_id=BOOKING, purpose=Purpose.CANCEL, secret=SECRET))
     assert claims is not None
     assert not claims._replace(booking_id=new_id()).is_for(Purpose.CANCEL, SECRET)
     assert not claims._replace(workspace_id=new_id()).is_for(Purpose.CANCEL, SECRET)

@@ -32,17 +32,17 @@ class TestCalendarDays:
         self, database: None
     ) -> None:
         self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)
-        entries_by_day = calendar_days.read_all(WORKSPACE, "r")
+        entries_by_day = calendar_days.read_all(WORKSPACE, resource_id="r")
         assert list(entries_by_day) == ["1969-12-31", "1970-01-01", "1970-01-02"]
         assert list(entries_by_day.values()) == [[self.ENTRY]] * 3
-        busy = calendar_days.read(WORKSPACE, "r", Span(0, 48 * HOUR))
+        busy = calendar_days.read(WORKSPACE, resource_id="r", span=Span(0, 48 * HOUR))
         assert busy == [self.ENTRY]
 
     def test_an_emptied_day_keeps_counting_its_version(self, database: None) -> None:
         self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)
         self.write(lambda days: days.remove("r", self.ENTRY), self.ENTRY.buffered)
-        assert set(map(tuple, calendar_days.read_all(WORKSPACE, "r").values())) == {()}
-        busy = calendar_days.read(WORKSPACE, "r", Span(0, 1))
+        assert set(map(tuple, calendar_days.read_all(WORKSPACE, resource_id="r").values())) == {()}
+        busy = calendar_days.read(WORKSPACE, resource_id="r", span=Span(0, 1))
         assert busy == []
         row = CalendarDayRow.find("W#w#CALENDAR#r", "1970-01-01")
         assert row is not None

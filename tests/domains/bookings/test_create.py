@@ -204,7 +204,9 @@ class TestCreate:
         salon.book("2027-01-18T10:00")
         day = date(2027, 1, 15)
         subject = site_visits.subject(site)
-        assert metrics.read(owner.workspace.id, subject, day, day)[day].totals == {"bookings": 1}
+        assert metrics.read(owner.workspace.id, subject=subject, first=day, last=day)[
+            day
+        ].totals == {"bookings": 1}
 
     def test_a_full_day_takes_no_more_bookings(
         self, salon: Salon, monkeypatch: pytest.MonkeyPatch

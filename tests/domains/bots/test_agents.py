@@ -171,17 +171,19 @@ class TestBotKeys:
         agent = create(api)["id"]
         key = self.make(agent)
         token = key["token"]
-        assert tokens.well_formed(token, tokens.BOT_PREFIX)
+        assert tokens.well_formed(token, prefix=tokens.BOT_PREFIX)
         assert token not in str(all_rows())
         assert api.get(f"/api/agents/{agent}")["keys"] == [f"svc_bot_…{token[-4:]}"]
-        assert bot_keys.is_key_of(agent, token)
+        assert bot_keys.is_key_of(agent, token=token)
 
     def test_a_key_opens_only_its_own_bot(self, api: Api) -> None:
         one, other = create(api)["id"], create(api)["id"]
         token = self.make(one)["token"]
-        assert not bot_keys.is_key_of(other, token)
+        assert not bot_keys.is_key_of(other, token=token)
         wrong = tokens.generate(tokens.BOT_PREFIX)
-        assert not any(bot_keys.is_key_of(one, text) for text in (wrong, "", token[:-1], api.token))
+        assert not any(
+            bot_keys.is_key_of(one, token=text) for text in (wrong, "", token[:-1], api.token)
+        )
 
     def test_a_bot_has_at_most_five_keys_even_when_created_concurrently(self, api: Api) -> None:
         agent = create(api)["id"]
@@ -202,8 +204,8 @@ class TestBotKeys:
         keys = [self.make(agent) for _ in range(5)]
         gone = call_operator("delete_bot_key", agentId=agent, keyId=keys[2]["keyId"])
         assert gone == {"keyId": keys[2]["keyId"]}
-        assert not bot_keys.is_key_of(agent, keys[2]["token"])
-        assert bot_keys.is_key_of(agent, keys[3]["token"])
+        assert not bot_keys.is_key_of(agent, token=keys[2]["token"])
+        assert bot_keys.is_key_of(agent, token=keys[3]["token"])
         assert self.make(agent)["token"]
 
     def test_keys_of_another_bot_are_not_found(self, api: Api) -> None:

@@ -12,4 +12,4 @@ from chalicelib.domains.bots.rules.answer_costs import rubles_per_thousand
 def test_thousand_answers_cost_3000_input_and_200_output_tokens_each(
     input_price: int, output_price: int, rubles: int
 ) -> None:
-    assert rubles_per_thousand(input_price, output_price) == rubles
+    assert rubles_per_thousand(input_price, output_price=output_price) == rubles

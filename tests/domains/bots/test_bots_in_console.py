@@ -93,7 +93,7 @@ class Money:
 
     def hold(self, tokens: int) -> Hold:
         """Reserve money for at most this many tokens, ten of which are input."""
-        return charging.reserve(self.terms, new_id(), 10, tokens - 10)
+        return charging.reserve(self.terms, new_id(), 10, max_output_tokens=tokens - 10)
 
     def spend(self, tokens: int) -> None:
         charging.settle(self.hold(tokens), TokenUsage(10, tokens - 10))

@@ -205,7 +205,7 @@ class TestDeleteCategory:
         loaf = product(api, bread)
         api.post(DELETE, {"id": bread})
         assert api.get(f"/api/products/{loaf}")["product"]["categoryId"] is None
-        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert counters.read_facet(owner.workspace.id, noun="PRODUCT", facet="category_id") == {}
         assert create(api)["slug"] == "bread"
 
     def test_a_dry_run_reports_and_changes_nothing(self, api: Api) -> None:
@@ -245,7 +245,9 @@ class TestDeleteCategory:
         assert products_of(api, cakes) == 130
         assert set(parents(api).values()) == {None}
         expected = {f"category_id:{cakes}": 130}
-        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == expected
+        assert (
+            counters.read_facet(owner.workspace.id, noun="PRODUCT", facet="category_id") == expected
+        )
         assert run_cascades() == 0
 
     def test_the_runner_finishes_what_a_killed_process_left(
@@ -300,7 +302,7 @@ class TestDeleteCategory:
             api.post(DELETE, {"id": bread, "moveTo": cakes})
         api.post(DELETE, {"id": cakes})
         run_cascades()
-        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert counters.read_facet(owner.workspace.id, noun="PRODUCT", facet="category_id") == {}
         assert products_of(api, bread) == products_of(api, cakes) == 0
 
     def test_children_moved_by_the_runner_and_a_moved_parent_make_no_cycle(
@@ -457,7 +459,7 @@ class TestConcurrency:
         assert answers[5].status == 200
         assert {a.status for a in answers} <= {200, 404}
         assert products_of(api, bread) == 0
-        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
+        assert counters.read_facet(owner.workspace.id, noun="PRODUCT", facet="category_id") == {}
 
 
 def test_every_kind_of_category_counts_its_items() -> None:

@@ -117,7 +117,7 @@ class TestReorderProducts:
     ) -> None:
         lowest, other = create(api, "A"), create(api, "B")
         unit = UnitOfWork(owner.workspace.id, "test")
-        product = PRODUCTS.find(owner.workspace.id, lowest["id"])
+        product = PRODUCTS.find(owner.workspace.id, record_id=lowest["id"])
         assert product is not None
         product.sort_order = -(2**52)
         unit.save(product)
@@ -310,7 +310,7 @@ class TestBulkProducts:
         product_ids = hundred(owner)
         body = {"ids": product_ids, "action": "delete", "confirm": True}
         assert api.post(BULK, body)["summary"] == {"ok": 100, "failed": 0}
-        assert counters.read(owner.workspace.id, "PRODUCT") == {}
+        assert counters.read(owner.workspace.id, noun="PRODUCT") == {}
 
     def test_a_failure_midway_is_reported_and_the_rest_is_done(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch

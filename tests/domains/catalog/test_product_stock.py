@@ -127,7 +127,7 @@ class TestConcurrency:
         answers = run_concurrently(6, act)
         assert {a.data["summary"]["failed"] for a in answers} == {0}
         states = Counter(f"status:{product['status']}" for product in list_products(api))
-        assert counters.read(owner.workspace.id, "PRODUCT") == states | {"total": 30}
+        assert counters.read(owner.workspace.id, noun="PRODUCT") == states | {"total": 30}
 
     def test_a_bulk_call_repeated_concurrently_under_one_key_runs_once(self, api: Api) -> None:
         ids = [create(api, str(number), 100)["id"] for number in range(30)]

@@ -248,7 +248,7 @@ class TestUpsertProducts:
     def test_a_hundred_items_are_ten_audited_transactions(self, api: Api, owner: Owner) -> None:
         answer = upsert(api, *(item(f"S{number}") for number in range(100)))
         assert answer["summary"] == {"ok": 100, "failed": 0}
-        assert counters.read(owner.workspace.id, "PRODUCT")["total"] == 100
+        assert counters.read(owner.workspace.id, noun="PRODUCT")["total"] == 100
         log = [row for row in audit.latest(owner.workspace.id) if row.operation.startswith("ups")]
         assert len(log) == 10
         assert {tuple(row.fields) for row in log} == {("items",)}

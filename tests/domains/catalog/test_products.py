@@ -58,7 +58,7 @@ class TestCreateProduct:
         }
         assert read(api, product) == product == list_products(api)[0]
         assert product["createdAt"] == product["updatedAt"]
-        assert counters.read(owner.workspace.id, "PRODUCT")["status:inactive"] == 1
+        assert counters.read(owner.workspace.id, noun="PRODUCT")["status:inactive"] == 1
 
     def test_create_needs_only_a_name_and_a_price(self, api: Api) -> None:
         product = create(api, price=0)
@@ -175,7 +175,7 @@ class TestUpdateProduct:
         updated_product = update(api, product, **cleared)
         assert cleared.items() <= updated_product.items()
         create(api, sku="S")
-        assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
+        assert products.find_by_barcode(owner.workspace.id, gtin14=barcodes.gtin14(EAN)) is None
 
     def test_a_new_sku_frees_the_old_one(self, api: Api) -> None:
         first, second = create(api, sku="A"), create(api, sku="B")
@@ -190,14 +190,14 @@ class TestUpdateProduct:
         assert update(api, product, barcode="0012345678905")["barcode"] == "0012345678905"
         update(api, product, barcode=EAN)
         workspace = owner.workspace.id
-        assert products.find_by_barcode(workspace, "00012345678905") is None
-        assert products.find_by_barcode(workspace, barcodes.gtin14(EAN)) is not None
+        assert products.find_by_barcode(workspace, gtin14="00012345678905") is None
+        assert products.find_by_barcode(workspace, gtin14=barcodes.gtin14(EAN)) is not None
 
     def test_a_moved_product_counts_in_its_new_category(self, api: Api, owner: Owner) -> None:
         bread, cakes = create_category(api), create_category(api, "Cakes")
         product = create(api, categoryId=bread)
         update(api, product, categoryId=cakes)
-        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {
+        assert counters.read_facet(owner.workspace.id, noun="PRODUCT", facet="category_id") == {
             f"category_id:{cakes}": 1
         }
 
@@ -212,9 +212,9 @@ class TestDeleteProduct:
         }
         assert list_products(api) == []
         assert api.call_refused("GET", f"/api/products/{product['id']}").status == 404
-        assert counters.read(owner.workspace.id, "PRODUCT") == {}
-        assert counters.read_facet(owner.workspace.id, "PRODUCT", "category_id") == {}
-        assert products.find_by_barcode(owner.workspace.id, barcodes.gtin14(EAN)) is None
+        assert counters.read(owner.workspace.id, noun="PRODUCT") == {}
+        assert counters.read_facet(owner.workspace.id, noun="PRODUCT", facet="category_id") == {}
+        assert products.find_by_barcode(owner.workspace.id, gtin14=barcodes.gtin14(EAN)) is None
         create(api, sku="S")
 
     def test_a_deleted_product_is_hidden_and_kept_for_a_month(

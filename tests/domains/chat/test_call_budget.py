@@ -11,7 +11,9 @@ NOTHING = TokenUsage(0, 0)
 
 def test_an_answer_with_tools_is_planned_as_three_calls_whose_input_grows() -> None:
     growth = RESULT_TOKENS + 512
-    assert planned(100, 600) == TokenUsage(100 + (100 + growth) + (100 + 2 * growth), 2 * 512 + 600)
+    assert planned(100, max_output_tokens=600) == TokenUsage(
+        100 + (100 + growth) + (100 + 2 * growth), 2 * 512 + 600
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,20 +36,25 @@ def test_a_final_call_may_use_the_remaining_hold_and_output(
 def test_a_free_model_has_the_granted_output() -> None:
     budget = CallBudget(Prices(0, 0), 0, 1_000)
     assert budget.final_output(TokenUsage(9, 100), 50) == 900
-    assert budget.output_with_tools(TokenUsage(9, 100), 50, 20) == 900 - LEAST_OUTPUT
+    assert budget.output_with_tools(TokenUsage(9, 100), 50, result_tokens=20) == 900 - LEAST_OUTPUT
 
 
 def test_a_call_with_tools_leaves_the_price_of_one_more_call() -> None:
     # In thousandths of a kopeck: 10,000 held, 500 read, then 500 + 1,000 read and 320 written.
     budget = CallBudget(PRICES, 10, 10_000)
-    output = budget.output_with_tools(NOTHING, 500, 1_000)
+    output = budget.output_with_tools(NOTHING, 500, result_tokens=1_000)
     assert output == (10_000 - 500 - 1_500 - 320) // 6
     spent = TokenUsage(500, output)
     assert budget.final_output(spent, 500 + 1_000 + output) >= LEAST_OUTPUT
     spent_more = TokenUsage(1_000, 200)
-    assert budget.output_with_tools(spent_more, 500, 1_000) == (8_000 - 500 - 1_500 - 320) // 6
+    assert (
+        budget.output_with_tools(spent_more, 500, result_tokens=1_000)
+        == (8_000 - 500 - 1_500 - 320) // 6
+    )
 
 
 @pytest.mark.parametrize(("output", "expected"), [(2 * LEAST_OUTPUT, LEAST_OUTPUT), (127, None)])
 def test_a_call_with_tools_needs_the_least_output_twice(output: int, expected: int | None) -> None:
-    assert CallBudget(PRICES, 100, output).output_with_tools(NOTHING, 10, 10) == expected
+    assert (
+        CallBudget(PRICES, 100, output).output_with_tools(NOTHING, 10, result_tokens=10) == expected
+    )

@@ -57,11 +57,17 @@ def test_no_more_turns_are_read_than_are_sent() -> None:
 def test_an_answer_may_use_the_rest_of_the_context() -> None:
     fixed = [SYSTEM, QUESTION]
     input_tokens = count_input(fixed)
-    assert room_for_answer(fixed, count_input, 32_000, 10_000) == MAX_OUTPUT
-    assert room_for_answer(fixed, count_input, 32_000, 100) == 100
-    assert room_for_answer(fixed, count_input, input_tokens + 100, 10_000) == 100
-    assert room_for_answer(fixed, count_input, input_tokens + MIN_OUTPUT, 10_000) == MIN_OUTPUT
-    assert room_for_answer(fixed, count_input, input_tokens + MIN_OUTPUT - 1, 10_000) is None
+    assert room_for_answer(fixed, count_input, 32_000, max_output_tokens=10_000) == MAX_OUTPUT
+    assert room_for_answer(fixed, count_input, 32_000, max_output_tokens=100) == 100
+    assert room_for_answer(fixed, count_input, input_tokens + 100, max_output_tokens=10_000) == 100
+    assert (
+        room_for_answer(fixed, count_input, input_tokens + MIN_OUTPUT, max_output_tokens=10_000)
+        == MIN_OUTPUT
+    )
+    assert (
+        room_for_answer(fixed, count_input, input_tokens + MIN_OUTPUT - 1, max_output_tokens=10_000)
+        is None
+    )
 
 
 @given(texts)

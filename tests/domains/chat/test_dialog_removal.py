@@ -106,5 +106,5 @@ class TestExpiry:
         assert list_dialogs(api, bot) == []
         remaining_keys = {key for key in all_rows() if "DIALOG" in key or "SESSION" in key}
         assert {key for key in remaining_keys if "COUNT" not in key} == set()
-        assert counters.read(bot.workspace_id, DIALOGS.noun)[counters.TOTAL] == 0
+        assert counters.read(bot.workspace_id, noun=DIALOGS.noun)[counters.TOTAL] == 0
         assert ask(bot, "Hi", sessionId=reply.session).status == 404

@@ -19,28 +19,28 @@ def unscaled_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_at_most_ten_streams_are_open_and_an_ended_one_makes_room() -> None:
     for number in range(10):
-        open_streams.begin("v", f"{number}")
+        open_streams.begin("v", request_id=f"{number}")
     with pytest.raises(RateLimitedError):
-        open_streams.begin("v", "more")
-    open_streams.begin("other", "more")
-    open_streams.end("v", "3")
-    open_streams.end("v", "3")
-    open_streams.begin("v", "more")
+        open_streams.begin("v", request_id="more")
+    open_streams.begin("other", request_id="more")
+    open_streams.end("v", request_id="3")
+    open_streams.end("v", request_id="3")
+    open_streams.begin("v", request_id="more")
     with pytest.raises(RateLimitedError):
-        open_streams.begin("v", "and more")
+        open_streams.begin("v", request_id="and more")
 
 
 def test_streams_that_never_end_expire(time: Time) -> None:
     for number in range(10):
-        open_streams.begin("v", f"{number}")
+        open_streams.begin("v", request_id=f"{number}")
     time.pass_by(minutes=6, seconds=1)
-    open_streams.begin("v", "more")
+    open_streams.begin("v", request_id="more")
 
 
 def test_of_many_concurrent_streams_ten_are_admitted() -> None:
     def begin(number: int) -> bool:
         try:
-            open_streams.begin("v", f"{number}")
+            open_streams.begin("v", request_id=f"{number}")
         except RateLimitedError:
             return False
         return True

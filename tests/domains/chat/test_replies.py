@@ -41,7 +41,7 @@ def test_the_latest_ten_replies_are_kept_until_the_client_is_erased(api: Api, bo
     dialog = newest_dialog(api, bot)["id"]
     for number in range(12):
         reply_to(bot, dialog, f"Reply {number}")
-    replies = DIALOGS.require(bot.workspace_id, dialog).replies
+    replies = DIALOGS.require(bot.workspace_id, record_id=dialog).replies
     assert [reply["text"] for reply in replies] == [f"Reply {number}" for number in range(2, 12)]
     call_operator("erase_client", workspaceId=bot.workspace_id, email=ADA)
-    assert not DIALOGS.require(bot.workspace_id, dialog).replies
+    assert not DIALOGS.require(bot.workspace_id, record_id=dialog).replies

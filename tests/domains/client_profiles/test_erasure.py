@@ -188,7 +188,7 @@ class TestEraseClient:
     ) -> None:
         client = client_of(api, submit(form, name="Ада", email="ada@example.com"))
         api.post("/api/clients/update", {"id": client["id"], "email": "ada@new.example.com"})
-        row = CLIENTS.find(owner.workspace.id, client["id"])
+        row = CLIENTS.find(owner.workspace.id, record_id=client["id"])
         assert row is not None
 
         def stage(unit: UnitOfWork) -> None:

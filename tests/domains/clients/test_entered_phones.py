@@ -52,13 +52,13 @@ def clean(text: str) -> str:
 
 @sweep("text", ENTERED)
 def test_words_around_a_number_are_ignored(text: str) -> None:
-    assert find_phone(text, "RU") == ENTERED[text]
+    assert find_phone(text, country="RU") == ENTERED[text]
 
 
 @pytest.mark.parametrize("country", ["RU", "US", "DE"])
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_letters_are_not_read_as_digits(text: str, country: str) -> None:
-    assert find_phone(text, country) is None
+    assert find_phone(text, country=country) is None
 
 
 @pytest.mark.usefixtures("database")
@@ -127,7 +127,7 @@ PARTS = st.sampled_from(
 
 @given(st.lists(PARTS, min_size=1, max_size=4).map("".join), st.sampled_from(["RU", "US", "DE"]))
 def test_a_number_has_only_digits_of_the_text(text: str, country: str) -> None:
-    phone = find_phone(text, country)
+    phone = find_phone(text, country=country)
     if phone is None:
         return
     number, _, extension = phone.partition(";ext=")

@@ -47,7 +47,7 @@ def last_release(monkeypatch: pytest.MonkeyPatch) -> Former:
             patch.setattr(lookups, "CURRENT", None)
             patch.setattr(lookups, "may_have_value", lambda _, **__: True)
             patch.setattr(
-                Lookup, "hashes", lambda _, value, within="": (name_hash(value, within),) * 2
+                Lookup, "hashes", lambda _, value, group="": (name_hash(value, group=group),) * 2
             )
             yield
 
@@ -218,7 +218,7 @@ class TestAccounts:
     def test_the_last_release_finds_an_account_of_this_one(self, last_release: Former) -> None:
         account = call_operator("create_account", email=TYPED, password=PASSWORD)
         with last_release():
-            claim = ClaimRow.find_claim(accounts.EMAIL_CLAIM, name_hash(TYPED))
+            claim = ClaimRow.find_claim(accounts.EMAIL_CLAIM, name=name_hash(TYPED))
             assert claim is not None
             assert claim.target == account["accountId"]
 

@@ -51,9 +51,9 @@ def act_after(monkeypatch: pytest.MonkeyPatch, name: str, action: Callable[[], N
     """Act once after the next call of a function of ``file_uses``, before its caller goes on."""
     function = getattr(file_uses, name)
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(file_uses, name, function)
-        result = function(*arguments)
+        result = function(*arguments, **options)
         action()
         return result
 
@@ -76,7 +76,7 @@ def used_by(api: Api, file: Any) -> list[tuple[str, str]]:
 
 
 def rows(owner: Owner, file: Any) -> list[str]:
-    return file_uses.records_showing(owner.workspace.id, file["id"])
+    return file_uses.records_showing(owner.workspace.id, file_id=file["id"])
 
 
 class TestDeletion:

@@ -63,7 +63,7 @@ def test_images_become_files_in_the_order_of_their_urls(image_server: Server, ct
     assert folder.name == "products"
     for one in copies:
         assert one
-        file = FILES.find(ctx.workspace_id, one.file_id)
+        file = FILES.find(ctx.workspace_id, record_id=one.file_id)
         assert file
         assert (file.folder_id, one.url) == (folder.id, f"{settings().public_url}/{file.key}")
         assert object_store().get(file.key)
@@ -111,7 +111,7 @@ def test_metadata_is_removed_and_a_thumbnail_created(image_server: Server, ctx: 
     (one,) = rehost(ctx, [f"{IMAGE_SERVER}/me.jpg"], "products")
     commit(ctx)
     assert isinstance(one, ImportedImage)
-    file = FILES.find(ctx.workspace_id, one.file_id)
+    file = FILES.find(ctx.workspace_id, record_id=one.file_id)
     assert file
     assert file.thumbnail_key
     body, small = (object_store().get(key) for key in (file.key, file.thumbnail_key))
@@ -128,7 +128,7 @@ def test_a_file_is_named_after_its_url(image_server: Server, ctx: Context) -> No
     )
     commit(ctx)
     rows = [
-        FILES.find(ctx.workspace_id, one.file_id)
+        FILES.find(ctx.workspace_id, record_id=one.file_id)
         for one in copies
         if isinstance(one, ImportedImage)
     ]

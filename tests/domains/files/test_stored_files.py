@@ -57,7 +57,7 @@ def test_the_files_in_a_text_are_found_once_in_order() -> None:
 def test_the_name_in_a_url_is_ascii_with_the_extension_of_the_type(
     name: str, mime_type: str, expected: str
 ) -> None:
-    assert url_name(name, mime_type) == expected
+    assert url_name(name, mime_type=mime_type) == expected
 
 
 @pytest.mark.parametrize(

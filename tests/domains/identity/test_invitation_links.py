@@ -108,7 +108,7 @@ class TestLink:
         """Rows of earlier releases have no term."""
         token = invite(manager, workspace, IVY)
         for row in (
-            workspaces.membership(manager.id, workspace),
+            workspaces.membership(manager.id, workspace_id=workspace),
             next(iter(invitations.open_ones(workspace))),
         ):
             assert row is not None

@@ -63,7 +63,7 @@ class Bot:
 
     def find(self, question: str, limit: int = 5) -> list[Passage]:
         """Return the passages that the bot finds for a question."""
-        return search.find(self.workspace_id, self.id, question, limit)
+        return search.find(self.workspace_id, bot_id=self.id, question=question, limit=limit)
 
     def finds(self, question: str) -> list[str]:
         """Return the titles of the sources that the bot finds for a question."""

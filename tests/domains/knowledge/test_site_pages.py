@@ -93,8 +93,8 @@ def test_change_committed_during_its_job_is_indexed(
     due = bot.time.now
     build = indexing._refresh
 
-    def build_and_change(*arguments: Any) -> bool:
-        outcome = build(*arguments)
+    def build_and_change(*args: Any, **options: Any) -> bool:
+        outcome = build(*args, **options)
         monkeypatch.setattr(indexing, "_refresh", build)
         time_before, bot.time.now = bot.time.now, due
         pages.save(bot.api, page, "<p>Печём торты.</p>")
@@ -115,10 +115,10 @@ def test_failing_index_of_one_bot_does_not_stop_others(
         bot_to_fill.add(text="We sell bread.")
     build = indexing._refresh
 
-    def refuse(workspace_id: str, bot_id: str, *arguments: Any) -> bool:
+    def refuse(workspace_id: str, *, bot_id: str, **options: Any) -> bool:
         if bot_id == bot.id:
             raise AppError("no")
-        return build(workspace_id, bot_id, *arguments)
+        return build(workspace_id, bot_id=bot_id, **options)
 
     with monkeypatch.context() as broken:
         broken.setattr(indexing, "_refresh", refuse)

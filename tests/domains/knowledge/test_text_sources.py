@@ -198,10 +198,10 @@ def test_sources_of_another_bot_or_workspace_are_not_found(
 
 def test_missing_index_is_built_after_the_first_question(bot: Bot, owner: Owner) -> None:
     bot.run_jobs()
-    row = indexes.find(owner.workspace.id, bot.id)
+    row = indexes.find(owner.workspace.id, agent_id=bot.id)
     assert row is not None
     row.delete()
     bot.run_jobs(hours=1)
     assert bot.find("Anything?") == []
     assert bot.run_jobs()["knowledge-stale"] == 1
-    assert indexes.find(owner.workspace.id, bot.id) is not None
+    assert indexes.find(owner.workspace.id, agent_id=bot.id) is not None

@@ -191,4 +191,4 @@ class TestUpdateLead:
     ],
 )
 def test_patches_merge_as_rfc_7396_shows(target: object, patch: object, merged: object) -> None:
-    assert merge(target, patch) == merged
+    assert merge(target, patch=patch) == merged

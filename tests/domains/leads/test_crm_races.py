@@ -25,7 +25,7 @@ pytestmark = pytest.mark.store
 
 def today(owner: Owner) -> metrics.DayCounts:
     day: date = clock.local_day(clock.now(), owner.workspace.timezone)
-    return metrics.read(owner.workspace.id, crm_metrics.subject(), day, day)[day]
+    return metrics.read(owner.workspace.id, subject=crm_metrics.subject(), first=day, last=day)[day]
 
 
 def test_thirty_concurrent_submissions_create_one_client(api: Api, owner: Owner, form: str) -> None:
@@ -47,12 +47,12 @@ def test_thirty_concurrent_submissions_create_one_client(api: Api, owner: Owner,
     assert {lead["id"] for lead in leads} == set(ids)
     assert {lead["clientId"] for lead in leads} == {client["id"]}
     workspace = owner.workspace.id
-    assert counters.read_all(workspace, LEADS.noun) == {
+    assert counters.read_all(workspace, noun=LEADS.noun) == {
         "total": 30,
         "status:new": 30,
         f"form_id:{form}": 30,
     }
-    assert counters.read(workspace, CLIENTS.noun) == {"total": 1}
+    assert counters.read(workspace, noun=CLIENTS.noun) == {"total": 1}
     assert today(owner).totals == {"created": 30, "new": 30, "clients": 1}
     assert api.get("/api/clients/list?sort=lastActivityDesc")["total"] == 1
 

@@ -76,13 +76,13 @@ class Parsed(HTMLParser):
 
 
 def embedded(language: str = "ru", title: str = "Заявка") -> Parsed:
-    return Parsed(embed_html(title, ALL_TYPES, URL, language))
+    return Parsed(embed_html(title, ALL_TYPES, URL, language=language))
 
 
 class TestEmbedCode:
     def test_the_code_of_five_fields_takes_at_most_3_kb(self) -> None:
         five = [ALL_TYPES[i] for i in (0, 1, 2, 3, 9)]
-        assert len(embed_html("Заявка на торт", five, URL, "ru").encode()) <= 3_000
+        assert len(embed_html("Заявка на торт", five, URL, language="ru").encode()) <= 3_000
 
     def test_the_form_posts_without_script(self) -> None:
         (form,) = embedded().all("form")
@@ -123,14 +123,14 @@ class TestEmbedCode:
         assert "Choose…МедовикНаполеон" in html.text
 
     def test_honeypot_is_hidden_from_visitors_screen_readers_and_autofill(self) -> None:
-        html = embed_html("Заявка", ALL_TYPES, URL, "ru")
+        html = embed_html("Заявка", ALL_TYPES, URL, language="ru")
         trap = Parsed(html).find_by_name(HONEYPOT)
         assert (trap["tabindex"], trap["autocomplete"]) == ("-1", "off")
         assert f'<div hidden><input name="{HONEYPOT}"' in html
         assert "[hidden]{display:none!important}" in html
 
     def test_the_code_has_no_ids_and_styles_only_itself(self) -> None:
-        html = embed_html("Заявка", ALL_TYPES, URL, "ru")
+        html = embed_html("Заявка", ALL_TYPES, URL, language="ru")
         assert not [
             tag for tag, attributes in Parsed(html).tags if {"id", "style"} & set(attributes)
         ]
@@ -140,9 +140,11 @@ class TestEmbedCode:
 
     def test_the_only_script_contains_no_text_of_the_form(self) -> None:
         (one,) = re.findall(
-            r"<script>.*?</script>", embed_html("A", ALL_TYPES, URL, "en"), re.DOTALL
+            r"<script>.*?</script>", embed_html("A", ALL_TYPES, URL, language="en"), re.DOTALL
         )
-        (other,) = re.findall(r"<script>.*?</script>", embed_html("B", (), URL, "en"), re.DOTALL)
+        (other,) = re.findall(
+            r"<script>.*?</script>", embed_html("B", (), URL, language="en"), re.DOTALL
+        )
         assert one == other
         assert "localStorage" not in one
 
@@ -200,8 +202,8 @@ class TestPages:
     @pytest.mark.parametrize(
         "html",
         [
-            thanks_page("Спасибо!", "ru", "https://bakery.example/"),
-            failure_page("Не вышло", "ru", None),
+            thanks_page("Спасибо!", language="ru", back_url="https://bakery.example/"),
+            failure_page("Не вышло", language="ru", back_url=None),
             error_page("Заявка", ALL_TYPES, "ru", message="m", values={}, errors={}),
         ],
     )
@@ -213,7 +215,9 @@ class TestPages:
         assert [len(parsed.all(tag)) for tag in ("h1", "main", "title")] == [1, 1, 1]
 
     def test_the_policy_allows_only_the_pages_own_style(self) -> None:
-        (style,) = re.findall(r"<style>(.*?)</style>", thanks_page("A", "en", None), re.DOTALL)
+        (style,) = re.findall(
+            r"<style>(.*?)</style>", thanks_page("A", language="en", back_url=None), re.DOTALL
+        )
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = PAGE_HEADERS["Content-Security-Policy"]
         assert f"style-src 'sha256-{digest}'" in policy
@@ -221,14 +225,14 @@ class TestPages:
 
     def test_the_link_back_leads_only_to_web_pages(self) -> None:
         url = "https://bakery.example/?a=1&b=2"
-        assert Parsed(thanks_page("A", "en", url)).all("a")[0]["href"] == url
+        assert Parsed(thanks_page("A", language="en", back_url=url)).all("a")[0]["href"] == url
         for other in (None, "", "javascript:alert(1)", "data:text/html,a", "//evil.example"):
-            assert not Parsed(failure_page("A", "en", other)).all("a")
+            assert not Parsed(failure_page("A", language="en", back_url=other)).all("a")
 
     def test_a_long_message_stands_below_a_short_heading(self) -> None:
-        assert "<h1>Bye</h1>" in thanks_page("Bye", "en", None)
+        assert "<h1>Bye</h1>" in thanks_page("Bye", language="en", back_url=None)
         assert "<h1>Thank you!</h1>\n<p>See you\nsoon</p>" in thanks_page(
-            "See you\nsoon", "en", None
+            "See you\nsoon", language="en", back_url=None
         )
 
 
@@ -239,12 +243,12 @@ def _documents(text: str) -> Iterator[str]:
     fields.append(FieldSpec("c", text, "select", options=("x", text)))
     fields.append(FieldSpec("d", text, "hidden"))
     values = dict.fromkeys(("a", "b0", "d", "_page", "items"), text)
-    yield embed_html(text, fields, f"https://a.example/{text}", "en")
+    yield embed_html(text, fields, f"https://a.example/{text}", language="en")
     yield error_page(
         text, fields, "ru", message=text, values=values, errors={"a": text, "b1": text}
     )
-    yield thanks_page(text, "en", f"https://a.example/{text}")
-    yield failure_page(text, "ru", f"https://a.example/{text}")
+    yield thanks_page(text, language="en", back_url=f"https://a.example/{text}")
+    yield failure_page(text, language="ru", back_url=f"https://a.example/{text}")
 
 
 class TestHostileTexts:
@@ -276,7 +280,7 @@ import sys
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.transports import public
 before = "jinja2" in sys.modules
-form_html.thanks_page("Bye", "en", None)
+form_html.thanks_page("Bye", language="en", back_url=None)
 print(before, "jinja2" in sys.modules)
 """
     process = subprocess.run(

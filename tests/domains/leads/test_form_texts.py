@@ -30,4 +30,4 @@ def test_every_text_of_forms_is_used_and_every_used_text_exists() -> None:
     [("rate_limited", "rate_limited"), ("validation_error", "malformed"), ("other", "failed")],
 )
 def test_a_failure_has_the_text_of_its_code(code: str, key: str) -> None:
-    assert form_texts.for_failure("en", code) == form_texts.form_text("en", key)
+    assert form_texts.for_failure("en", code=code) == form_texts.form_text("en", key)

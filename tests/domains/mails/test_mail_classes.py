@@ -62,7 +62,7 @@ def book(salon: Salon, start: str, email: str, who: str, network: str = "") -> A
 
 def take_by_links_only(salon: Salon, owner: Owner) -> None:
     """Let the service have had its bookings without a proof."""
-    service = SERVICES.require(owner.workspace.id, salon.service)
+    service = SERVICES.require(owner.workspace.id, record_id=salon.service)
     service.unverified_per_hour = 0
     service.save()
 
@@ -74,7 +74,7 @@ def mails(owner: Owner, booking_id: str) -> list[tuple[str, str, str | None]]:
 
 
 def manage_token(owner: Owner, booking_id: str) -> str:
-    row = BOOKINGS.require(owner.workspace.id, booking_id)
+    row = BOOKINGS.require(owner.workspace.id, record_id=booking_id)
     return booking_links.token(owner.workspace.id, row, Purpose.MANAGE)
 
 

@@ -44,4 +44,4 @@ class TestFormerMembers:
             "add_member", workspaceId=workspace.id, email="bob@example.com", role="member"
         )
         jobs.run(JOB_HANDLERS)
-        assert member_choices.read_choices(workspace.id, member).wants("lead", "mail")
+        assert member_choices.read_choices(workspace.id, account_id=member).wants("lead", "mail")

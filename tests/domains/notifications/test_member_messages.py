@@ -32,7 +32,7 @@ def switched_off_webhook(owner: Owner) -> str:
     """Add a webhook that the service then switches off, and return its id."""
     place = {"workspaceId": owner.workspace.id, "url": RECEIVER, "types": ["client.erased"]}
     webhook: str = call_operator("create_webhook", **place)["webhookId"]
-    due_deliveries.switch_off(owner.workspace.id, webhook, "gone")
+    due_deliveries.switch_off(owner.workspace.id, webhook_id=webhook, reason="gone")
     return webhook
 
 

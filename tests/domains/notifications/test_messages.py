@@ -207,7 +207,7 @@ def test_many_messages_are_summarized_by_kind_and_number() -> None:
     messages._catalogue.cache_clear()  # The file is read again here.
     digest = messages.digest("en", "booking_cancelled", 3)
     assert (digest.kind, digest.title) == ("booking_cancelled", "Cancelled bookings: 3 more")
-    assert messages.to_text(digest, "Bakery", CONSOLE) == (
+    assert messages.to_text(digest, "Bakery", console_url=CONSOLE) == (
         f"Cancelled bookings: 3 more\n{CONSOLE}/bookings\nBakery"
     )
 
@@ -226,7 +226,7 @@ def test_many_messages_are_summarized_by_kind_and_number() -> None:
 def test_chat_message_has_only_permitted_facts(
     kind: str, record: dict[str, Any], lines: list[str]
 ) -> None:
-    text = messages.to_text(messages.message("en", kind, record), "My\nbakery", CONSOLE)
+    text = messages.to_text(messages.message("en", kind, record), "My\nbakery", console_url=CONSOLE)
     text_lines = text.split("\n")
     assert [line for line in lines if line not in text_lines] == []
     assert text_lines[-1] == "My bakery"
@@ -259,14 +259,16 @@ def test_chat_message_has_no_text_of_a_visitor(
 
     def text(word: str) -> str:
         return messages.to_text(
-            messages.message("en", kind, entered(record, word)), "Bakery", CONSOLE
+            messages.message("en", kind, entered(record, word)), "Bakery", console_url=CONSOLE
         )
 
     assert {text(word) for word in words} == {text("Ada")}
 
 
 def test_chat_message_is_short() -> None:
-    text = messages.to_text(messages.message("en", "key_created", KEY), "B" * 999, CONSOLE)
+    text = messages.to_text(
+        messages.message("en", "key_created", KEY), "B" * 999, console_url=CONSOLE
+    )
     *lines, workspace = text.split("\n")
     assert lines == [
         "API key created: Laptop",

@@ -104,7 +104,7 @@ class TestALink:
         salon = Salon.opened(api)
 
         def rename(unit: Any) -> None:
-            service = SERVICES.require(owner.workspace.id, salon.service)
+            service = SERVICES.require(owner.workspace.id, record_id=salon.service)
             service.name = name
             unit.save(service)
 

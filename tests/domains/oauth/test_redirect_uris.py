@@ -111,33 +111,35 @@ def test_only_a_clients_single_uri_may_be_left_out() -> None:
     ],
 )
 def test_an_https_uri_is_compared_character_by_character(requested: str) -> None:
-    assert redirect_uris.matches(CLAUDE, CLAUDE)
-    assert not redirect_uris.matches(CLAUDE, requested)
+    assert redirect_uris.matches(CLAUDE, requested=CLAUDE)
+    assert not redirect_uris.matches(CLAUDE, requested=requested)
 
 
 @given(st.integers(1, 65_535), st.integers(1, 65_535), st.sampled_from(["127.0.0.1", "[::1]"]))
 def test_loopback_uri_may_have_any_port(ours: int, theirs: int, host: str) -> None:
     registered = f"http://{host}:{ours}/callback"
-    assert redirect_uris.matches(registered, f"http://{host}:{theirs}/callback")
-    assert redirect_uris.matches(registered, f"http://{host}/callback")
-    assert not redirect_uris.matches(registered, f"http://{host}:{theirs}/other")
-    assert not redirect_uris.matches(registered, f"http://{host}:{theirs}/callback?x")
-    assert not redirect_uris.matches(registered, f"http://localhost:{theirs}/callback")
+    assert redirect_uris.matches(registered, requested=f"http://{host}:{theirs}/callback")
+    assert redirect_uris.matches(registered, requested=f"http://{host}/callback")
+    assert not redirect_uris.matches(registered, requested=f"http://{host}:{theirs}/other")
+    assert not redirect_uris.matches(registered, requested=f"http://{host}:{theirs}/callback?x")
+    assert not redirect_uris.matches(registered, requested=f"http://localhost:{theirs}/callback")
     secure = f"https://{host}:{ours}/callback"
-    assert redirect_uris.matches(secure, f"https://{host}:{theirs}/callback") is (ours == theirs)
-    assert not redirect_uris.matches(registered, secure)
+    assert redirect_uris.matches(secure, requested=f"https://{host}:{theirs}/callback") is (
+        ours == theirs
+    )
+    assert not redirect_uris.matches(registered, requested=secure)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_only_equal_or_loopback_uris_match(registered: str, requested: str) -> None:
-    if redirect_uris.matches(registered, requested) and registered != requested:
+    if redirect_uris.matches(registered, requested=requested) and registered != requested:
         assert redirect_uris.parse(requested).is_loopback
 
 
 @given(st.sampled_from([CLAUDE, "cursor://a/b"]), st.integers(0, 60), st.characters())
 def test_a_changed_character_ends_the_match(uri: str, place: int, character: str) -> None:
     changed_uri = uri[:place] + character + uri[place + 1 :]
-    assert redirect_uris.matches(uri, changed_uri) is (uri == changed_uri)
+    assert redirect_uris.matches(uri, requested=changed_uri) is (uri == changed_uri)
 
 
 def test_a_client_allows_each_of_its_uris() -> None:

@@ -132,7 +132,7 @@ class TestTotals:
     def test_tests_by_members_are_not_counted(self, workspace: Workspace) -> None:
         counts = Increments(workspace.owner.workspace.id)
         day = workspace.time.now.date()
-        bot_metrics.count(counts, "bot", "test", day, {bot_metrics.DIALOGS: 1})
+        bot_metrics.count(counts, "bot", channel="test", day=day, measures={bot_metrics.DIALOGS: 1})
         counts.write()
         assert workspace.today() == NOTHING
 

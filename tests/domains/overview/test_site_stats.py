@@ -243,8 +243,8 @@ def test_statistics_equal_a_naive_recount(
     for visit in visits:
         site_visits.count(
             workspace,
-            site,
-            FIRST + timedelta(days=visit.day),
+            site_id=site,
+            day=FIRST + timedelta(days=visit.day),
             page_id=pages[visit.page],
             referrer=visit.referrer,
             visitor=f"v{visit.visitor}",
@@ -335,8 +335,8 @@ class TestReport:
         for number in range(25):
             site_visits.count(
                 owner.workspace.id,
-                things.site,
-                date(2027, 1, 15),
+                site_id=things.site,
+                day=date(2027, 1, 15),
                 page_id=f"p{number:02}",
                 referrer=f"h{number:02}.example",
                 visitor="v",

@@ -175,4 +175,4 @@ class Checkout:
 
     def find(self, booking_id: str) -> BookingRow:
         """Return a booking."""
-        return BOOKINGS.require(self.workspace, booking_id)
+        return BOOKINGS.require(self.workspace, record_id=booking_id)

@@ -99,7 +99,7 @@ def test_spent_money_makes_the_balance_negative_until_the_next_top_up(platform: 
         "model",
     )
     with pytest.raises(InsufficientBalanceError):
-        charging.reserve(terms, "request", 10, 100)
+        charging.reserve(terms, "request", 10, max_output_tokens=100)
     with pytest.raises(AppError) as refusal:
         change(platform, "adjust", -1)
     assert refusal.value.code == "conflict"
@@ -110,7 +110,7 @@ def test_spent_money_makes_the_balance_negative_until_the_next_top_up(platform: 
     platform.shop.pay()
     hook("pay-2")
     assert balance(platform) == 40_001
-    charging.release(charging.reserve(terms, "request", 10, 100))
+    charging.release(charging.reserve(terms, "request", 10, max_output_tokens=100))
     assert balance(platform) == 40_001
 
 

@@ -237,12 +237,12 @@ class TestBookingsOutside:
 def test_concurrent_changes_of_hours_each_raise_the_version(
     api: Api, owner: Owner, resource: str
 ) -> None:
-    old_row = RESOURCES.find(owner.workspace.id, resource)
+    old_row = RESOURCES.find(owner.workspace.id, record_id=resource)
     days = ["mon", "tue", "wed", "thu", "fri"]
     run_concurrently(5, lambda n: set_rules(api, resource, {"weekday": days[n], **NINE_TO_SIX}))
     (rule,) = read(api, resource)["rules"]
     assert rule["weekday"] in days
-    new_row = RESOURCES.find(owner.workspace.id, resource)
+    new_row = RESOURCES.find(owner.workspace.id, record_id=resource)
     assert old_row is not None
     assert new_row is not None
     assert new_row.version == old_row.version + 5

@@ -42,7 +42,7 @@ class TestDelete:
         assert (answer["deleted"], answer["futureBookings"]) == (True, 0)
         assert names(api) == ["Boris"]
         assert bound(api, service["id"]) == [other["id"]]
-        remaining_time_off = time_off.overlapping(owner.workspace.id, 0, time_off.LATEST)
+        remaining_time_off = time_off.overlapping(owner.workspace.id, 0, last_ms=time_off.LATEST)
         assert {period.resource_id for period in remaining_time_off} == {None, other["id"]}
         _, key = opening_hours.keys_with_schedules(owner.workspace.id, [resource["id"]])
         schedule = opening_hours.ScheduleRow.find(key.pk, key.sk)

@@ -260,7 +260,9 @@ class TestList:
     def test_a_date_is_read_in_the_zone_of_the_resource(self, api: Api) -> None:
         far = make_resource(api, timezone="Pacific/Kiritimati")["id"]
         create(api, "2027-05-02", "2027-05-02", reason="day")
-        start, end = span_of_days(date(2027, 5, 2), date(2027, 5, 2), "Pacific/Kiritimati")
+        start, end = span_of_days(
+            date(2027, 5, 2), last=date(2027, 5, 2), timezone="Pacific/Kiritimati"
+        )
         last = datetime.fromtimestamp(end / 1000, UTC)
         earlier = datetime.fromtimestamp(start / 1000, UTC) - timedelta(minutes=1)
         edge = {"resourceId": far, "from": last.isoformat()}
@@ -282,7 +284,7 @@ class TestList:
 def test_concurrent_time_off_is_all_stored_and_each_raises_the_version(
     api: Api, owner: Owner, resource: str, time: Time
 ) -> None:
-    old_row = RESOURCES.find(owner.workspace.id, resource)
+    old_row = RESOURCES.find(owner.workspace.id, record_id=resource)
     lock = time_off.read_lock(owner.workspace.id)
     assert old_row is not None
 
@@ -292,7 +294,7 @@ def test_concurrent_time_off_is_all_stored_and_each_raises_the_version(
 
     run_concurrently(8, act)
     assert sorted(find(api)) == [str(number) for number in range(8)]
-    new_row = RESOURCES.find(owner.workspace.id, resource)
+    new_row = RESOURCES.find(owner.workspace.id, record_id=resource)
     assert new_row is not None
     assert new_row.version == old_row.version + 4
     assert time_off.read_lock(owner.workspace.id).version == (lock.version or 0) + 8
@@ -331,8 +333,8 @@ def test_a_booking_is_checked_again_after_a_concurrent_closure(
     read, closed, read_rows = time_off.overlapping, list[str](), Rows.read
     begun, rows_are_read, is_closed = Event(), Event(), Event()
 
-    def read_and_close(*args: Any) -> Any:
-        rows = read(*args)
+    def read_and_close(*args: Any, **options: Any) -> Any:
+        rows = read(*args, **options)
         if not closed:
             closed.append(closure)
             begun.set()

@@ -156,7 +156,7 @@ def test_a_rule_that_is_not_valid_is_named(broken: Rule, field: str, message: st
 
 def test_windows_of_dates_are_in_order_of_their_start() -> None:
     schedule = parse([rule("22:00-02:00", "09:00-10:00", weekdays=WEEKDAYS)])
-    spans = windows(schedule, "UTC", DAY, date(2027, 2, 6))
+    spans = windows(schedule, "UTC", DAY, last=date(2027, 2, 6))
     midnight = 1_801_785_600_000
     hour = 3_600_000
     assert spans == [
@@ -191,5 +191,5 @@ def test_a_schedule_is_empty_by_default() -> None:
 def test_hours_that_the_clocks_skip_are_left_out() -> None:
     schedule = parse([rule("02:00-03:00", "05:00-06:00", weekdays=WEEKDAYS)])
     day = date(2027, 3, 28)
-    assert len(windows(schedule, "Europe/Berlin", day, day)) == 1
-    assert len(windows(schedule, "Europe/Berlin", day, date(2027, 3, 29))) == 3
+    assert len(windows(schedule, "Europe/Berlin", day, last=day)) == 1
+    assert len(windows(schedule, "Europe/Berlin", day, last=date(2027, 3, 29))) == 3

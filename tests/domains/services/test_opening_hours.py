@@ -38,7 +38,7 @@ def test_the_largest_schedule_is_stored_and_read_with_its_resource() -> None:
 def test_fifty_resources_and_their_hours_are_read_in_one_request() -> None:
     ids = [store_resource(str(number)).id for number in range(50)]
     cost = Cost()
-    keys = [RESOURCES.key(WORKSPACE, resource_id) for resource_id in ids]
+    keys = [RESOURCES.key(WORKSPACE, record_id=resource_id) for resource_id in ids]
     fetch([*keys, *[key._replace(pk=key.pk + "#OTHER") for key in keys]], cost)
     assert cost.round_trips == 1
     assert len(opening_hours.find_with_schedules(WORKSPACE, ids)) == 50

@@ -268,9 +268,9 @@ class TestRaces:
     def test_concurrent_changes_are_all_stored(self, api: Api, owner: Owner) -> None:
         resource = make_resource(api)
         changes = [{"name": "Anna B."}, {"capacity": 4}, {"timezone": "Asia/Omsk"}]
-        old_row = RESOURCES.find(owner.workspace.id, resource["id"])
+        old_row = RESOURCES.find(owner.workspace.id, record_id=resource["id"])
         run_concurrently(3, lambda n: update(api, resource, **changes[n]))
-        new_row = RESOURCES.find(owner.workspace.id, resource["id"])
+        new_row = RESOURCES.find(owner.workspace.id, record_id=resource["id"])
         assert old_row is not None
         assert new_row is not None
         assert (new_row.name, new_row.capacity, new_row.timezone) == ("Anna B.", 4, "Asia/Omsk")

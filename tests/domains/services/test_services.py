@@ -367,7 +367,11 @@ def test_a_service_is_found_by_its_id_and_by_its_resources() -> None:
     expected = {anna.id: [both.id], boris.id: [both.id, one.id]}
     bindings = services.Bindings(WORKSPACE)
     assert {id_: bindings.get_service_ids(id_) for id_ in (anna.id, boris.id)} == expected
-    assert services.bound_to(WORKSPACE, anna.id) == [both.id]
-    assert bindings.get_service_ids("nobody") == services.bound_to(WORKSPACE, "nobody") == []
+    assert services.bound_to(WORKSPACE, resource_id=anna.id) == [both.id]
+    assert (
+        bindings.get_service_ids("nobody")
+        == services.bound_to(WORKSPACE, resource_id="nobody")
+        == []
+    )
     assert both.rules == (60, 15, 0, 5, 0, 60)
     assert one.rules.step_min == 60

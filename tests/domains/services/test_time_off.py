@@ -26,7 +26,7 @@ def make_time_off(resource: ResourceRow | None = None, **when: Any) -> time_off.
 
 
 def version(resource: ResourceRow) -> int:
-    row = RESOURCES.find(WORKSPACE, resource.id)
+    row = RESOURCES.find(WORKSPACE, record_id=resource.id)
     assert row is not None
     return int(row.version)
 
@@ -40,9 +40,9 @@ def test_every_change_of_availability_raises_the_version() -> None:
         lambda unit: opening_hours.save_schedule(unit, resource, Schedule()) and None,
     )
     assert version(resource) == old_version + 1
-    off = make_time_off(RESOURCES.find(WORKSPACE, resource.id), moments=Span(0, HOUR))
+    off = make_time_off(RESOURCES.find(WORKSPACE, record_id=resource.id), moments=Span(0, HOUR))
     assert version(resource) == old_version + 2
-    now = RESOURCES.find(WORKSPACE, resource.id)
+    now = RESOURCES.find(WORKSPACE, record_id=resource.id)
     run_unit(WORKSPACE, EVENT, lambda unit: time_off.stage_deletion(unit, off, now))
     assert version(resource) == old_version + 3
 
@@ -74,9 +74,9 @@ def test_a_day_off_is_found_in_every_zone() -> None:
     day = date(2027, 3, 14)
     row = make_time_off(days=(day, day))
     for zone in ("Pacific/Kiritimati", "UTC", "America/New_York", "Etc/GMT+12"):
-        start, end = span_of_days(day, day, zone)
+        start, end = span_of_days(day, last=day, timezone=zone)
         for first, last in ((start, start), (end - 1, end + HOUR), (start - HOUR, end + HOUR)):
-            (overlapping,) = time_off.overlapping(WORKSPACE, first, last)
+            (overlapping,) = time_off.overlapping(WORKSPACE, first, last_ms=last)
             assert overlapping.span(zone) == Span(start, end)
             assert overlapping == row.time_off
 
@@ -99,10 +99,12 @@ def test_time_off_that_has_ended_is_not_read() -> None:
     past = make_time_off(moments=Span(now - 2 * HOUR, now - HOUR))
     ahead = make_time_off(store_resource(), moments=Span(now, now + HOUR))
     later = make_time_off(moments=Span(now + 2 * HOUR, now + 3 * HOUR))
-    both = time_off.overlapping(WORKSPACE, now - HOUR, now + 2 * HOUR)
+    both = time_off.overlapping(WORKSPACE, now - HOUR, last_ms=now + 2 * HOUR)
     assert [period.id for period in both] == [ahead.id, later.id]
-    assert [period.id for period in time_off.overlapping(WORKSPACE, 0, now - 2 * HOUR)] == [past.id]
-    assert not time_off.overlapping(WORKSPACE, now + HOUR, now + 2 * HOUR - 1)
+    assert [period.id for period in time_off.overlapping(WORKSPACE, 0, last_ms=now - 2 * HOUR)] == [
+        past.id
+    ]
+    assert not time_off.overlapping(WORKSPACE, now + HOUR, last_ms=now + 2 * HOUR - 1)
     assert both[0].applies_to(str(ahead.f1))
     assert not both[0].applies_to("another")
     assert both[1].applies_to("any")

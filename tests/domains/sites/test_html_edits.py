@@ -86,25 +86,30 @@ def test_the_rest_of_a_page_is_unchanged(html: str) -> None:
 
 
 def test_the_beacon_is_one_line_before_the_end() -> None:
-    html = add_beacon("<body>x</BODY></html>", "https://a.example/hit", "s", "p</script>")
+    html = add_beacon(
+        "<body>x</BODY></html>",
+        hit_url="https://a.example/hit",
+        project_id="s",
+        page_id="p</script>",
+    )
     line = (
         '<script>navigator.sendBeacon("https://a.example/hit",JSON.stringify({projectId:"s",'
         'pageId:"p\\u003c/script>",referrer:document.referrer}))</script>\n'
     )
     assert html == f"<body>x{line}</BODY></html>"
-    assert add_beacon("<p>x", "u", "s", "p").startswith("<p>x<script>")
+    assert add_beacon("<p>x", hit_url="u", project_id="s", page_id="p").startswith("<p>x<script>")
 
 
 def test_a_snippet_is_added_at_the_end_and_replaced_where_it_is() -> None:
-    first = add_snippet("<p>x</body>", "[a]", "[", "]")
+    first = add_snippet("<p>x</body>", snippet="[a]", begins="[", ends="]")
     assert first == "<p>x[a]\n</body>"
-    assert add_snippet(first, "[b]", "[", "]") == "<p>x[b]\n</body>"
-    assert add_snippet("[a]<p>x", "[b]", "[", "]") == "[b]<p>x"
-    assert add_snippet("]<p>[x", "[b]", "[", "]") == "]<p>[x[b]\n"
+    assert add_snippet(first, snippet="[b]", begins="[", ends="]") == "<p>x[b]\n</body>"
+    assert add_snippet("[a]<p>x", snippet="[b]", begins="[", ends="]") == "[b]<p>x"
+    assert add_snippet("]<p>[x", snippet="[b]", begins="[", ends="]") == "]<p>[x[b]\n"
 
 
 def test_a_new_page_has_its_title_as_heading_and_the_language() -> None:
-    html = starter("Bread & cake", "ru")
+    html = starter("Bread & cake", language="ru")
     assert html.startswith('<!doctype html>\n<html lang="ru">')
     assert html.count("Bread &amp; cake</") == 2
 
@@ -115,5 +120,5 @@ def test_a_new_page_has_its_title_as_heading_and_the_language() -> None:
 def test_malformed_pages_take_little_time(unit: str) -> None:
     html = unit * (2**20 // len(unit))
     began = time.thread_time()
-    add_beacon(completed(html), "u", "s", "p")
+    add_beacon(completed(html), hit_url="u", project_id="s", page_id="p")
     assert time.thread_time() - began < 5  # CPU seconds of this thread; 0.04 at most

@@ -103,7 +103,7 @@ class TestDeletePage:
     ) -> None:
         delete(api, create(api, site))
         assert list_pages(api, site) == []
-        assert counters.read(owner.workspace.id, "PAGE") == {}
+        assert counters.read(owner.workspace.id, noun="PAGE") == {}
         assert create(api, site, "Next")["isHome"] is True
 
     def test_pages_of_other_sites_do_not_prevent_deleting_the_last_one(

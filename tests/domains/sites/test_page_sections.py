@@ -144,11 +144,13 @@ def test_no_text_ends_the_comment_or_stays_after_the_next_save(
     given_sections = [
         Section(type=kind, text=text) for text in texts for kind in ("heading", "text", "booking")
     ]
-    page_html = replace_sections(html, "x", given_sections, {})
+    page_html = replace_sections(html, title="x", sections=given_sections, photos={})
     read_back = read_sections(page_html)
     assert read_back is not None
     assert [section.text for section in read_back] == [section.text for section in given_sections]
-    assert replace_sections(page_html, "x", [], {}).replace("\n", "") == html.replace("\n", "")
+    assert replace_sections(page_html, title="x", sections=[], photos={}).replace(
+        "\n", ""
+    ) == html.replace("\n", "")
     assert "<script" not in page_html
 
 
@@ -163,8 +165,8 @@ def test_no_text_ends_the_comment_or_stays_after_the_next_save(
 def test_the_time_to_find_sections_grows_linearly_with_the_html(html: str) -> None:
     began = time.thread_time()
     sections.fill_places(html, lambda *_: "")
-    replace_sections(html, "x", read_sections(html) or [], {})
-    sections.language(html, "x")
+    replace_sections(html, title="x", sections=read_sections(html) or [], photos={})
+    sections.language(html, title="x")
     assert time.thread_time() - began < 20  # CPU seconds of this thread; 0.1 at most
 
 

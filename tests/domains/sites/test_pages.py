@@ -321,9 +321,12 @@ class TestUrl:
     ) -> None:
         home, page = create(api, site), create(api, site, slug="menu")
         for status in ("pending", "verified", "certificate", "active", "failed"):
-            unit, row = UnitOfWork(owner.workspace.id), SITES.find(owner.workspace.id, site)
+            unit, row = (
+                UnitOfWork(owner.workspace.id),
+                SITES.find(owner.workspace.id, record_id=site),
+            )
             assert row is not None
-            row.domain_binding = domain_request("bread.example", "token", apex=True)
+            row.domain_binding = domain_request("bread.example", token="token", apex=True)
             row.domain_binding.become(status)
             unit.save(row)
             unit.commit()

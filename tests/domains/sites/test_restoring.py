@@ -137,7 +137,7 @@ class TestPages:
         monkeypatch.setattr(
             Listing,
             "find_deleted",
-            lambda self, tenant, key: self.row.find(self.trash(tenant), key),
+            lambda self, tenant, record_id: self.row.find(self.trash(tenant), record_id),
         )
         statuses: list[int] = []
 
@@ -198,7 +198,7 @@ class TestSites:
         form = api.post("/api/forms/create", FORM | {"projectId": site})["form"]["id"]
         submit(form, name="Ada", email="ada@example.com")
         pages_before, used = list_pages(api, site), files.used_bytes(owner.workspace.id)
-        counts = counters.read_all(owner.workspace.id, "PAGE")
+        counts = counters.read_all(owner.workspace.id, noun="PAGE")
         save(api, pages[1], "<h1>About</h1>!")
         save(api, pages[1], "oops")
         delete_site(api, site)
@@ -217,7 +217,7 @@ class TestSites:
         api.post("/api/pages/restore-version", body)
         assert read(api, pages[1])["page"]["html"] == "<h1>About</h1>"
         assert files.used_bytes(owner.workspace.id) == used
-        assert counters.read_all(owner.workspace.id, "PAGE") == counts
+        assert counters.read_all(owner.workspace.id, noun="PAGE") == counts
         submit(form, name="Eve", email="eve@example.com")
         (restored,) = api.get("/api/forms/list")["forms"]
         assert (restored["id"], restored["submissions"]) == (form, 2)

@@ -12,7 +12,7 @@ def text(*lines: str) -> str:
 def test_changed_lines_are_paired_with_their_context() -> None:
     old_text = text(*SAME[:5], "old", "gone", *SAME[5:], "end")
     new_text = text(*SAME[:5], "new", *SAME[5:], "added", "end")
-    assert compare(old_text, new_text) == [
+    assert compare(old_text, new_text=new_text) == [
         Row("2", "2", is_changed=False, skipped=2),
         *(Row(line, line, is_changed=False) for line in "34"),
         Row("old", "new", is_changed=True),
@@ -26,11 +26,11 @@ def test_changed_lines_are_paired_with_their_context() -> None:
 
 
 def test_equal_texts_have_no_rows() -> None:
-    assert compare("a\nb", "a\nb") == []
+    assert compare("a\nb", new_text="a\nb") == []
 
 
 def test_texts_of_too_many_lines_are_not_compared() -> None:
     longest = "x\n" * MAX_LINES
-    assert compare(longest, "") is not None
-    assert compare(f"{longest}x", "") is None
-    assert compare("", f"{longest}x") is None
+    assert compare(longest, new_text="") is not None
+    assert compare(f"{longest}x", new_text="") is None
+    assert compare("", new_text=f"{longest}x") is None

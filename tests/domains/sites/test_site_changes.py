@@ -92,11 +92,11 @@ class TestUpdateSite:
     def test_a_new_status_moves_the_site_between_counters(self, owner: Owner, api: Api) -> None:
         site = create(api)
         update(api, site, status="inactive")
-        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:inactive": 1}
+        assert counters.read(owner.workspace.id, noun="SITE") == {"total": 1, "status:inactive": 1}
         update(api, site, status="inactive", title="x")
-        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:inactive": 1}
+        assert counters.read(owner.workspace.id, noun="SITE") == {"total": 1, "status:inactive": 1}
         update(api, site, status="active")
-        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
+        assert counters.read(owner.workspace.id, noun="SITE") == {"total": 1, "status:active": 1}
 
     @pytest.mark.parametrize("expected", ["active", "inactive"])
     def test_status_change_of_a_suspended_site_is_a_warning(self, expected: str, api: Api) -> None:
@@ -136,7 +136,7 @@ class TestDeleteSite:
         assert api.call_refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
         stored_page = api.get(f"/api/pages/{other_page['id']}")["page"]
         assert stored_page == other_page | {"html": "", "sections": None}
-        assert counters.read(owner.workspace.id, "SITE") == {"total": 1, "status:active": 1}
+        assert counters.read(owner.workspace.id, noun="SITE") == {"total": 1, "status:active": 1}
 
     def test_a_deleted_site_cannot_be_used(self, api: Api) -> None:
         site = create(api)
@@ -189,7 +189,7 @@ class TestDeleteSite:
             add_page(api, site, "Page")
         assert delete(api, site)["cascade"]["pages"] == count
         assert PAGES.entries(owner.workspace.id) == []
-        assert counters.read(owner.workspace.id, "PAGE") == {}
+        assert counters.read(owner.workspace.id, noun="PAGE") == {}
 
     def test_html_is_purged_30_days_after_the_deletion(
         self, owner: Owner, time: Time, api: Api
@@ -255,7 +255,7 @@ class TestDeleteSite:
         assert api.call_refused("GET", f"/api/pages/list?projectId={site['id']}").status == 404
         assert run_jobs()["site-cascade"] == 1
         assert PAGES.entries(owner.workspace.id) == []
-        assert counters.read(owner.workspace.id, "PAGE") == {}
+        assert counters.read(owner.workspace.id, noun="PAGE") == {}
         assert not any("#PAGE#BY#slug#" in key for key in rows_about(site["id"]))
         assert run_jobs()["site-cascade"] == 0
 
@@ -266,7 +266,7 @@ class TestDeleteSite:
             delete(api, site)
         for page in pages:
             assert api.call_refused("GET", f"/api/pages/{page['id']}").status == 404
-        assert counters.read(owner.workspace.id, "PAGE") == {}
+        assert counters.read(owner.workspace.id, noun="PAGE") == {}
 
     def test_a_deletion_that_fails_changes_nothing(self, api: Api) -> None:
         site = create(api)
@@ -281,4 +281,4 @@ class TestDeleteSite:
         site = create(api)
         call_operator("suspend_site", id=site["id"])
         assert delete(api, site)["deleted"] is True
-        assert counters.read(owner.workspace.id, "SITE") == {}
+        assert counters.read(owner.workspace.id, noun="SITE") == {}

@@ -311,7 +311,7 @@ def test_a_binding_of_version_0_1_0_is_still_readable(
     stored_status: str, status: str, api: Api, site: str, owner: Owner
 ) -> None:
     bind(api, site)
-    row = SITES.require(owner.workspace.id, site)
+    row = SITES.require(owner.workspace.id, record_id=site)
     attributes: Any = SiteRow.domain_binding
     row.update([attributes.status.set(stored_status), attributes.apex.remove()])
     assert project(api, site)["domain"]["status"] == status

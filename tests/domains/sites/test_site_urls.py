@@ -28,18 +28,27 @@ SERVICE = "http://127.0.0.1:8000"
     ],
 )
 def test_a_sites_page_is_recognised_by_its_url(url: str | None, slug: str | None) -> None:
-    assert page_slug(url, SERVICE, "bakery", "www.example.com") == slug
+    assert page_slug(url, SERVICE, site_slug="bakery", domain="www.example.com") == slug
 
 
 def test_a_sites_page_is_recognised_on_its_host_below_the_sites_domain() -> None:
     url = "https://bakery.sites.example/about"
-    assert page_slug(url, SERVICE, "bakery", None, "sites.example") == "about"
-    assert page_slug("/about", SERVICE, "bakery", None, "sites.example") is None
+    assert (
+        page_slug(url, SERVICE, site_slug="bakery", domain=None, sites_domain="sites.example")
+        == "about"
+    )
+    assert (
+        page_slug("/about", SERVICE, site_slug="bakery", domain=None, sites_domain="sites.example")
+        is None
+    )
 
 
 def test_a_site_has_a_host_below_the_sites_domain_if_there_is_one() -> None:
-    assert site_url("bakery", SERVICE, "") == f"{SERVICE}/s/bakery"
-    assert site_url("bakery", SERVICE, "sites.example") == "https://bakery.sites.example"
+    assert site_url("bakery", public_url=SERVICE, sites_domain="") == f"{SERVICE}/s/bakery"
+    assert (
+        site_url("bakery", public_url=SERVICE, sites_domain="sites.example")
+        == "https://bakery.sites.example"
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,4 +62,4 @@ def test_a_site_has_a_host_below_the_sites_domain_if_there_is_one() -> None:
 def test_a_domain_of_a_site_has_the_port_of_a_local_server(
     public_url: str, local: bool, url: str
 ) -> None:
-    assert own_url("www.example.com", public_url, local=local) == url
+    assert own_url("www.example.com", public_url=public_url, local=local) == url

@@ -195,7 +195,7 @@ class TestCountersOfSites:
         }
         assert counts_by_status == {"status:active": 3, "status:inactive": 1, "status:suspended": 1}
         expected = {"total": total(api), **counts_by_status}
-        assert counters.read(owner.workspace.id, "SITE") == expected
+        assert counters.read(owner.workspace.id, noun="SITE") == expected
 
 
 class TestSuspension:

@@ -149,7 +149,7 @@ def test_a_record_that_cannot_be_read_does_not_hold_back_other_events(
     def fail(workspace_id: str, event_type: str, record_id: str) -> Any:
         if record_id == broken:
             raise RuntimeError
-        return read(workspace_id, event_type, record_id)
+        return read(workspace_id, event_type=event_type, record_id=record_id)
 
     monkeypatch.setattr(records, "read", fail)
     run_until_idle()
@@ -198,7 +198,9 @@ def test_turn_with_a_slow_receiver_ends_within_its_lease(
     receiver.answer = answer
     for _ in range(20):
         send_test(webhook)
-    operations.deliver(sending_times.turn(owner.workspace.id, webhook["webhookId"], time.now))
+    operations.deliver(
+        sending_times.turn(owner.workspace.id, webhook_id=webhook["webhookId"], due_at=time.now)
+    )
     assert max(send_times) + timedelta(seconds=15) <= due_deliveries.TURN
 
 
@@ -211,7 +213,7 @@ def test_event_without_a_stored_outcome_is_sent_once_a_turn(
 ) -> None:
     monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
     event_ids = [send_test(webhook) for _ in range(due_deliveries.BATCH + 1)]
-    turn = sending_times.turn(owner.workspace.id, webhook["webhookId"], time.now)
+    turn = sending_times.turn(owner.workspace.id, webhook_id=webhook["webhookId"], due_at=time.now)
     operations.deliver(turn)
     received_ids = sorted(request.event_id for request in receiver.requests)
     assert received_ids == sorted(event_ids[: due_deliveries.BATCH])

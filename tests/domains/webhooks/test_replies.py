@@ -73,7 +73,7 @@ def test_replies_to_a_webhook_that_is_deleted_are_removed_soon(
     call_operator("delete_webhook", webhookId=webhook["webhookId"])
     time.pass_by(minutes=1)
     run_jobs()
-    stored_deliveries = store.latest(owner.workspace.id, webhook["webhookId"], 9)
+    stored_deliveries = store.latest(owner.workspace.id, webhook_id=webhook["webhookId"], limit=9)
     assert [delivery.reply for delivery in stored_deliveries] == [None]
 
 
@@ -100,7 +100,7 @@ def test_an_erasure_succeeds_if_replies_cannot_be_removed_now(
     submit(things.form, name="Zoe", email=EMAIL)
     run_until_idle()
     with monkeypatch.context() as broken:
-        broken.setattr(store, "forget_replies", lambda *_: 1 / 0)
+        broken.setattr(store, "forget_replies", lambda *_, **__: 1 / 0)
         erase(owner)
     assert EMAIL in replies(webhook)
     assert api.get(f"/api/forms/collection-find?email={EMAIL}")["total"] == 0

@@ -9,7 +9,9 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 
 MASTER_KEY = bytes(range(32))
-OLD, NEW = (webhook_secret(MASTER_KEY, "ws1", "ep1", version) for version in (1, 2))
+OLD, NEW = (
+    webhook_secret(MASTER_KEY, "ws1", webhook_id="ep1", version=version) for version in (1, 2)
+)
 BODY = '{"type":"lead.created","data":{"name":"Ёлка"}}'.encode()
 
 
@@ -94,5 +96,9 @@ def test_secret_depends_on_key_workspace_endpoint_and_version() -> None:
         (MASTER_KEY, "ws2", "ep1", 1),
         (bytes(32), "ws1", "ep1", 1),
     ]
-    assert len({webhook_secret(*arguments) for arguments in inputs}) == len(inputs)
-    assert webhook_secret(*inputs[0]) == OLD
+    secrets = [
+        webhook_secret(key, workspace, webhook_id=endpoint, version=version)
+        for key, workspace, endpoint, version in inputs
+    ]
+    assert len(set(secrets)) == len(inputs)
+    assert secrets[0] == OLD

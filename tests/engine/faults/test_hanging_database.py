@@ -185,9 +185,14 @@ class TestHangingDatabase:
 
     def test_a_cache_is_skipped_when_no_time_is_left(self, database: None) -> None:
         with deadline.within(0):
-            assert cache.cached("kind", "key", Time().now - Time().now, lambda: "found") == "found"
+            assert (
+                cache.cached(
+                    "kind", key="key", ttl=Time().now - Time().now, produce=lambda: "found"
+                )
+                == "found"
+            )
             with pytest.raises(UnavailableError):
-                SITES.find("w", "s")
+                SITES.find("w", record_id="s")
 
 
 class TestErrorLog:

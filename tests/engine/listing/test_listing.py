@@ -304,13 +304,13 @@ class TestConcurrentWrites:
                 unit.commit()
                 if turn % 2:
                     unit = UnitOfWork(WORKSPACE, "test")
-                    product = PRODUCTS.find(WORKSPACE, product.id)
+                    product = PRODUCTS.find(WORKSPACE, record_id=product.id)
                     product.name, product.price = f"y{number}", 10**7
                     unit.save(product)
                     unit.commit()
                 if turn == 3:
                     unit = UnitOfWork(WORKSPACE, "test")
-                    product = PRODUCTS.find(WORKSPACE, product.id)
+                    product = PRODUCTS.find(WORKSPACE, record_id=product.id)
                     unit.soft_delete(product, until=clock.now())
                     unit.commit()
             counts.append(number)
@@ -327,7 +327,7 @@ class TestConcurrentWrites:
         assert page().total == 30 + 20 * 3
         everything = [record.id for n in (1, 2, 3, 4, 5) for record in page(page=n).records]
         assert len(everything) == len(set(everything)) == 90
-        assert counters.read(WORKSPACE, "PRODUCT")["total"] == 90
+        assert counters.read(WORKSPACE, noun="PRODUCT")["total"] == 90
 
 
 def test_a_sort_key_fits_the_table_whatever_the_name() -> None:
@@ -445,7 +445,7 @@ class TestCosts:
         monkeypatch.undo()
         costs = {}
         for count in (600, 2400):
-            sum(seed(f"w{count}", "products", count))
+            sum(seed(f"w{count}", noun="products", count=count))
             for sort in PRODUCTS.sorts:
                 cost = PRODUCTS.page(f"w{count}", Query(1, 20, sort)).cost
                 assert cost.units <= 24
@@ -466,7 +466,7 @@ def test_records_between_two_dates_are_counted_along_their_index(
 ) -> None:
     """Leads have an index of keys only, in the order of creation, and the table's own keys."""
     monkeypatch.setattr(queries, "SMALL_ROWS", 5)
-    list(seed("w", "leads", 40))
+    list(seed("w", noun="leads", count=40))
     entries = sorted(LEADS.entries("w"), key=lambda entry: entry.id, reverse=descending)
     first, last = (FIRST_MADE_AT + timedelta(minutes=n) for n in (35, 265))
     expected_ids = [

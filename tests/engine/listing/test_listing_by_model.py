@@ -208,7 +208,7 @@ class ProductListMachine(RuleBasedStateMachine):
             record_id = data.draw(st.sampled_from(sorted(self.model)))
             values = self._make_sku_unique(values)
             unit = UnitOfWork(self.workspace, "test")
-            product = PRODUCTS.find(self.workspace, record_id)
+            product = PRODUCTS.find(self.workspace, record_id=record_id)
             for name, value in values.items():
                 setattr(product, name, value)
             unit.save(product)
@@ -222,7 +222,7 @@ class ProductListMachine(RuleBasedStateMachine):
 
     def _delete(self, record_id: str) -> None:
         unit = UnitOfWork(self.workspace, "test")
-        unit.soft_delete(PRODUCTS.find(self.workspace, record_id), until=clock.now())
+        unit.soft_delete(PRODUCTS.find(self.workspace, record_id=record_id), until=clock.now())
         unit.commit()
         del self.model[record_id]
 
@@ -285,8 +285,8 @@ class ProductListMachine(RuleBasedStateMachine):
         expected = {"total": len(self.model)} | {
             f"status:{status}": statuses.count(status) for status in statuses
         }
-        assert counters.read(self.workspace, "PRODUCT") == ({} if not statuses else expected)
-        assert counters.read_facet(self.workspace, "PRODUCT", "category_id") == {
+        assert counters.read(self.workspace, noun="PRODUCT") == ({} if not statuses else expected)
+        assert counters.read_facet(self.workspace, noun="PRODUCT", facet="category_id") == {
             f"category_id:{c}": categories.count(c) for c in categories if c
         }
 

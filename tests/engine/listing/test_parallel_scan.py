@@ -112,7 +112,7 @@ def test_records_that_exist_throughout_a_search_are_found_once_while_others_come
         unit = UnitOfWork(WORKSPACE, "test")
         unit.create(PRODUCTS.new(WORKSPACE, name="Loaf", price=1, sort_order=1, status="active"))
         if going:
-            product = PRODUCTS.find(WORKSPACE, going.pop())
+            product = PRODUCTS.find(WORKSPACE, record_id=going.pop())
             assert product is not None
             unit.soft_delete(product, until=clock.now())
         unit.commit()
@@ -167,7 +167,7 @@ def test_a_search_reads_several_ranges_at_the_same_time(spread_ids: list[str]) -
 def test_ranges_side_by_side_give_the_pages_of_one_scan(
     database: None, noun: Listing[Any], partition: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    list(seed(WORKSPACE, f"{noun.noun.lower()}s", 80))
+    list(seed(WORKSPACE, noun=f"{noun.noun.lower()}s", count=80))
     queried = Query(page=2, size=7, sort="createdAt", filters=partition, search="a")
     pages = []
     for rows in (10**6, 12):

@@ -30,7 +30,7 @@ SPECS = [tool.spec for tool in chat_tools.TOOLS]
 FRAME = frame.to_message(
     Business("Salon", datetime(2026, 11, 23, 12, tzinfo=UTC), "Europe/Moscow"),
     "We are a salon.",
-    "",
+    abilities="",
 )
 OFFERS = [
     Offer("service", "Haircut", 150_050, 60),

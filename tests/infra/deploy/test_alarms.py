@@ -144,9 +144,13 @@ class TestLines:
 
         run_unit("acc", None, stage)
         terms = Terms("acc", "ws", "bot", "UTC", Prices(10**6, 10**6), "model")
-        charging.settle(charging.reserve(terms, "one", 10, 100), TokenUsage(10, 100))
+        charging.settle(
+            charging.reserve(terms, "one", 10, max_output_tokens=100), TokenUsage(10, 100)
+        )
         assert count_lines("UncoveredUsage") == []
-        charging.settle(charging.reserve(terms, "two", 10, 100), TokenUsage(10, 500))
+        charging.settle(
+            charging.reserve(terms, "two", 10, max_output_tokens=100), TokenUsage(10, 500)
+        )
         assert count_lines("UncoveredUsage") == [1]
 
     def test_an_answer_that_was_not_charged_is_counted(self, count_lines: Counted) -> None:
@@ -161,7 +165,7 @@ class TestLines:
         row = indexes.read_index_rows("ws", ["bot"])["bot"]
         row.key, row.fingerprint, row.passages = "ws/knowledge/bot/indexes/gone.sqlite", "", 1
         assert indexes.publish(row)
-        assert search.find("ws", "bot", "Do you sell bread?", 5) == []
+        assert search.find("ws", bot_id="bot", question="Do you sell bread?", limit=5) == []
         assert count_lines("KnowledgeNotLoaded") == [1]
 
     def test_a_backlog_is_measured_by_its_age(
@@ -215,7 +219,7 @@ def test_each_log_metric_has_filters_and_an_alarm() -> None:
         (f["MetricTransformations"][0]["MetricName"], f["LogGroupName"]["Fn::Sub"]) for f in filters
     }
     assert metrics_in_logs == {
-        (metric, f"/aws/lambda/{function_name('${Stage}', function)}")
+        (metric, f"/aws/lambda/{function_name('${Stage}', function=function)}")
         for metric, (_, functions, _) in alarms_stack.LINES.items()
         for function in functions
     }
@@ -245,7 +249,7 @@ def dimensions(alarm: str, name: str) -> set[str]:
 def test_every_function_has_alarms(alarm: str, functions: Iterable[str]) -> None:
     """Few runs of the scheduled functions overlap, so a waiting run does not need an alarm."""
     assert dimensions(alarm, "FunctionName") == {
-        function_name("${Stage}", function) for function in functions
+        function_name("${Stage}", function=function) for function in functions
     }
 
 
@@ -267,7 +271,7 @@ def test_every_table_has_alarms(alarm: str) -> None:
 )
 def test_missing_data_of_a_schedule_is_an_alarm(name: str, function: str) -> None:
     alarm = ALARMS[name]
-    assert dimensions(name, "FunctionName") == {function_name("${Stage}", function)}
+    assert dimensions(name, "FunctionName") == {function_name("${Stage}", function=function)}
     assert alarm["TreatMissingData"] == "breaching"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
     assert alarm["EvaluationPeriods"] * alarms_stack.PERIOD == 600

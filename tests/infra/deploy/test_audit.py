@@ -18,7 +18,7 @@ UNKNOWN = {"name": "ours", "skip_reason": "Dependency not found on PyPI and coul
 
 
 def outcome(*packages: dict[str, Any], errors: str = "") -> tuple[bool, str]:
-    return audit.report(json.dumps({"dependencies": packages, "fixes": []}), errors)
+    return audit.report(json.dumps({"dependencies": packages, "fixes": []}), errors=errors)
 
 
 def test_audit_passes_without_known_vulnerabilities() -> None:
@@ -53,13 +53,13 @@ def test_audit_passes_with_a_notice_if_the_service_is_unreachable() -> None:
         traceback,
         "ERROR: Could not connect to PyPI's vulnerability feed\nERROR: Tip",
     ):
-        passes, words = audit.report("", pip_output)
+        passes, words = audit.report("", errors=pip_output)
         assert passes
         assert words.startswith("NOT AUDITED: the advisory service cannot be reached from here")
         assert pip_output.splitlines()[-1] in words
 
 
 def test_audit_fails_if_pip_audit_fails() -> None:
-    passes, words = audit.report("", "ERROR: requirement foo is not pinned")
+    passes, words = audit.report("", errors="ERROR: requirement foo is not pinned")
     assert not passes
     assert "foo is not pinned" in words

@@ -80,12 +80,12 @@ def test_failed_backups_and_failed_copies_are_reported_to_the_topic() -> None:
 def test_invalid_backup_region_is_refused(region: str) -> None:
     expected = f"--backup-region: expected a region of AWS other than {REGION}, received {region}."
     with pytest.raises(click.ClickException, match=re.escape(expected)):
-        vaults.check_region(REGION, region)
+        vaults.check_region(REGION, backup_region=region)
 
 
 @pytest.mark.parametrize("region", ["", "eu-west-1"])
 def test_another_backup_region_or_none_is_accepted(region: str) -> None:
-    vaults.check_region(REGION, region)
+    vaults.check_region(REGION, backup_region=region)
 
 
 class TestVaults:
@@ -105,7 +105,7 @@ class TestVaults:
     ) -> None:
         messages: list[str] = []
         for _ in range(2):
-            vaults.ensure(account, "dev", second, Progress(messages.append))
+            vaults.ensure(account, "dev", backup_region=second, progress=Progress(messages.append))
         regions = [REGION, *filter(None, [second])]
         assert messages == [f"  Vault workspace-api-dev in {region}" for region in regions]
         for region in regions:
@@ -115,9 +115,9 @@ class TestVaults:
             assert "LockDate" not in vault, "an administrator can remove the lock"
 
     def test_vaults_that_stay_are_listed_for_the_operator(self, account: Account) -> None:
-        assert vaults.standing(account, "dev", "eu-west-1") == []
-        vaults.ensure(account, "dev", "eu-west-1", Progress(lambda _: None))
-        assert vaults.standing(account, "dev", "eu-west-1") == [
+        assert vaults.standing(account, "dev", backup_region="eu-west-1") == []
+        vaults.ensure(account, "dev", backup_region="eu-west-1", progress=Progress(lambda _: None))
+        assert vaults.standing(account, "dev", backup_region="eu-west-1") == [
             f"AWS::Backup::BackupVault workspace-api-dev ({REGION})",
             "AWS::Backup::BackupVault workspace-api-dev (eu-west-1)",
         ]

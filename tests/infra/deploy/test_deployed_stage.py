@@ -172,7 +172,7 @@ def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
         "TABLE_PREFIX": "workspace",
         "OBJECT_STORE": f"s3://{BUCKET}",
         "PUBLIC_URL": "https://d1.cloudfront.example",
-        "EVENTS_QUEUE_URL": queue_url("dev", REGION, "123456789012"),
+        "EVENTS_QUEUE_URL": queue_url("dev", region=REGION, account="123456789012"),
         "MASTER_KEY_SECRET": deployments.arn("master-key"),
         "TELEGRAM_BOT_TOKEN_SECRET": deployments.arn("telegram-bot-token"),
     }
@@ -280,7 +280,7 @@ class TestReleases:
         stored_bytes = b""
         for release in releases.list_releases(deployments.store):
             archive = tmp_path / "release.tar.gz"
-            deployments.store.download(releases.KEY, release.version, archive)
+            deployments.store.download(releases.KEY, version=release.version, path=archive)
             with tarfile.open(archive) as tar:
                 assert ".chalice/policy-chat-stream.json" in tar.getnames()
                 for member in tar:

@@ -171,7 +171,7 @@ RUNNERS = {"run-jobs": 4, "run-events": 8}
 
 def concurrency(free: int, reserved: Mapping[str, int] | None = None) -> Client:
     """Lambda with unreserved executions, and functions that hold reservations by their names."""
-    runs = {function_name("dev", name): count for name, count in (reserved or {}).items()}
+    runs = {function_name("dev", function=name): count for name, count in (reserved or {}).items()}
 
     def get_function_concurrency(**request: str) -> dict[str, int]:
         if request["FunctionName"] not in runs:

@@ -240,7 +240,7 @@ class TestBuild:
         (root / "requirements.txt").write_text("-c constraints.txt\nboto3==1\nChalice==1.34.0\n")
         (root / "constraints.txt").write_text("botocore==1\n")
         subprocess.run(["git", "init", "-q", str(root)], check=True)
-        copy = package._copy(root, tmp_path / "copy")
+        copy = package._copy(root, project=tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
         ours = {"app.py", "chalicelib/a.py", package.RECORDED}
         assert files == {*ours, "requirements.txt", "constraints.txt"}

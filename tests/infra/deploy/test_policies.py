@@ -38,7 +38,9 @@ def stage(request: pytest.FixtureRequest) -> str:
 
 def policy(stage: str, function: str) -> dict[str, Any]:
     facts = stage_config.StageFacts(bucket=f"workspace-{stage}-objects")
-    return policies.policy(stage_config.generate(CONFIG, stage, facts), stage, function, PLACE)
+    return policies.policy(
+        stage_config.generate(CONFIG, stage, facts), stage, function=function, target=PLACE
+    )
 
 
 def statements(stage: str, function: str) -> list[dict[str, Any]]:
@@ -176,7 +178,7 @@ def test_only_the_runner_of_events_may_send_e_mails(stage: str) -> None:
     facts = stage_config.StageFacts(bucket="objects", variables=variables)
     config = stage_config.generate(CONFIG, stage, facts)
     for function in FUNCTIONS:
-        statements = policies.policy(config, stage, function, PLACE)["Statement"]
+        statements = policies.policy(config, stage, function=function, target=PLACE)["Statement"]
         mails = [
             statement["Resource"]
             for statement in statements

@@ -58,7 +58,7 @@ def test_tenants_are_disabled_then_deleted_and_the_stacks_own_stays(stub: Stubbe
     stub.add_client_error("delete_distribution_tenant", "EntityNotFound")
     stub_tenants(stub, own_tenant)
     messages: list[str] = []
-    site_tenants.delete(stub.client, "E1", KEPT, Progress(messages.append))
+    site_tenants.delete(stub.client, "E1", kept_name=KEPT, progress=Progress(messages.append))
     assert any("one.example" in line for line in messages)
 
 
@@ -66,4 +66,4 @@ def test_a_refusal_stops_the_deletion(stub: Stubber) -> None:
     stub_tenants(stub, tenant("one", enabled=True))
     stub.add_client_error("update_distribution_tenant", "AccessDenied")
     with pytest.raises(stub.client.exceptions.AccessDenied):
-        site_tenants.delete(stub.client, "E1", KEPT, Progress(lambda _: None))
+        site_tenants.delete(stub.client, "E1", kept_name=KEPT, progress=Progress(lambda _: None))

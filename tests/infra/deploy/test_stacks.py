@@ -68,9 +68,9 @@ class TestTemplate:
         assert documented - {"NoEcho"} == {*template["Parameters"], *template["Outputs"]}
 
     def test_template_has_a_name_and_a_region(self, stack: str) -> None:
-        assert stacks.stack_name("dev", stack) == f"workspace-api-dev-{stack}"
+        assert stacks.stack_name("dev", stack=stack) == f"workspace-api-dev-{stack}"
         place = "us-east-1" if stack == "edge-global" else "eu-central-1"
-        assert stacks.region_of(stack, "eu-central-1") == place
+        assert stacks.region_of(stack, region="eu-central-1") == place
 
 
 def test_templates_pass_cfn_lint(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_templates_pass_cfn_lint(tmp_path: Path) -> None:
 
 def test_function_names_match_chalices() -> None:
     assert CONFIG["app_name"] == APP
-    assert [function_name("dev", function) for function in FUNCTIONS] == [
+    assert [function_name("dev", function=function) for function in FUNCTIONS] == [
         "workspace-api-dev",
         "workspace-api-dev-run-jobs",
         "workspace-api-dev-run-events",
@@ -161,7 +161,9 @@ class TestData:
     def test_each_function_has_its_log_group(self) -> None:
         groups = properties_by_name("data", "AWS::Logs::LogGroup").values()
         names = {filled(group["LogGroupName"], Stage="dev") for group in groups}
-        assert names == {f"/aws/lambda/{function_name('dev', function)}" for function in FUNCTIONS}
+        assert names == {
+            f"/aws/lambda/{function_name('dev', function=function)}" for function in FUNCTIONS
+        }
         assert all(group["RetentionInDays"] for group in groups)
 
 
@@ -389,7 +391,9 @@ class TestOrigins:
         (url,) = properties_by_name("chat", "AWS::Lambda::Url").values()
         assert (url["InvokeMode"], url["AuthType"]) == ("RESPONSE_STREAM", "NONE")
         assert "Cors" not in url, "the handler's headers would be sent twice"
-        assert filled(url["TargetFunctionArn"], Stage="dev") == function_name("dev", "chat-stream")
+        assert filled(url["TargetFunctionArn"], Stage="dev") == function_name(
+            "dev", function="chat-stream"
+        )
         permissions = properties_by_name("chat", "AWS::Lambda::Permission").values()
         assert {permission["Action"] for permission in permissions} == {
             "lambda:InvokeFunction",
@@ -441,7 +445,9 @@ class TestMail:
         assert subscription["Endpoint"] == {"Fn::GetAtt": ["Queue", "Arn"]}
         (mapping,) = properties_by_name("mail", "AWS::Lambda::EventSourceMapping").values()
         assert mapping["EventSourceArn"] == {"Fn::GetAtt": ["Queue", "Arn"]}
-        assert filled(mapping["FunctionName"], Stage="dev") == function_name("dev", "run-events")
+        assert filled(mapping["FunctionName"], Stage="dev") == function_name(
+            "dev", function="run-events"
+        )
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
     def test_queue_keeps_messages_longer_than_the_function_runs(

@@ -99,7 +99,7 @@ class TestLimits:
         assert not self.counts_as_visitor(f"{scheme} {tokens.generate(prefix)}")
 
     def test_an_access_token_is_not_counted_as_a_visitor(self) -> None:
-        token = tokens.generate_for(new_id(), tokens.ACCESS_PREFIX)
+        token = tokens.generate_for(new_id(), prefix=tokens.ACCESS_PREFIX)
         assert not self.counts_as_visitor(f"Bearer {token}")
 
     @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def late_file_uses(stage: Stage) -> Steps:
     file = uploads.upload(stage.api, "menu.txt")
     html = f"<a href='{file['url']}'>Menu</a>"
     stage.api.post("/api/pages/save-html", {"id": stage.things.page, "html": html})
-    assert file_uses.records_showing(stage.workspace_id, file["id"]) == []
+    assert file_uses.records_showing(stage.workspace_id, file_id=file["id"]) == []
     yield
-    shown_by = file_uses.records_showing(stage.workspace_id, file["id"])
+    shown_by = file_uses.records_showing(stage.workspace_id, file_id=file["id"])
     assert shown_by == [f"PAGE#{stage.things.page}"]
 
 
@@ -114,7 +114,7 @@ def refold(stage: Stage) -> Steps:
 def claim_email(stage: Stage) -> Steps:
     address = "ada@пример.рф"
     account = call_operator("create_account", email=address, password="correct horse")["accountId"]
-    email_claim = claim(accounts.EMAIL_CLAIM, accounts.email_hash(address), account)
+    email_claim = claim(accounts.EMAIL_CLAIM, name=accounts.email_hash(address), target=account)
     email_claim.delete()  # Earlier releases claimed it under the folded address only.
     jobs.schedule(emails.claim_job(account))
     yield
@@ -162,10 +162,10 @@ def blog_cover_unused(stage: Stage) -> Steps:
     file_id = FILES.entries(PLATFORM)[0].id
     answer = stage.api.call("PUT", f"/api/admin/blog/{post['id']}", {"coverImage": None})
     assert answer.status == 200, answer.body
-    file = FILES.require(PLATFORM, file_id)
+    file = FILES.require(PLATFORM, record_id=file_id)
     assert file.key in object_keys()
     yield
-    assert FILES.find(PLATFORM, file_id) is None
+    assert FILES.find(PLATFORM, record_id=file_id) is None
     assert file.key not in object_keys()
 
 
@@ -250,10 +250,10 @@ def resource_cascade(stage: Stage) -> Steps:
 
     resource = stage.things.resource
     stage.api.post("/api/resources/delete", {"id": resource, "force": True})
-    assert time_off.find(stage.workspace_id, stage.things.time_off)
+    assert time_off.find(stage.workspace_id, time_off_id=stage.things.time_off)
     yield
     assert service()["resourceIds"] == []
-    assert time_off.find(stage.workspace_id, stage.things.time_off) is None
+    assert time_off.find(stage.workspace_id, time_off_id=stage.things.time_off) is None
 
 
 def category_cascade(stage: Stage) -> Steps:
@@ -269,12 +269,12 @@ def category_cascade(stage: Stage) -> Steps:
 def dialog_expired(stage: Stage) -> Steps:
     assert stage.api.get(f"/api/agents/dialog?id={stage.things.dialog}")["messages"]
     yield
-    assert DIALOGS.find(stage.workspace_id, stage.things.dialog) is None
+    assert DIALOGS.find(stage.workspace_id, record_id=stage.things.dialog) is None
     stage.api.call_refused("GET", f"/api/agents/dialog?id={stage.things.dialog}")
 
 
 def file_purge(stage: Stage) -> Steps:
-    key = FILES.require(stage.workspace_id, stage.things.file).key
+    key = FILES.require(stage.workspace_id, record_id=stage.things.file).key
     stage.api.post("/api/files/delete", {"id": stage.things.file})
     assert key in object_keys()
     yield
@@ -286,18 +286,18 @@ def folder_cascade(stage: Stage) -> Steps:
     uploads.upload(stage.api, "prices.txt", folderId=stage.things.folder)
     file = uploads.upload(stage.api, "menu.txt", folderId=stage.things.folder)
     stage.api.post("/api/file-folders/delete", {"id": stage.things.folder, "moveTo": None})
-    assert FILES.require(stage.workspace_id, file["id"]).folder_id == stage.things.folder
+    assert FILES.require(stage.workspace_id, record_id=file["id"]).folder_id == stage.things.folder
     yield
-    assert FILES.require(stage.workspace_id, file["id"]).folder_id is None
+    assert FILES.require(stage.workspace_id, record_id=file["id"]).folder_id is None
 
 
 def upload_lapsed(stage: Stage) -> Steps:
-    upload = files.find_upload(stage.workspace_id, stage.things.upload)
+    upload = files.find_upload(stage.workspace_id, upload_id=stage.things.upload)
     assert upload
     assert upload.key in object_keys()
     used = files.used_bytes(stage.workspace_id)
     yield
-    assert files.find_upload(stage.workspace_id, stage.things.upload) is None
+    assert files.find_upload(stage.workspace_id, upload_id=stage.things.upload) is None
     assert upload.key not in object_keys()
     assert files.used_bytes(stage.workspace_id) == used - upload.size
 
@@ -308,7 +308,7 @@ def knowledge_path(stage: Stage) -> str:
 
 
 def knowledge_text_unused(stage: Stage) -> Steps:
-    source = SOURCES.require(stage.workspace_id, stage.things.source)
+    source = SOURCES.require(stage.workspace_id, record_id=stage.things.source)
     stage.api.call("DELETE", f"{knowledge_path(stage)}/{source.id}")
     assert source.text_key in object_keys()
     yield
@@ -317,7 +317,9 @@ def knowledge_text_unused(stage: Stage) -> Steps:
 
 def knowledge_stale(stage: Stage) -> Steps:
     def found_titles() -> list[str]:
-        passages = search.find(stage.workspace_id, stage.things.agent, "delivery of bread", 5)
+        passages = search.find(
+            stage.workspace_id, bot_id=stage.things.agent, question="delivery of bread", limit=5
+        )
         return [passage.title for passage in passages]
 
     assert "Delivery" not in found_titles()
@@ -326,12 +328,11 @@ def knowledge_stale(stage: Stage) -> Steps:
 
 
 def knowledge_index_unused(stage: Stage) -> Steps:
-    place = (stage.workspace_id, stage.things.agent)
     run_jobs_here("knowledge-stale")
-    former = indexes.find(*place)
+    former = indexes.find(stage.workspace_id, agent_id=stage.things.agent)
     stage.api.post(knowledge_path(stage), {"title": "Hours", "text": "We open at eight."})
     run_jobs_here("knowledge-stale")
-    current = indexes.find(*place)
+    current = indexes.find(stage.workspace_id, agent_id=stage.things.agent)
     assert former
     assert current
     assert {former.key, current.key} <= object_keys()
@@ -346,17 +347,17 @@ def knowledge_fetch(stage: Stage) -> Steps:
     source = stage.api.post(knowledge_path(stage), body)["source"]
     body = {"title": "Page", "url": "https://bakery.example/"}
     page = SOURCES.require(
-        stage.workspace_id, stage.api.post(knowledge_path(stage), body)["source"]["id"]
+        stage.workspace_id, record_id=stage.api.post(knowledge_path(stage), body)["source"]["id"]
     )
     # The service refuses this machine's address without a request, so no test leaves the machine.
     page.url = "http://127.0.0.1/"
     run_unit(stage.workspace_id, None, lambda unit: unit.save(page))
     assert (source["status"], page.status) == ("pending", "pending")
     yield
-    note = SOURCES.require(stage.workspace_id, source["id"])
+    note = SOURCES.require(stage.workspace_id, record_id=source["id"])
     assert (note.status, note.error, note.chars) == ("ready", None, 24)
     assert note.text_key in object_keys()
-    page = SOURCES.require(stage.workspace_id, page.id)
+    page = SOURCES.require(stage.workspace_id, record_id=page.id)
     assert (page.status, page.failures) == ("failed", 1)
     assert page.error.startswith("The page was not read: expected ")
 
@@ -465,9 +466,9 @@ def membership_ended(stage: Stage) -> Steps:
     account = accounts.require_by_email(MEMBER).id
     choose(stage.owner, account, "manager", lead=["mail"])
     call_operator("remove_member", workspaceId=stage.workspace_id, email=MEMBER)
-    assert choices.find(stage.workspace_id, account)
+    assert choices.find(stage.workspace_id, account_id=account)
     yield
-    assert choices.find(stage.workspace_id, account) is None
+    assert choices.find(stage.workspace_id, account_id=account) is None
 
 
 def bind_proven(stage: Stage) -> None:
@@ -498,7 +499,7 @@ def site_domain_check(stage: Stage) -> Steps:
     with cloudfront(stage, none, http_response(TENANT.encode())) as server:
         yield
         assert request_methods(server) == ["GET", "POST"]
-    site = SITES.require(stage.workspace_id, stage.things.site)
+    site = SITES.require(stage.workspace_id, record_id=stage.things.site)
     assert site.domain
     assert site.domain.state == "certificate"
 
@@ -519,16 +520,16 @@ def page_html_unused(stage: Stage) -> Steps:
     (unused,) = object_keys() - old_keys
     yield
     assert unused not in object_keys()
-    assert PAGES.require(stage.workspace_id, stage.things.page).html_key in object_keys()
+    assert PAGES.require(stage.workspace_id, record_id=stage.things.page).html_key in object_keys()
 
 
 def page_purge(stage: Stage) -> Steps:
-    key = PAGES.require(stage.workspace_id, stage.things.page).html_key
+    key = PAGES.require(stage.workspace_id, record_id=stage.things.page).html_key
     stage.api.post("/api/pages/delete", {"id": stage.things.page, "confirm": True})
     assert key in object_keys()
     yield
     assert key not in object_keys()
-    assert PAGES.find_deleted(stage.workspace_id, stage.things.page) is None
+    assert PAGES.find_deleted(stage.workspace_id, record_id=stage.things.page) is None
 
 
 def form_ids(stage: Stage) -> list[str]:
@@ -545,13 +546,13 @@ def site_cascade(stage: Stage) -> Steps:
 
 
 def site_purge(stage: Stage) -> Steps:
-    key = PAGES.require(stage.workspace_id, stage.things.page).html_key
+    key = PAGES.require(stage.workspace_id, record_id=stage.things.page).html_key
     stage.api.post("/api/projects/delete", {"id": stage.things.site})
     run_jobs_here("site-cascade")
     assert key in object_keys()
     yield
     assert key not in object_keys()
-    assert SITES.find_deleted(stage.workspace_id, stage.things.site) is None
+    assert SITES.find_deleted(stage.workspace_id, record_id=stage.things.site) is None
 
 
 def site_restore(stage: Stage) -> Steps:
@@ -560,7 +561,7 @@ def site_restore(stage: Stage) -> Steps:
     stage.api.post("/api/projects/restore", {"id": stage.things.site})
     assert PAGES.entries(stage.workspace_id, stage.things.site) == []
     yield
-    assert PAGES.find(stage.workspace_id, stage.things.page)
+    assert PAGES.find(stage.workspace_id, record_id=stage.things.page)
     assert stage.things.form in form_ids(stage)
 
 
@@ -593,7 +594,10 @@ def webhook_replies(stage: Stage) -> Steps:
 
     def replies() -> list[str | None]:
         return [
-            delivery.reply for delivery in stored_deliveries.latest(stage.workspace_id, webhook, 9)
+            delivery.reply
+            for delivery in stored_deliveries.latest(
+                stage.workspace_id, webhook_id=webhook, limit=9
+            )
         ]
 
     assert ADA in str(replies())

@@ -19,7 +19,7 @@ from tests.support.restoring import Snapshots
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]) -> None:
     """Let commands use the database of the tests."""
-    monkeypatch.setattr(command_line, "connect", lambda _stage, _region: None)
+    monkeypatch.setattr(command_line, "connect", lambda _stage, **_: None)
 
 
 @pytest.fixture

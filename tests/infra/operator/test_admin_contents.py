@@ -33,7 +33,7 @@ class TestSuspendAndResumeSite:
         ):
             assert operator.run(command, "--site", site) == {"id": site, "status": status}
             assert api.get(LIST)["projects"][0]["status"] == status
-            assert counters.read(owner.workspace.id, "SITE")[f"status:{status}"] == 1
+            assert counters.read(owner.workspace.id, noun="SITE")[f"status:{status}"] == 1
 
 
 class TestAddFile:

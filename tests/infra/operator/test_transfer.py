@@ -61,13 +61,13 @@ class TestRoundTrip:
     ) -> None:
         workspace = bakery.workspace
         rows, stored_objects = rows_of(workspace), objects()
-        counts = {noun: counters.read_all(workspace, noun) for noun in NOUNS}
+        counts = {noun: counters.read_all(workspace, noun=noun) for noun in NOUNS}
         start_empty(empty_database, bakery.owner_email)
         printed = run("import", str(export_file))
         assert printed["workspaceId"] == workspace
         assert printed["membersWithoutAccount"] == ["mate@example.com"]
         assert bakery.reads == bakery.answers
-        assert {noun: counters.read_all(workspace, noun) for noun in NOUNS} == counts
+        assert {noun: counters.read_all(workspace, noun=noun) for noun in NOUNS} == counts
         assert comparable(rows_of(workspace), workspace) == comparable(rows, workspace)
         unused_keys = {key for key in stored_objects if "/uploads/" in key} | {
             key for key in stored_objects if key not in objects()
@@ -122,13 +122,13 @@ class TestRoundTrip:
     def test_imported_domain_is_verified_and_not_yet_served(
         self, bakery: Furnished, empty_database: Callable[[], None], tmp_path: Path
     ) -> None:
-        row = SITES.require(bakery.workspace, bakery.things.site)
+        row = SITES.require(bakery.workspace, record_id=bakery.things.site)
         row.update([SiteRow.domain_binding.status.set("served")])
         archive = tmp_path / "served.zip"
         run("export", "--workspace", bakery.workspace, "--out", str(archive))
         start_empty(empty_database, bakery.owner_email)
         run("import", str(archive))
-        site = SITES.require(bakery.workspace, bakery.things.site)
+        site = SITES.require(bakery.workspace, record_id=bakery.things.site)
         assert site.domain is not None
         assert (site.domain.state, site.active_host) == ("verified", None)
 
@@ -161,10 +161,14 @@ class TestRoundTrip:
         start_empty(empty_database, bakery.owner_email)
         workspace = run("import", str(export_file), "--ids", ids)["workspaceId"]
         (bot,) = AGENTS.latest(workspace, 1)
-        assert search.find(workspace, bot.id, "Do you deliver bread?", 1) == []
+        assert (
+            search.find(workspace, bot_id=bot.id, question="Do you deliver bread?", limit=1) == []
+        )
         time.pass_by(minutes=1)
         assert jobs.run(JOB_HANDLERS)[KNOWLEDGE_STALE] >= 1
-        (passage,) = search.find(workspace, bot.id, "Do you deliver bread?", 1)
+        (passage,) = search.find(
+            workspace, bot_id=bot.id, question="Do you deliver bread?", limit=1
+        )
         assert (passage.title, passage.text) == ("Delivery", "We deliver bread.")
 
     def test_members_with_accounts_are_imported(
@@ -175,7 +179,7 @@ class TestRoundTrip:
         assert "owner" in run_failing("import", str(export_file))
         printed = run("import", str(export_file), "--owner", "new@example.com")
         assert (printed["owner"], printed["membersWithoutAccount"]) == ("new@example.com", [])
-        joined = workspaces.membership(account["accountId"], bakery.workspace)
+        joined = workspaces.membership(account["accountId"], workspace_id=bakery.workspace)
         assert joined is not None
         assert joined.role == "manager"
         assert api_keys.read_all(bakery.workspace) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.core.operations import load_all
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants
 from infra.operator.transfer import contents
 from infra.operator.transfer.contents import NOT_INCLUDED
@@ -78,6 +79,7 @@ def test_imported_booking_has_its_payment_and_is_not_refunded_by_the_service(
 def test_same_account_that_is_set_up_again_does_not_reach_imported_payments(
     moved: Checkout,
 ) -> None:
+    moved.owner.workspace.owner_id = workspaces.get(moved.workspace).owner_id
     moved.set_merchant()
     moved.cancel_by_link()
     moved.run_after(minutes=1)

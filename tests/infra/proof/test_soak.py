@@ -66,7 +66,7 @@ class TestFlat:
 
 class TestLedger:
     def test_an_exact_ledger_gives_the_charges(self) -> None:
-        assert checks.check_ledger(1000, 970, 0, LEDGER) == {"one": 30}
+        assert checks.check_ledger(1000, available=970, reserved=0, entries=LEDGER) == {"one": 30}
 
     @pytest.mark.parametrize(
         ("paid", "available", "reserved", "reason"),
@@ -80,12 +80,12 @@ class TestLedger:
         self, paid: int, available: int, reserved: int, reason: str
     ) -> None:
         with pytest.raises(BrokenPromiseError, match=reason):
-            checks.check_ledger(paid, available, reserved, LEDGER)
+            checks.check_ledger(paid, available=available, reserved=reserved, entries=LEDGER)
 
     def test_an_entry_that_skips_a_balance_is_refused(self) -> None:
         wrong = [*LEDGER[:2], LEDGER[2]._replace(balance_after=971), *LEDGER[3:]]
         with pytest.raises(BrokenPromiseError, match="entry 3 does not continue"):
-            checks.check_ledger(1000, 970, 0, wrong)
+            checks.check_ledger(1000, available=970, reserved=0, entries=wrong)
 
     def test_a_request_that_is_charged_twice_is_refused(self) -> None:
         twice = [
@@ -96,11 +96,11 @@ class TestLedger:
         with pytest.raises(
             BrokenPromiseError, match="request one has the entries reserve, settle, reserve"
         ):
-            checks.check_ledger(1000, 940, 0, twice)
+            checks.check_ledger(1000, available=940, reserved=0, entries=twice)
 
     def test_an_open_hold_is_refused(self) -> None:
         with pytest.raises(BrokenPromiseError, match=r"request two has the entries reserve$"):
-            checks.check_ledger(1000, 870, 0, LEDGER[:4])
+            checks.check_ledger(1000, available=870, reserved=0, entries=LEDGER[:4])
 
 
 class TestChats:

@@ -46,7 +46,7 @@ def client_of(api: Api, lead_id: str) -> Any:
 
 
 def read_client(owner: Owner, client_id: str) -> ClientRow:
-    row = CLIENTS.find(owner.workspace.id, client_id)
+    row = CLIENTS.find(owner.workspace.id, record_id=client_id)
     assert row is not None
     return row
 

@@ -255,12 +255,14 @@ class TestCookie:
     def test_it_proves_the_accounts_that_signed_in_last(self, accounts: list[str]) -> None:
         cookie = ""
         for account in accounts:
-            cookie = devices.add_account(cookie, account)
+            cookie = devices.add_account(cookie, account_id=account)
         latest = list(dict.fromkeys(reversed(accounts)))[: devices.MAX_ACCOUNTS]
-        proved = {f"a{number}" for number in range(30) if devices.id_for(cookie, f"a{number}")}
+        proved = {
+            f"a{number}" for number in range(30) if devices.id_for(cookie, account_id=f"a{number}")
+        }
         assert proved == set(latest)
         assert len(cookie) <= 500
-        assert len({devices.id_for(cookie, account) for account in latest}) == 1
+        assert len({devices.id_for(cookie, account_id=account) for account in latest}) == 1
 
 
 def started(browser: Browser) -> str:

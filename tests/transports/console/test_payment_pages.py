@@ -53,7 +53,9 @@ def test_a_file_has_local_times_with_their_offset(
 def test_a_payment_of_another_booking_is_not_refunded(
     owner: Owner, booking_ids: list[str], path: str
 ) -> None:
-    ours, other = (bookings.BOOKINGS.require(owner.workspace.id, it) for it in booking_ids[:2])
+    ours, other = (
+        bookings.BOOKINGS.require(owner.workspace.id, record_id=it) for it in booking_ids[:2]
+    )
     stored = list_payments(owner)
     for booking in (ours, other):
         ids = [it["id"] for it in stored if it["bookingId"] == booking.id]
@@ -63,7 +65,7 @@ def test_a_payment_of_another_booking_is_not_refunded(
     page = f"/console/w/{owner.workspace.slug}/bookings/{ours.id}{path.format(payment=payment)}"
     form = {"action": "cancelled", "refund": payment, "amount": "100"}
     assert person(owner).post(page, form).status == 404
-    assert bookings.BOOKINGS.require(owner.workspace.id, ours.id).status == "confirmed"
+    assert bookings.BOOKINGS.require(owner.workspace.id, record_id=ours.id).status == "confirmed"
     assert list_payments(owner) == stored
 
 
@@ -73,7 +75,7 @@ def test_a_booking_shows_each_mail_to_its_client(
     owner: Owner, booking_ids: list[str], kind: str, language: str
 ) -> None:
     workspace_id = owner.workspace.id
-    booking = bookings.BOOKINGS.require(workspace_id, booking_ids[0])
+    booking = bookings.BOOKINGS.require(workspace_id, record_id=booking_ids[0])
     for state in ("sent", "withheld"):
         entry = bookings.mail_entry(
             workspace_id, booking, state, kind=kind, state=state, reason="by_plan"
@@ -92,7 +94,7 @@ def test_a_refund_without_a_valid_amount_is_refused(
     owner: Owner, booking_ids: list[str], amount: str, text: str
 ) -> None:
     payment = next(it for it in list_payments(owner) if it["bookingId"] == booking_ids[0])
-    booking = bookings.BOOKINGS.require(owner.workspace.id, booking_ids[0])
+    booking = bookings.BOOKINGS.require(owner.workspace.id, record_id=booking_ids[0])
     booking.payment_ids = [payment["id"]]
     booking.save()
     path = f"/console/w/{owner.workspace.slug}/bookings/{booking_ids[0]}/payments/{payment['id']}"
@@ -130,11 +132,11 @@ def test_an_imported_payment_is_refunded_at_its_provider(
     owner: Owner, booking_ids: list[str]
 ) -> None:
     workspace_id = owner.workspace.id
-    booking = bookings.BOOKINGS.require(workspace_id, booking_ids[0])
+    booking = bookings.BOOKINGS.require(workspace_id, record_id=booking_ids[0])
     payment_id = next(it["id"] for it in list_payments(owner) if it["bookingId"] == booking.id)
     booking.payment_ids = [payment_id]
     booking.save()
-    payment = payments.require(workspace_id, payment_id)
+    payment = payments.require(workspace_id, payment_id=payment_id)
     payment.is_imported = True
     payment.save()
     path, user = f"/console/w/{owner.workspace.slug}/bookings/{booking.id}", person(owner)

@@ -64,5 +64,5 @@ def test_an_amount_is_shown_as_it_is_read(kopecks: int) -> None:
 
 
 def test_lengths_are_separated_by_commas_that_are_no_decimal_ones() -> None:
-    assert typed_values.list_of_minutes("reminders", "1 д, 1,5 ч; 30") == [1_440, 90, 30]
-    assert typed_values.list_of_minutes("reminders", " ") == []
+    assert typed_values.list_of_minutes("reminders", text="1 д, 1,5 ч; 30") == [1_440, 90, 30]
+    assert typed_values.list_of_minutes("reminders", text=" ") == []

@@ -43,7 +43,7 @@ def bot(url: str, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[],
 @pytest.fixture
 def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The secret of the demo's webhook."""
-    new_secret = webhook_secret(b"key", "workspace", "webhook", 1)
+    new_secret = webhook_secret(b"key", "workspace", webhook_id="webhook", version=1)
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     DataDir(tmp_path).demo = {"webhookSecret": new_secret}
     return new_secret
@@ -128,7 +128,7 @@ class TestWebhooks:
         self, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DATA_DIR", str(tmp_path))
-        send_webhook(url, webhook_secret(b"key", "another", "webhook", 1))
+        send_webhook(url, webhook_secret(b"key", "another", webhook_id="webhook", version=1))
         assert "is not known here" in page(url, webhooks.PATH)
 
     def test_other_methods_are_refused(self, url: str) -> None:

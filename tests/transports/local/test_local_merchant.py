@@ -1,7 +1,6 @@
 """The test merchant of ``make dev``: its page, and its notifications to the accounts."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import requests
@@ -23,10 +22,10 @@ class Timers:
     """Collects what would be sent, instead of waiting."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[float, Callable[..., None], list[Any]]] = []
+        self.waiting: list[tuple[float, Callable[[], None]]] = []
 
-    def __call__(self, seconds: float, send: Callable[..., None], arguments: list[Any]) -> "Timers":
-        self.waiting.append((seconds, send, arguments))
+    def __call__(self, seconds: float, send: Callable[[], None]) -> "Timers":
+        self.waiting.append((seconds, send))
         return self
 
     def start(self) -> None:
@@ -35,9 +34,9 @@ class Timers:
     def send(self) -> list[float]:
         """Send what waits, and return after how many seconds it would have been sent."""
         sent, self.waiting = self.waiting, []
-        for _, send, arguments in sent:
-            send(*arguments)
-        return [seconds for seconds, *_ in sent]
+        for _, send in sent:
+            send()
+        return [seconds for seconds, _ in sent]
 
 
 @pytest.fixture

@@ -261,7 +261,7 @@ def test_a_failure_is_shown_as_an_html_page_with_the_request_id(
     from chalicelib.core.errors import UnavailableError
     from chalicelib.domains.blog.operations import reading
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise UnavailableError
 
     monkeypatch.setattr(reading, "published", fail)

@@ -55,7 +55,7 @@ def _require_orderable(product: ProductRow, quantity: int) -> None:
 def link(row: AssistantsRow, form_id: str, lines: Sequence[OrderLine]) -> tuple[str, datetime]:
     """Return the URL of the form with an order filled in, and the moment at which it ends."""
     text = ",".join(f"{line.product_id}*{line.quantity}" for line in lines)
-    token, ends_at = visits.sign(row, prepared_links.order(form_id, text))
+    token, ends_at = visits.sign(row, prepared_links.order(form_id, lines=text))
     query = {prepared_links.LINES: text, PARAMETER: token, "utm_source": SOURCE}
     return f"{settings().public_url}/form/{form_id}?{urlencode(query)}", ends_at
 
@@ -69,7 +69,9 @@ def opened(form_id: str, text: str, token: str) -> list[OrderLine]:
     """
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     secret = AssistantsRow.read(workspace_id).link_secret
-    if not prepared_links.is_valid(secret, prepared_links.order(form_id, text), token, clock.now()):
+    if not prepared_links.is_valid(
+        secret, prepared_links.order(form_id, lines=text), token, clock.now()
+    ):
         raise NotFoundError("This link has ended. Ask the assistant for another one.")
     lines = (line.partition("*") for line in text.split(","))
     return read(workspace_id, {product_id: int(quantity) for product_id, _, quantity in lines})

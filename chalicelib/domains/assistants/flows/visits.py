@@ -93,7 +93,7 @@ def visitor_tool(title: str) -> Callable[[C], C]:
         def call(ctx: Context, args: PageRef) -> Wire:
             with deadline.side_by_side() as start:
                 visit = start(partial(open_visit, ctx.workspace_id))
-                start(partial(_count, ctx.workspace_id, handler.__name__, visit))
+                start(partial(_count, ctx.workspace_id, tool=handler.__name__, visit=visit))
                 try:
                     response: Wire = handler(ctx, args, visit.result)
                 finally:  # A page that is off returns no result and no other error.
@@ -106,7 +106,7 @@ def visitor_tool(title: str) -> Callable[[C], C]:
     return register
 
 
-def _count(workspace_id: str, tool: str, visit: Future[Visit]) -> None:
+def _count(workspace_id: str, *, tool: str, visit: Future[Visit]) -> None:
     """Count a call for the owner, if the page has tools.
 
     A call does not fail if it cannot be counted.
@@ -129,7 +129,7 @@ def workspace_of(page: PageRef) -> str:
     elif name.isupper():  # An id of a bot, whose widget knows no slug. Slugs are in lower case.
         workspace_id = AGENTS.workspace_of(name)
     else:
-        workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name)
+        workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name=name)
     if workspace_id is None:
         raise _no_tools()
     return workspace_id
@@ -167,4 +167,4 @@ def describe(html: str | None) -> str:
 def sign(row: AssistantsRow, subject: str) -> tuple[str, datetime]:
     """Return the token of a link for a subject, and the moment at which the link ends."""
     ends_at = clock.now() + prepared_links.VALID_FOR
-    return prepared_links.token(row.link_secret or "", subject, ends_at), ends_at
+    return prepared_links.token(row.link_secret or "", subject=subject, ends_at=ends_at), ends_at

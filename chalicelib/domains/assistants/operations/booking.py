@@ -156,7 +156,7 @@ class FreeTimes(Wire):
 
 
 def _open_page(
-    workspace_id: str, service_id: str, *, rows: Rows
+    workspace_id: str, *, service_id: str, rows: Rows
 ) -> tuple[open_page.OpenPage, ServiceRow]:
     try:
         page = open_page.open_page(workspace_id, service_id, rows)
@@ -173,18 +173,21 @@ def find_free_times(ctx: Context, args: FreeTimesQuery, find_visit: FindVisit) -
     Name the times to the visitor as they are in the result.
     """
     rows = find_visit().rows
-    page, service = _open_page(ctx.workspace_id, args.service_id, rows=rows)
+    page, service = _open_page(ctx.workspace_id, service_id=args.service_id, rows=rows)
     search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     zone = slot_search.zones(
-        search.shown_resources, args.staff_id, None, lambda: page.workspace.timezone
+        search.shown_resources,
+        args.staff_id,
+        requested=None,
+        of_workspace=lambda: page.workspace.timezone,
     ).effective
     now = clock.now()
     first = args.first_day or clock.local_day(now, zone)
     last = args.last_day or first + timedelta(days=6)
     if not 0 <= (last - first).days < MAX_DAYS:
         message = f"expected a day 0 to {MAX_DAYS - 1} days after firstDay, received {last}"
-        raise ValidationError.of("lastDay", message)
-    span = zoned_times.span_of_days(first, last, zone)
+        raise ValidationError.of("lastDay", message=message)
+    span = zoned_times.span_of_days(first, last=last, timezone=zone)
     query = Query(span.start, span.end - 1, epoch_ms(now))
     slots = search.slots(query).slots
     following = None if slots else search.next(query)
@@ -233,9 +236,9 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
     """
     if not isinstance(args.start_at, datetime) or args.start_at.tzinfo is None:
         message = "expected a time with an offset, received none. Copy startAt of a free time"
-        raise ValidationError.of("startAt", message)
+        raise ValidationError.of("startAt", message=message)
     rows = find_visit().rows
-    page, service = _open_page(ctx.workspace_id, args.service_id, rows=rows)
+    page, service = _open_page(ctx.workspace_id, service_id=args.service_id, rows=rows)
     advance = page.advance_of(service)
     if advance.by_phone:
         raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")

@@ -136,9 +136,9 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
     search = args.catalog
     number, size = _page_of(search.pagination or UcpPagination())
     messages = [_WORDS]
-    matches = None if search.filters else _find_by_words(ctx, search.query, number, size)
+    matches = None if search.filters else _find_by_words(ctx, search.query, number, size=size)
     if matches is None:
-        page, known_categories = _filtered(ctx, search, number, size, messages)
+        page, known_categories = _filtered(ctx, search, number, size=size, messages=messages)
         products, total = page.records, page.total
     else:
         (products, total), known_categories = matches, {}
@@ -205,12 +205,12 @@ def _page_of(pagination: UcpPagination) -> tuple[int, int]:
     cursor = _CURSOR.fullmatch(pagination.cursor)
     if cursor is None or int(cursor[2]) > MAX_PAGE:
         message = "expected the cursor of a former response. Omit it to begin anew"
-        raise ValidationError.of("catalog.pagination.cursor", message)
+        raise ValidationError.of("catalog.pagination.cursor", message=message)
     return int(cursor[1]), int(cursor[2])
 
 
 def _find_by_words(
-    ctx: Context, question: str | None, number: int, size: int
+    ctx: Context, question: str | None, number: int, *, size: int
 ) -> tuple[list[ProductRow], int] | None:
     """Return a page of the products whose names have all words, or else the best, as bots do.
 
@@ -239,7 +239,7 @@ def _active(products: Iterable[ProductRow]) -> list[ProductRow]:
 
 
 def _filtered(
-    ctx: Context, search: UcpSearch, number: int, size: int, messages: list[dict[str, str]]
+    ctx: Context, search: UcpSearch, number: int, *, size: int, messages: list[dict[str, str]]
 ) -> tuple[ResultPage[ProductRow], Mapping[str, CategoryRow]]:
     """Return a page of the products that fit the filters, and the categories."""
     filters = search.filters or UcpFilters()

@@ -55,7 +55,7 @@ def prepare_order(ctx: Context, args: OrderToPrepare, find_visit: FindVisit) -> 
     Nothing is ordered: only the visitor can confirm, on that page. Pass no names and no contacts.
     """
     row = find_visit().assistants
-    form = row.order_form_id and FORMS.find(ctx.workspace_id, row.order_form_id)
+    form = row.order_form_id and FORMS.find(ctx.workspace_id, record_id=row.order_form_id)
     if not form:
         raise ConflictError("This business takes no orders here. Tell the visitor how to reach it.")
     quantities: dict[str, int] = {}
@@ -96,11 +96,15 @@ class FoundPassages(Wire):
 def search_pages(ctx: Context, args: PagesQuery, find_visit: FindVisit) -> FoundPassages:
     """Search published pages and public knowledge of the business for passages on a question."""
     row = find_visit().assistants
-    bot = AGENTS.find(ctx.workspace_id, row.knowledge_bot_id) if row.knowledge_bot_id else None
+    bot = (
+        AGENTS.find(ctx.workspace_id, record_id=row.knowledge_bot_id)
+        if row.knowledge_bot_id
+        else None
+    )
     # What a bot knows is public if every visitor may ask the bot.
     if bot is None or not bot.is_active or bot.is_private:
         return FoundPassages(passages=[])
-    passages = search.find(ctx.workspace_id, bot.id, args.query, MAX_PASSAGES)
+    passages = search.find(ctx.workspace_id, bot_id=bot.id, question=args.query, limit=MAX_PASSAGES)
     return FoundPassages(
         passages=[
             FoundPassage(title=passage.title, text=passage.text, url=passage.url or None)

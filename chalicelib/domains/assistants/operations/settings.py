@@ -88,7 +88,7 @@ def get_assistants(ctx: Context, args: NoInput) -> AssistantDetails:
     first = today - timedelta(days=DAYS - 1)
     # Calls are counted by the day in UTC, which may have begun before the workspace's.
     last = max(today, clock.now().date())
-    days = metrics.read(ctx.workspace_id, assistant_metrics.SUBJECT, first, last)
+    days = metrics.read(ctx.workspace_id, subject=assistant_metrics.SUBJECT, first=first, last=last)
     total = metrics.total(days.values())
     return AssistantDetails(
         **AssistantSettings.from_rows(ctx.workspace_id, rows).model_dump(),
@@ -127,9 +127,9 @@ def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
     rows.read(_keys(ctx.workspace_id))
     row, changes = AssistantsRow.read(ctx.workspace_id, rows), args.changes
     if (form_id := changes.get("order_form_id")) is not None:
-        FORMS.require(ctx.workspace_id, form_id)
+        FORMS.require(ctx.workspace_id, record_id=form_id)
     if (bot_id := changes.get("knowledge_bot_id")) is not None:
-        AGENTS.require(ctx.workspace_id, bot_id)
+        AGENTS.require(ctx.workspace_id, record_id=bot_id)
     for name in ("order_form_id", "knowledge_bot_id"):
         if name in changes:
             setattr(row, name, changes[name])

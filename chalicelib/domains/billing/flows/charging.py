@@ -97,9 +97,9 @@ def reserve(  # noqa: PLR0913  the fields of a hold
     terms: Terms,
     request_id: str,
     input_tokens: int,
+    *,
     max_output_tokens: int,
     stage: Stage = nothing,
-    *,
     message_id: str = "",
     read: Funds | None = None,
 ) -> Hold:
@@ -155,7 +155,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
     def find() -> Hold | None:
         if requested.free:
             return requested if jobs.is_there(requested.job) else None
-        row = ledger.find_hold(requested.account_id, request_id)
+        row = ledger.find_hold(requested.account_id, request_id=request_id)
         return None if row is None else ledger.hold_of(row)
 
     return _carry_out(requested, staged, find, SECONDS)
@@ -206,7 +206,7 @@ def _close(
             wallet, budget, _ = funds.read_with_open_hold(hold)
             ledger.close_hold(unit, wallet, hold, cost, usage, kind=kind)
             total = int(wallet.available + wallet.reserved)
-            if spending_windows.becomes_low(total, total - cost):
+            if spending_windows.becomes_low(total, balance_after=total - cost):
                 unit.outbox.emit(Event("balance.low", hold.account_id))
             if budget.reaches_half(hold, cost):
                 unit.outbox.emit(Event("bot.limit_half", hold.agent_id))
@@ -220,7 +220,7 @@ def _close(
     def find() -> Settled | None:
         if hold.free:
             return None if jobs.is_there(hold.job) else settled._replace(adopted=True)
-        row = ledger.find_hold(hold.account_id, hold.request_id)
+        row = ledger.find_hold(hold.account_id, request_id=hold.request_id)
         if row is None or row.state == ledger.OPEN:
             return None
         outcome: Outcome = "settled" if row.state == ledger.SETTLED else "released"

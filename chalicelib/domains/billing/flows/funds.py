@@ -45,25 +45,31 @@ class Funds(NamedTuple):
 
 
 def keys(
-    account_id: str, workspace_id: str, agent_id: str, spenders: Sequence[str] = ()
+    account_id: str, *, workspace_id: str, agent_id: str, spenders: Sequence[str] = ()
 ) -> list[Key]:
     """Return the keys of a bot's funds, to read them with other rows."""
-    shared = [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id)]
+    shared = [ledger.wallet_key(account_id), budgets.budget_key(workspace_id, agent_id=agent_id)]
     return [
         *shared,
-        *(budgets.visitor_key(workspace_id, agent_id, spender) for spender in spenders),
+        *(
+            budgets.visitor_key(workspace_id, agent_id=agent_id, spender=spender)
+            for spender in spenders
+        ),
     ]
 
 
 def read(
     account_id: str,
+    *,
     workspace_id: str,
     agent_id: str,
     spenders: Sequence[str] = (),
     rows: Rows | None = None,
 ) -> Funds:
     """Return the funds of a bot, from ``rows`` if given, with empty rows for missing rows."""
-    wallet_key, budget_key, *_ = row_keys = keys(account_id, workspace_id, agent_id, spenders)
+    wallet_key, budget_key, *_ = row_keys = keys(
+        account_id, workspace_id=workspace_id, agent_id=agent_id, spenders=spenders
+    )
     wallet = WalletRow(wallet_key.pk, wallet_key.sk)
     budget = BudgetRow(budget_key.pk, budget_key.sk)
     spent = {}
@@ -84,13 +90,14 @@ def read_with_open_hold(hold: Hold) -> Funds:
     Raises:
         HoldClosedError: the hold has been closed.
     """
-    funds = (hold.account_id, hold.workspace_id, hold.agent_id)
-    hold_key, rows = ledger.hold_key(hold.account_id, hold.request_id), Rows()
-    rows.read([*keys(*funds), hold_key])
+    hold_key, rows = ledger.hold_key(hold.account_id, request_id=hold.request_id), Rows()
+    rows.read(
+        [*keys(hold.account_id, workspace_id=hold.workspace_id, agent_id=hold.agent_id), hold_key]
+    )
     row = rows.find(HoldRow, hold_key)
     if row is not None and row.state != ledger.OPEN:
         raise HoldClosedError
-    return read(*funds, rows=rows)
+    return read(hold.account_id, workspace_id=hold.workspace_id, agent_id=hold.agent_id, rows=rows)
 
 
 def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Funds]:
@@ -105,7 +112,12 @@ def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Fun
     if early is not None:
         with suppress(SpendingError):
             return _priced(hold, early, zone), early
-    funds = read(hold.account_id, hold.workspace_id, hold.agent_id, hold.spenders)
+    funds = read(
+        hold.account_id,
+        workspace_id=hold.workspace_id,
+        agent_id=hold.agent_id,
+        spenders=hold.spenders,
+    )
     return _priced(hold, funds, zone), funds
 
 
@@ -114,7 +126,7 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     wallet, budget, spent = funds
     windows = budget.current(hold.windows)
     rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
-    min_cost = pricing.least_cost(hold.prices, hold.input_tokens, hold.granted)
+    min_cost = pricing.least_cost(hold.prices, hold.input_tokens, max_output_tokens=hold.granted)
     # The longest window that is used up decides how long the caller has to wait.
     for window in reversed(WINDOWS):
         room = rooms[window]
@@ -135,7 +147,9 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
         raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
     shared = [room for room in rooms.values() if room is not None]
     max_cost = min([int(wallet.available), *shared, *visitor_rooms])
-    output_tokens = pricing.fitting_output(hold.prices, hold.input_tokens, hold.granted, max_cost)
+    output_tokens = pricing.fitting_output(
+        hold.prices, hold.input_tokens, max_output_tokens=hold.granted, room=max_cost
+    )
     if output_tokens is None:
         msg = "The balance of this bot's owner is too low for an answer. The owner can add funds."
         raise InsufficientBalanceError(msg)
@@ -164,14 +178,14 @@ def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
 log = logging.getLogger(__name__)
 
 
-def emit_limit_reached(workspace_id: str, agent_id: str, window: str) -> None:
+def emit_limit_reached(workspace_id: str, *, agent_id: str, window: str) -> None:
     """Emit ``bot.limit_reached``, unless it was emitted for this window of the bot.
 
     A failure is logged. The next request that the limit refuses then emits the event.
     """
 
     def stage(unit: UnitOfWork) -> None:
-        mark = LimitNoticeRow.new(workspace_id, agent_id, window)
+        mark = LimitNoticeRow.new(workspace_id, agent_id=agent_id, window=window)
         # Each request that the limit refuses comes here, and a read costs less than a refused
         # write.
         if LimitNoticeRow.find(mark.pk, mark.sk) is None:

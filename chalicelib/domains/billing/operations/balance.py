@@ -189,7 +189,7 @@ def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
     """
     account_id = ctx.unit.tenant
     arguments = [account_id, args.kopecks, args.reason]
-    key = ledger.credit_key(kind, args.idempotency_key)
+    key = ledger.credit_key(kind, key=args.idempotency_key)
     key.fingerprint = hashlib.sha256(to_json(arguments)).hexdigest()
     if used := ledger.find_credit(key):
         if used.fingerprint != key.fingerprint:

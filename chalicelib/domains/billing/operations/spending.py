@@ -46,7 +46,7 @@ def get_spending(ctx: Context, args: NoInput) -> Spending:
     """
     zone = workspaces.get(ctx.workspace_id).timezone
     today = clock.local_day(clock.now(), zone)
-    days = spent.read(ctx.workspace_id, today - timedelta(PERIOD_DAYS - 1), today)
+    days = spent.read(ctx.workspace_id, today - timedelta(PERIOD_DAYS - 1), last=today)
     kopecks, answers = Counter[str](), Counter[str]()
     for of_day in days.values():
         for agent_id, amount in of_day.items():

@@ -39,19 +39,19 @@ def cost(prices: Prices, usage: TokenUsage) -> int:
     return -(-micro // MICRO)
 
 
-def least_cost(prices: Prices, input_tokens: int, max_output_tokens: int) -> int:
+def least_cost(prices: Prices, input_tokens: int, *, max_output_tokens: int) -> int:
     """Return the least amount, in kopecks, for which a request is accepted."""
     return cost(prices, TokenUsage(input_tokens, min(LEAST_OUTPUT, max_output_tokens)))
 
 
 def fitting_output(
-    prices: Prices, input_tokens: int, max_output_tokens: int, room: int
+    prices: Prices, input_tokens: int, *, max_output_tokens: int, room: int
 ) -> int | None:
     """Return the output tokens that ``room`` kopecks cover, at most ``max_output_tokens``.
 
     Return None if they do not cover the input and ``LEAST_OUTPUT`` tokens of output.
     """
-    if room < least_cost(prices, input_tokens, max_output_tokens):
+    if room < least_cost(prices, input_tokens, max_output_tokens=max_output_tokens):
         return None
     if not prices.output:
         return max_output_tokens

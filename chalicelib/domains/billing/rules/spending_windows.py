@@ -88,7 +88,7 @@ def window_keys(moment: datetime, timezone: str) -> WindowKeys:
     return WindowKeys(day.isoformat(), f"{year:04}-W{week:02}", f"{day.year:04}-{day.month:02}")
 
 
-def becomes_low(balance_before: int, balance_after: int) -> bool:
+def becomes_low(balance_before: int, *, balance_after: int) -> bool:
     """Whether a balance falls below one of ``LOW_BALANCES``."""
     return any(balance_after < low <= balance_before for low in LOW_BALANCES)
 
@@ -96,10 +96,10 @@ def becomes_low(balance_before: int, balance_after: int) -> bool:
 def seconds_left(window: Window, moment: datetime, timezone: str) -> int:
     """Return the seconds from a moment to the next window, at least 1."""
     key = window_keys(moment, timezone)[WINDOWS.index(window)]
-    return max(1, ceil((window_end(window, key, timezone) - moment).total_seconds()))
+    return max(1, ceil((window_end(window, key, timezone=timezone) - moment).total_seconds()))
 
 
-def window_end(window: Window, key: str, timezone: str) -> datetime:
+def window_end(window: Window, key: str, *, timezone: str) -> datetime:
     """Return the end of a window, which is the first moment of the next window."""
     match window:
         case "daily":

@@ -93,26 +93,26 @@ class BudgetRow(LedgerRow):
         return WindowKeys(*map(max, keys, begun))
 
 
-def budget_key(workspace_id: str, agent_id: str) -> Key:
+def budget_key(workspace_id: str, *, agent_id: str) -> Key:
     """Return the key of a bot's budget, for ``fetch`` together with a wallet."""
     return Key(BudgetRow, f"W#{workspace_id}#BUDGET", agent_id)
 
 
-def budget(workspace_id: str, agent_id: str) -> BudgetRow:
+def budget(workspace_id: str, *, agent_id: str) -> BudgetRow:
     """Return a bot's budget, or an empty one if none is stored."""
-    key = budget_key(workspace_id, agent_id)
-    return BudgetRow.find(key.pk, key.sk) or new(workspace_id, agent_id)
+    key = budget_key(workspace_id, agent_id=agent_id)
+    return BudgetRow.find(key.pk, key.sk) or new(workspace_id, agent_id=agent_id)
 
 
-def new(workspace_id: str, agent_id: str) -> BudgetRow:
+def new(workspace_id: str, *, agent_id: str) -> BudgetRow:
     """Return the empty budget of a new bot."""
-    key = budget_key(workspace_id, agent_id)
+    key = budget_key(workspace_id, agent_id=agent_id)
     return BudgetRow(key.pk, key.sk)
 
 
 def read_all(workspace_id: str) -> list[BudgetRow]:
     """Return the budgets of all bots of a workspace, including deleted bots."""
-    return BudgetRow.partition(budget_key(workspace_id, "").pk)
+    return BudgetRow.partition(budget_key(workspace_id, agent_id="").pk)
 
 
 def set_limits(
@@ -138,7 +138,7 @@ def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
         begun, limit = getattr(budget, f"{window}_key"), budget.limit(window)
         used, reserved_path = _path(window, "used"), _path(window, "held")
         # Another request may have begun the window since the budget was read.
-        conditions.append(_is(_path(window, "key"), begun))
+        conditions.append(_is(_path(window, "key"), value=begun))
         if begun != key:
             actions += [
                 _path(window, "key").set(key),
@@ -163,7 +163,7 @@ def release(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> Non
     for window, key in zip(WINDOWS, hold.windows, strict=True):
         # A later window has replaced the figures, so they no longer include the old hold.
         if getattr(budget, f"{window}_key") == key:
-            conditions.append(_is(_path(window, "key"), key))
+            conditions.append(_is(_path(window, "key"), value=key))
             actions += [
                 _path(window, "used").add(-amount),
                 _path(window, "held").add(-hold.amount),
@@ -177,10 +177,10 @@ def _path(window: Window, name: str) -> Any:  # noqa: ANN401  PynamoDB's attribu
 
 
 def _unchanged(budget: BudgetRow) -> Condition:
-    return _is(BudgetRow.rev, budget.rev)
+    return _is(BudgetRow.rev, value=budget.rev)
 
 
-def _is(path: Any, value: Any) -> Condition:  # noqa: ANN401  as above
+def _is(path: Any, *, value: Any) -> Condition:  # noqa: ANN401  as above
     condition: Condition = path.does_not_exist() if value is None else path == value
     return condition
 
@@ -198,7 +198,7 @@ class VisitorSpendingRow(ControlRow):
     used = NumberAttribute(default=0)
 
 
-def visitor_key(workspace_id: str, agent_id: str, spender: str) -> Key:
+def visitor_key(workspace_id: str, *, agent_id: str, spender: str) -> Key:
     """Return the key of what a visitor or network spends, for ``fetch`` together with a budget."""
     return Key(VisitorSpendingRow, f"W#{workspace_id}#VISITOR-SPENDING#{agent_id}", spender)
 
@@ -212,7 +212,7 @@ def stage_visitor(
     """
     used = VisitorSpendingRow.used
     for spender in hold.spenders:
-        place = visitor_key(hold.workspace_id, hold.agent_id, spender)
+        place = visitor_key(hold.workspace_id, agent_id=hold.agent_id, spender=spender)
         share = None if budget is None else budget.share(spender)
         fits = VisitorSpendingRow.pk.exists() if share is None else used <= share - amount
         unit.update(
@@ -230,7 +230,7 @@ class LimitNoticeRow(ControlRow):
     """The mark of a bot's window, such as ``daily#2027-01-15``, which is the sort key."""
 
     @classmethod
-    def new(cls, workspace_id: str, agent_id: str, window: str) -> Self:
+    def new(cls, workspace_id: str, *, agent_id: str, window: str) -> Self:
         """Return the mark of a window that is used up now, for the caller to stage."""
         place = f"W#{workspace_id}#BOT-LIMIT#{agent_id}"
         return cls(place, window, expires=clock.now() + NOTICES_KEPT_FOR)

@@ -270,12 +270,12 @@ def _holds(account_id: str) -> str:
     return f"A#{account_id}#HOLD"
 
 
-def hold_key(account_id: str, request_id: str) -> Key:
+def hold_key(account_id: str, *, request_id: str) -> Key:
     """Return the key of a request's hold, for ``fetch`` together with the wallet."""
     return Key(HoldRow, _holds(account_id), request_id)
 
 
-def find_hold(account_id: str, request_id: str) -> HoldRow | None:
+def find_hold(account_id: str, *, request_id: str) -> HoldRow | None:
     """Return the row of a request's hold, or None."""
     return HoldRow.find(_holds(account_id), request_id)
 
@@ -386,7 +386,7 @@ def _job(hold: Hold, payload: dict[str, Any]) -> jobs.JobRow:
     return jobs.row(SETTLE_HOLD, hold.workspace_id, payload, due_at, job_id=job_id)
 
 
-def credit_key(kind: str, key: str) -> CreditKeyRow:
+def credit_key(kind: str, *, key: str) -> CreditKeyRow:
     """Return the row of an operator's idempotency key, to find or create it.
 
     Keys are unique across the whole platform. If a payment is credited to the wrong account by

@@ -39,7 +39,7 @@ def count(unit: UnitOfWork, hold: Hold, cost: int) -> None:
 
 
 def read(
-    workspace_id: str, first: date, last: date, cost: Cost | None = None
+    workspace_id: str, first: date, *, last: date, cost: Cost | None = None
 ) -> dict[date, dict[str, Spent]]:
     """Return what each bot spent, by id, on each day of a period."""
     return {
@@ -50,5 +50,7 @@ def read(
             for measure, number in counts.totals.items()
             if measure.endswith(_ANSWERS)
         }
-        for day, counts in metrics.read(workspace_id, SUBJECT, first, last, cost).items()
+        for day, counts in metrics.read(
+            workspace_id, subject=SUBJECT, first=first, last=last, cost=cost
+        ).items()
     }

@@ -67,7 +67,7 @@ def _linkable_url(url: str) -> str | None:
 
 def _copy_own_image(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage]:
     """Return a copy of an image of the caller's workspace, by its URL, if it exists."""
-    file = FILES.find(ctx.principal.workspace_id, rehosting.own_file_id(url))
+    file = FILES.find(ctx.principal.workspace_id, record_id=rehosting.own_file_id(url))
     if file is None or not is_image(file) or rehosting.public_url(file.key) != url:
         return {}
     body = object_store().get(file.key)
@@ -95,8 +95,8 @@ def remove_unused_cover(job: Job) -> None:
     file_id = job.payload["fileId"]
 
     def stage(unit: UnitOfWork) -> tuple[str | None, ...]:
-        file = FILES.find(unit.tenant, file_id)
-        if file is None or file_uses.records_showing(unit.tenant, file_id):
+        file = FILES.find(unit.tenant, record_id=file_id)
+        if file is None or file_uses.records_showing(unit.tenant, file_id=file_id):
             return ()
         unit.delete(file)
         files.release_bytes(unit, int(file.size))

@@ -235,9 +235,9 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
     """Create a post. If its cover cannot be imported, the result has a warning."""
     slug = args.slug
     if slug is None:
-        options = list(slugs.candidates(slugs.slugify(args.title, "post")))
-        taken_slugs = POSTS.find_unique(ctx.workspace_id, "slug", options)
-        slug = new_slugs.choose(ctx, options, taken_slugs, RESERVED)
+        options = list(slugs.candidates(slugs.slugify(args.title, fallback="post")))
+        taken_slugs = POSTS.find_unique(ctx.workspace_id, lookup="slug", values=options)
+        slug = new_slugs.choose(ctx, options, taken_slugs, reserved=RESERVED)
     values = args.provided("slug", "content", "cover_image")
     if args.cover_image is not None:
         values["cover"], values["cover_link"] = covers.import_cover(ctx, args.cover_image)
@@ -267,7 +267,7 @@ def create_blog_post(ctx: Context, args: PostCreate) -> PostResult:
 )
 def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
     """Change a post. Omitted fields stay unchanged."""
-    post = POSTS.require(ctx.workspace_id, args.id)
+    post = POSTS.require(ctx.workspace_id, record_id=args.id)
     changes = args.changes
     former = post.slug
     if "cover_image" in changes:
@@ -295,7 +295,7 @@ def update_blog_post(ctx: Context, args: PostPatch) -> PostResult:
 )
 def delete_blog_post(ctx: Context, args: PostDelete) -> DeletedResult:
     """Delete a blog post permanently, with its cover."""
-    post = POSTS.require(ctx.workspace_id, args.id)
+    post = POSTS.require(ctx.workspace_id, record_id=args.id)
     posts.delete(ctx.unit, post)
     covers.drop_cover(ctx.unit, post)
     return DeletedResult(id=args.id, deleted=not args.dry_run)

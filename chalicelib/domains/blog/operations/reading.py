@@ -93,13 +93,13 @@ class Thumbnail(NamedTuple):
 )
 def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:
     """List the published posts of the platform's blog for readers, latest first."""
-    page = published(args.page, args.size, args.tag)
+    page = published(args.page, size=args.size, tag=args.tag)
     return PublishedList(
         posts=[PublishedPost.from_record(post) for post in page.records], total=page.total
     )
 
 
-def published(page: int, size: int, tag: str | None = None) -> ResultPage[PostRow]:
+def published(page: int, *, size: int, tag: str | None = None) -> ResultPage[PostRow]:
     """Return one page of the published posts, latest first.
 
     ``tag`` selects posts that have it.

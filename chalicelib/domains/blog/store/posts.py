@@ -120,7 +120,10 @@ def read(post_id: str) -> tuple[PostRow, str] | None:
     Raises:
         ConcurrentUpdateError: a change of the post happened between the reads of its two rows.
     """
-    rows = {type(row): row for row in fetch([POSTS.key(PLATFORM, post_id), _text_key(post_id)])}
+    rows = {
+        type(row): row
+        for row in fetch([POSTS.key(PLATFORM, record_id=post_id), _text_key(post_id)])
+    }
     post, text = rows.get(PostRow), rows.get(ContentTextRow)
     if not isinstance(post, PostRow):
         return None
@@ -132,14 +135,14 @@ def read(post_id: str) -> tuple[PostRow, str] | None:
 
 def find_id(slug: str) -> str | None:
     """Return the id of the post with a slug, or None."""
-    return POSTS.find_unique(PLATFORM, "slug", [slug]).get(slug)
+    return POSTS.find_unique(PLATFORM, lookup="slug", values=[slug]).get(slug)
 
 
 def find_former(slug: str) -> PostRow | None:
     """Return the post that had a slug while it was published, or None if no such post exists."""
     rows = fetch([_former_key(slug)])
     target_id = next((row.target for row in rows if isinstance(row, FormerSlugRow)), None)
-    return POSTS.find(PLATFORM, target_id) if target_id else None
+    return POSTS.find(PLATFORM, record_id=target_id) if target_id else None
 
 
 def claim_slug(unit: UnitOfWork, slug: str) -> None:

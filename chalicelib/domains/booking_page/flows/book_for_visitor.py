@@ -128,7 +128,7 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
         RateLimitedError: the address or the visitor has too many bookings.
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
     """
-    awaited = require_awaited(ctx.workspace_id, token)
+    awaited = require_awaited(ctx.workspace_id, token=token)
     request = parsing.parse(PublicBookingCreate, awaited.request)
     language = cast("Language | None", awaited.language)
     made = book(ctx, request, awaited.source, is_proved=True, language=language)
@@ -146,13 +146,13 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     return awaited, made
 
 
-def require_awaited(workspace_id: str, token: str) -> AwaitedBookingRow:
+def require_awaited(workspace_id: str, *, token: str) -> AwaitedBookingRow:
     """Return the requested booking of an e-mail's link.
 
     Raises:
         NotFoundError: the link is unknown, used or ended. The error is the same.
     """
-    return BOOKINGS.found_for_visitor(requested_bookings.find_awaited(workspace_id, token))
+    return BOOKINGS.found_for_visitor(requested_bookings.find_awaited(workspace_id, token=token))
 
 
 def book(  # noqa: PLR0913  what a booking may come with
@@ -186,7 +186,7 @@ def book(  # noqa: PLR0913  what a booking may come with
     contact = _contact(ctx, args.client, service, reads.rows)
     if service.is_prepaid and not contact.email and needs_email(ctx.workspace_id):
         problem = "expected an e-mail address, to which the receipt is sent, received none"
-        raise ValidationError.of("client.email", problem)
+        raise ValidationError.of("client.email", message=problem)
     visitor, contacts = ctx.principal.share_subjects, contact.identity.values()
     shares = upcoming_shares(
         ctx.workspace_id,
@@ -297,10 +297,12 @@ def _await_mail(
 ) -> AwaitedBooking:
     """Stage the request for a booking, and the e-mail with its link."""
     request_id = ctx.unit.run_side_effect_once("request", new_id)
-    token = booking_links.book_token(ctx.workspace_id, request_id)
+    token = booking_links.book_token(ctx.workspace_id, request_id=request_id)
     contacts = booking_row.named_contacts or ()
     row = requested_bookings.new_awaited(
-        ctx.workspace_id, token, [booking_row.client_email, booking_row.client_phone, *contacts]
+        ctx.workspace_id,
+        token=token,
+        contacts=[booking_row.client_email, booking_row.client_phone, *contacts],
     )
     row.request_id, row.source, row.proposal = request_id, source, proposal
     row.language = booking_row.language

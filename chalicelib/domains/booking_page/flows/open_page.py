@@ -74,7 +74,7 @@ def workspace_of(slug: str) -> str:
     Raises:
         NotFoundError: no workspace has this slug.
     """
-    workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, slug)
+    workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name=slug)
     if workspace_id is None:
         raise not_found()
     return workspace_id
@@ -103,7 +103,9 @@ def open_page(
     if not settings.is_on:
         raise not_found()
     ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
-    rows.read([*own_keys, *(SERVICES.key(workspace_id, offered_id) for offered_id in ids)])
+    rows.read(
+        [*own_keys, *(SERVICES.key(workspace_id, record_id=offered_id) for offered_id in ids)]
+    )
     with_hours = with_hours and service_id is None
     services = _bookable(workspace_id, ids, rows, with_hours=with_hours)
     hours = _weekly_hours(workspace_id, services, rows) if with_hours else []
@@ -122,7 +124,7 @@ def _bookable(
     workspace_id: str, ids: list[str], rows: Rows, *, with_hours: bool
 ) -> list[ServiceRow]:
     """Return the active services among these, except services of suspended sites."""
-    read = rows.fetch(SERVICES.key(workspace_id, service_id) for service_id in ids)
+    read = rows.fetch(SERVICES.key(workspace_id, record_id=service_id) for service_id in ids)
     # The settings may still have the ids of deleted services.
     active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
     site_ids = {row.site_id for row in active_services if row.site_id}

@@ -133,7 +133,7 @@ def require_mail(
     Raises:
         BookingLimitError: there is no address, mail is not set up, or the address gets no link.
     """
-    if address and not mail_gate.is_blocked(address, workspace.id, "link"):
+    if address and not mail_gate.is_blocked(address, workspace_id=workspace.id, mail_class="link"):
         return
     limit, subject = used_up
     reason = _REASONS[limit.name.removesuffix(limits.NETWORK_SUFFIX)]
@@ -172,14 +172,14 @@ def upcoming_shares(
     return [
         UpcomingShare(key, max_upcoming, "upcoming")
         for subject, max_upcoming in _with_network(subjects, MAX_UPCOMING)
-        for key in visitor_bookings.visitor_keys(workspace_id, subject, contacts)
+        for key in visitor_bookings.visitor_keys(workspace_id, visitor=subject, contacts=contacts)
     ]
 
 
 def hold_shares(workspace_id: str, subjects: Sequence[str]) -> list[UpcomingShare]:
     """Return the shares of unpaid bookings. ``subjects`` begin with the visitor."""
     return [
-        UpcomingShare(visitor_bookings.holds_key(workspace_id, subject), max_holds, "holds")
+        UpcomingShare(visitor_bookings.holds_key(workspace_id, visitor=subject), max_holds, "holds")
         for subject, max_holds in _with_network(subjects, MAX_HOLDS)
     ]
 

@@ -56,7 +56,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> PublicSlotList:
 
     Show the price and the terms of payment before booking, and send them with the booking.
     """
-    service, rows = SERVICES.require(ctx.workspace_id, args.id), Rows()
+    service, rows = SERVICES.require(ctx.workspace_id, record_id=args.id), Rows()
     rows.read(
         [
             *binding.site_keys(ctx.workspace_id, service.site_id),

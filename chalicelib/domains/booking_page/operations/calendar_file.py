@@ -43,7 +43,9 @@ def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     with deadline.side_by_side() as start:
         workspace = start(lambda: workspaces.get(ctx.workspace_id))
         row = booking_links.booking_of(_token(args), Purpose.CALENDAR)
-    file = booking_links.calendar_file(ctx.workspace_id, workspace.result().name, row)
+    file = booking_links.calendar_file(
+        ctx.workspace_id, workspace=workspace.result().name, booking=row
+    )
     return CalendarFile(content=file.decode())
 
 

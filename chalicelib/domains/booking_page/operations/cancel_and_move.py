@@ -213,14 +213,14 @@ def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
     """Find the times of a month to which a booking can be moved. Its own time counts as free."""
     row = booking_links.booking_of(args.token, *booking_links.MANAGING)
     service = _require_movable(ctx.workspace_id, row)
-    is_there = RESOURCES.find(ctx.workspace_id, row.resource_id) is not None
+    is_there = RESOURCES.find(ctx.workspace_id, record_id=row.resource_id) is not None
     resource_id = row.resource_id if is_there and not args.any_resource else None
     search = Search.create(ctx.workspace_id, service, resource_id, row)
     zone = slot_search.zones(
         search.candidates.bound,
         resource_id,
-        None,
-        lambda: workspaces.get(ctx.workspace_id).timezone,
+        requested=None,
+        of_workspace=lambda: workspaces.get(ctx.workspace_id).timezone,
     ).effective
     return slot_months.find(search, zone, args)
 
@@ -256,7 +256,7 @@ def _is_at(row: BookingRow, start: date, resource_id: str | None) -> bool:
 
 def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
     """Return the service of a booking, or None if visitors cannot book it now."""
-    service = SERVICES.find(workspace_id, row.service_id)
+    service = SERVICES.find(workspace_id, record_id=row.service_id)
     if service is None or service.status != ACTIVE:
         return None
     site = binding.site_of_service(workspace_id, service.site_id)
@@ -266,7 +266,7 @@ def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
 def _left_to_pay(workspace_id: str, row: BookingRow) -> int:
     if not rest_to_pay.is_prepaid(row):
         return 0
-    return rest_to_pay.left_to_pay(row, EventRow.newest(workspace_id, row.id))
+    return rest_to_pay.left_to_pay(row, EventRow.newest(workspace_id, record_id=row.id))
 
 
 def _moves_left(row: BookingRow) -> int:

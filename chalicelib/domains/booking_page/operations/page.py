@@ -214,7 +214,10 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     service = page.require_service(args.service_id)
     search = Search.create(ctx.workspace_id, service, args.resource_id)
     zone = slot_search.zones(
-        search.shown_resources, args.resource_id, None, lambda: page.workspace.timezone
+        search.shown_resources,
+        args.resource_id,
+        requested=None,
+        of_workspace=lambda: page.workspace.timezone,
     ).effective
     return slot_months.find(search, zone, args)
 
@@ -257,11 +260,16 @@ def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) 
     if not isinstance(start, datetime) or start.tzinfo is None or start >= now:
         return
     if args.resource_id is not None:
-        RESOURCES.require(ctx.workspace_id, args.resource_id)
+        RESOURCES.require(ctx.workspace_id, record_id=args.resource_id)
     search = Search.create(ctx.workspace_id, service, args.resource_id)
     bound = search.candidates.bound
     zone = slot_search.zones(
-        bound, args.resource_id, None, lambda: slot_search.workspace_of(ctx.unit).timezone
+        bound,
+        args.resource_id,
+        requested=None,
+        of_workspace=lambda: slot_search.workspace_of(ctx.unit).timezone,
     ).effective
-    alternatives = search.find_nearest(epoch_ms(now), epoch_ms(now), placement.ALTERNATIVES)
+    alternatives = search.find_nearest(
+        epoch_ms(now), now=epoch_ms(now), count=placement.ALTERNATIVES
+    )
     placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, alternatives, bound, zone)

@@ -76,7 +76,7 @@ class PayableBooking(Wire):
         state, refund = _state(workspace_id, row, is_back=is_back), None
         if state in booking_payments.REFUND_STATES:
             refund = booking_payments.shown_refund(workspace_id, row)
-        history = EventRow.newest(workspace_id, row.id)
+        history = EventRow.newest(workspace_id, record_id=row.id)
         return cls(
             booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
@@ -132,7 +132,7 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
         return booking_payments.stage_payment(unit, booking).id.encode()
 
     payment_id = ctx.unit.commit_batch("payment", stage).decode()
-    payment = payments.require(ctx.workspace_id, payment_id)
+    payment = payments.require(ctx.workspace_id, payment_id=payment_id)
     receipt = booking_payments.receipt_of(
         payment, int(payment.amount), workspace_id=ctx.workspace_id
     )
@@ -144,20 +144,20 @@ def _mail_of(workspace_id: str, row: BookingRow, history: list[EventRow]) -> Mai
     mails = [event.mail for event in sorted(history, key=lambda event: event.at) if event.mail]
     states = [mail["state"] for mail in mails if mail["kind"] == "confirmed"]
     address = emails.find_email(row.client_email or "")
-    service = SERVICES.find(workspace_id, row.service_id)
+    service = SERVICES.find(workspace_id, record_id=row.service_id)
     if states:
         state = states[-1]
     elif address is None or (service is not None and not service.visitor_mails):
         state = "withheld"
     else:
-        state = mail_gate.forecast(address, workspace_id, "business")
+        state = mail_gate.forecast(address, workspace_id=workspace_id, mail_class="business")
     return cast("MailState", "none" if state == "withheld" else state)
 
 
 def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:
     if row.is_payable:
         latest_id = row.latest_payment_id
-        latest = payments.find(workspace_id, latest_id) if latest_id else None
+        latest = payments.find(workspace_id, payment_id=latest_id) if latest_id else None
         if latest is not None and latest.status == payments.FAILED:
             return "declined"
         return "pending" if is_back and latest is not None and latest.is_open else "payable"

@@ -30,15 +30,15 @@ def booking(service_id: str, resource_id: str | None, start: datetime) -> str:
     return f"booking {service_id} {resource_id} {epoch_ms(start)}"
 
 
-def order(form_id: str, lines: str) -> str:
+def order(form_id: str, *, lines: str) -> str:
     """Return what the link to an order's form is signed for."""
     return f"order {form_id} {lines}"
 
 
-def token(secret: str, subject: str, ends_at: datetime) -> str:
+def token(secret: str, *, subject: str, ends_at: datetime) -> str:
     """Return the token of a link that is valid until a moment."""
     end = str(epoch_ms(ends_at))
-    return f"{end}.{_signature(secret, subject, end)}"
+    return f"{end}.{_signature(secret, subject=subject, end=end)}"
 
 
 def is_signed(secret: str | None, subject: str, text: str | None) -> bool:
@@ -46,7 +46,7 @@ def is_signed(secret: str | None, subject: str, text: str | None) -> bool:
     end, _, signature = (text or "").partition(".")
     if not secret or not signature.isascii():
         return False
-    return hmac.compare_digest(signature, _signature(secret, subject, end))
+    return hmac.compare_digest(signature, _signature(secret, subject=subject, end=end))
 
 
 def is_valid(secret: str | None, subject: str, text: str | None, now: datetime) -> bool:
@@ -55,7 +55,7 @@ def is_valid(secret: str | None, subject: str, text: str | None, now: datetime) 
     return is_signed(secret, subject, text) and epoch_ms(now) <= int(end)
 
 
-def _signature(secret: str, subject: str, end: str) -> str:
+def _signature(secret: str, *, subject: str, end: str) -> str:
     return hmac.digest(bytes.fromhex(secret), f"{subject}\0{end}".encode(), hashlib.sha256).hex()[
         :32
     ]

@@ -40,13 +40,15 @@ class AwaitedBookingRow(ControlRow):
         return str(self.request["client"]["email"])
 
 
-def find_awaited(workspace_id: str, token: str) -> AwaitedBookingRow | None:
+def find_awaited(workspace_id: str, *, token: str) -> AwaitedBookingRow | None:
     """Return the requested booking of a link, or None if the link is unknown, used or ended."""
     row = AwaitedBookingRow.find(_partition(workspace_id), tokens.digest(token))
     return row if row is not None and clock.now() < row.link_ends_at else None
 
 
-def new_awaited(workspace_id: str, token: str, contacts: Iterable[str | None]) -> AwaitedBookingRow:
+def new_awaited(
+    workspace_id: str, *, token: str, contacts: Iterable[str | None]
+) -> AwaitedBookingRow:
     """Return the row of a link.
 
     The caller sets the request, and stages the row.

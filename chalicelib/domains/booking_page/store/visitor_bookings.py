@@ -30,16 +30,18 @@ class VisitorBookingsRow(ContentRow):
     ids: ListAttribute[str] = ListAttribute(default=list)
 
 
-def visitor_keys(workspace_id: str, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
+def visitor_keys(workspace_id: str, *, visitor: str, contacts: Iterable[str | None]) -> list[Key]:
     """Return the keys of the rows of a visitor's bookings, one for each contact."""
     pk = f"W#{workspace_id}#BOOKING#VISITOR"
-    hashes = [exact_hash(emails.key(contact), visitor) for contact in contacts if contact]
+    hashes = [exact_hash(emails.key(contact), group=visitor) for contact in contacts if contact]
     return [Key(VisitorBookingsRow, pk, contact_hash) for contact_hash in hashes]
 
 
-def holds_key(workspace_id: str, visitor: str) -> Key:
+def holds_key(workspace_id: str, *, visitor: str) -> Key:
     """Return the key of the row of a visitor's unpaid bookings."""
-    return Key(VisitorBookingsRow, f"W#{workspace_id}#BOOKING#VISITOR", exact_hash("", visitor))
+    return Key(
+        VisitorBookingsRow, f"W#{workspace_id}#BOOKING#VISITOR", exact_hash("", group=visitor)
+    )
 
 
 def made_by_visitor(key: Key, rows: Rows) -> VisitorBookingsRow:

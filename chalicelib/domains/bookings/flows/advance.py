@@ -42,7 +42,7 @@ def advance_of(service: ServiceRow, *, takes_payments: bool) -> Advance:
         return Advance(by_phone=True)
     terms = service.terms
     return Advance(
-        deposit(int(service.price), terms.deposit_percent),
+        deposit(int(service.price), percent=terms.deposit_percent),
         terms.refund_until_min,
         round(HOLD.total_seconds() / 60),
     )

@@ -85,7 +85,7 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
             f"a booking with the status {status} has no reserved time and cannot be moved; also "
             "send another status, such as confirmed"
         )
-        raise ValidationError.of("startAt" if requested.start else "resourceId", message)
+        raise ValidationError.of("startAt" if requested.start else "resourceId", message=message)
     former = _time_and_resource(booking)
     if status != booking.status:
         end_hold(unit, booking)
@@ -174,7 +174,7 @@ def _forget_refunded(unit: UnitOfWork, booking: BookingRow, former_status: str) 
     """Set a booking to unpaid that was refunded in whole and takes place again."""
     if booking.paid_by is None or former_status in BLOCKING or not booking.blocks:
         return
-    payment = payments.find(unit.workspace_id, booking.paid_by)
+    payment = payments.find(unit.workspace_id, payment_id=booking.paid_by)
     if payment is not None and payment.status == payments.SUCCEEDED and not payment.refundable:
         booking.paid_by = booking.paid = None
 

@@ -57,7 +57,7 @@ def link_mail_id(request_id: str) -> str:
     return f"booking-link-{request_id}"
 
 
-def book_token(workspace_id: str, request_id: str) -> str:
+def book_token(workspace_id: str, *, request_id: str) -> str:
     """Return the token of the link that books what a visitor has requested.
 
     It is computed with the master key, so that the job of the e-mail needs only the id.
@@ -66,7 +66,9 @@ def book_token(workspace_id: str, request_id: str) -> str:
         NotConfiguredError: the master key is missing.
         UnavailableError: the master key cannot be read.
     """
-    return booking_tokens.token(workspace_id, request_id, Purpose.BOOK, master_key().hex())
+    return booking_tokens.token(
+        workspace_id, booking_id=request_id, purpose=Purpose.BOOK, secret=master_key().hex()
+    )
 
 
 def calendar_url(workspace_id: str, booking: BookingRow) -> str:
@@ -77,19 +79,21 @@ def calendar_url(workspace_id: str, booking: BookingRow) -> str:
 
 def token(workspace_id: str, booking: BookingRow, purpose: Purpose) -> str:
     """Return the token of a booking with a secret, for one purpose."""
-    return booking_tokens.token(workspace_id, booking.id, purpose, booking.token_secret or "")
+    return booking_tokens.token(
+        workspace_id, booking_id=booking.id, purpose=purpose, secret=booking.token_secret or ""
+    )
 
 
-def calendar_file(workspace_id: str, workspace: str, booking: BookingRow) -> bytes:
+def calendar_file(workspace_id: str, *, workspace: str, booking: BookingRow) -> bytes:
     """Return the calendar file of a booking.
 
     ``workspace`` is the name that it shows as place.
     """
-    event = calendar_event(workspace_id, workspace, booking)
+    event = calendar_event(workspace_id, workspace=workspace, booking=booking)
     return calendar_files.calendar_file(event, producer=SERVICE)
 
 
-def calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
+def calendar_event(workspace_id: str, *, workspace: str, booking: BookingRow) -> CalendarEvent:
     """Return the fields of a booking's calendar file."""
     config = settings()
     return CalendarEvent(
@@ -105,9 +109,11 @@ def calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> Ca
     )
 
 
-def client_calendar_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
+def client_calendar_event(
+    workspace_id: str, *, workspace: str, booking: BookingRow
+) -> CalendarEvent:
     """Return the fields of the file only for the client, who may move and cancel the booking."""
-    return calendar_event(workspace_id, workspace, booking)._replace(
+    return calendar_event(workspace_id, workspace=workspace, booking=booking)._replace(
         url=page_url(workspace_id, booking), attendee=booking.client_email
     )
 
@@ -128,7 +134,7 @@ def booking_of(text: str, *purposes: Purpose) -> BookingRow:
         NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
     """
     token = parse(text)
-    booking = BOOKINGS.find(token.workspace_id, token.booking_id)
+    booking = BOOKINGS.find(token.workspace_id, record_id=token.booking_id)
     # The two failures give one error, so a guess does not reveal which bookings exist.
     if booking is None or not any(
         token.is_for(purpose, booking.token_secret) for purpose in purposes

@@ -84,7 +84,7 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
     if not booking.is_payable:
         raise NotPayableError("This booking cannot be paid now. Open its page again.")
     latest_id = booking.latest_payment_id
-    latest = latest_id and payments.find(unit.workspace_id, latest_id)
+    latest = latest_id and payments.find(unit.workspace_id, payment_id=latest_id)
     description = describe(booking)
     is_current = latest and latest.description == description
     if latest and latest.is_open and is_current and not _is_stuck(latest):
@@ -134,17 +134,17 @@ def receipt_of(
     The description must be the same for a repeated request, so it is stored. By default, it is the
     payment's.
     """
-    booking = BOOKINGS.find(workspace_id, payment.subject_id)
+    booking = BOOKINGS.find(workspace_id, record_id=payment.subject_id)
     if booking is None or not payment.has_receipt:
         return None
     return accounts.receipt_of(
         accounts.merchant_of(workspace_id, payment),
         booking.client_email,
-        booking.client_phone,
-        description or payment.description,
-        amount,
+        phone=booking.client_phone,
+        description=description or payment.description,
+        amount=amount,
         # After the closing receipt, a refund is one of the service.
-        "full_payment" if payment.receipt_closed_at else cast("PaymentMode", payment.mode),
+        mode="full_payment" if payment.receipt_closed_at else cast("PaymentMode", payment.mode),
     )
 
 
@@ -183,7 +183,7 @@ def shown_refund(workspace_id: str, booking: BookingRow) -> ShownRefund | None:
 
 def payment_of(workspace_id: str, booking: BookingRow) -> PaymentRow | None:
     """Return the payment that has paid a booking, or None."""
-    return payments.find(workspace_id, booking.paid_by) if booking.paid_by else None
+    return payments.find(workspace_id, payment_id=booking.paid_by) if booking.paid_by else None
 
 
 def stage_refund_for_client(unit: UnitOfWork, booking: BookingRow, by: str) -> None:
@@ -202,7 +202,7 @@ def stage_refund(
     Raises:
         RefundTooLargeError: less is left of the payment.
     """
-    booking = BOOKINGS.find(unit.workspace_id, payment.subject_id)
+    booking = BOOKINGS.find(unit.workspace_id, record_id=payment.subject_id)
     refund = refunds.stage(
         unit,
         payment,
@@ -232,10 +232,12 @@ def settle(workspace_id: str, payment_id: str, *, ends: bool = False) -> Payment
     Raises as ``settling.settle``.
     """
     try:
-        return settling.settle(workspace_id, payment_id, _stage_success, ends=ends)
+        return settling.settle(
+            workspace_id, payment_id=payment_id, stage_success=_stage_success, ends=ends
+        )
     except SlotUnavailableError:
         stage = partial(_stage_success, is_free=False)
-        return settling.settle(workspace_id, payment_id, stage, ends=ends)
+        return settling.settle(workspace_id, payment_id=payment_id, stage_success=stage, ends=ends)
 
 
 def settle_latest(workspace_id: str, booking: BookingRow) -> None:
@@ -246,7 +248,7 @@ def settle_latest(workspace_id: str, booking: BookingRow) -> None:
     payment_id = booking.latest_payment_id
     if payment_id is not None:
         with suppress(NotFoundError, ProviderError, UnknownOutcomeError):
-            payment = payments.require(workspace_id, payment_id)
+            payment = payments.require(workspace_id, payment_id=payment_id)
             settle(workspace_id, payment_id, ends=payment.description != describe(booking))
 
 
@@ -286,14 +288,14 @@ def lapse(job: Job) -> None:
         # The payload names the moment of expiry: a booking that was held again has another job.
         return booking is not None and holds.expiry(booking) == job.payload
 
-    booking = BOOKINGS.find(workspace_id, booking_id)
+    booking = BOOKINGS.find(workspace_id, record_id=booking_id)
     if booking is None or not is_current(booking):
         return
     if booking.latest_payment_id is not None:
         _end_payment(workspace_id, booking, booking.latest_payment_id)
 
     def stage(unit: UnitOfWork) -> None:
-        booking = BOOKINGS.find(workspace_id, booking_id)
+        booking = BOOKINGS.find(workspace_id, record_id=booking_id)
         if booking is not None and is_current(booking):
             reason = "The booking was not paid in time."
             requested = BookingChange("job", "cancelled", reason=reason, is_lapse=True)
@@ -310,7 +312,7 @@ def close_receipt(job: Job) -> None:
         Postponed: the provider did not respond.
     """
     workspace_id = job.workspace_id
-    booking = BOOKINGS.find(workspace_id, job.payload["bookingId"])
+    booking = BOOKINGS.find(workspace_id, record_id=job.payload["bookingId"])
     payment = payment_of(workspace_id, booking) if booking else None
     if booking is None or payment is None or payment.receipt_closed_at is not None:
         return
@@ -341,7 +343,7 @@ def close_receipt(job: Job) -> None:
 
 def _change_receipt(job: Job, payment: PaymentRow, **values: datetime | str) -> None:
     def stage(unit: UnitOfWork) -> None:
-        row = payments.require(job.workspace_id, payment.id)
+        row = payments.require(job.workspace_id, payment_id=payment.id)
         payments.stage_change(unit, row, **values)
 
     run_job_unit(job, stage)
@@ -365,7 +367,10 @@ def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_free: bool = Tru
     Raises:
         SlotUnavailableError: the time of the booking is no longer available.
     """
-    booking, amount = BOOKINGS.find(unit.workspace_id, payment.subject_id), int(payment.amount)
+    booking, amount = (
+        BOOKINGS.find(unit.workspace_id, record_id=payment.subject_id),
+        int(payment.amount),
+    )
     paid = (
         None
         if booking is None

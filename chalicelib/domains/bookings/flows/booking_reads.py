@@ -37,7 +37,7 @@ class BookingReads:
 
     def read_service(self, service_id: str, keys: Iterable[Key] = ()) -> ServiceRow | None:
         """Return a service, read in one request with the workspace, the lock and other rows."""
-        key, tenant = SERVICES.key(self.workspace_id, service_id), self.workspace_id
+        key, tenant = SERVICES.key(self.workspace_id, record_id=service_id), self.workspace_id
         self.rows.read([key, workspaces.key(tenant), time_off.lock_key(tenant), *keys])
         slot_search.workspace_of(self._unit, self.rows)
         return self.rows.find(ServiceRow, key)
@@ -58,7 +58,7 @@ class BookingReads:
             self.rows.read(keys)
             return
         moment = epoch_ms(start)
-        span = slots.busy_range(service.rules, moment, moment)
+        span = slots.busy_range(service.rules, moment, last=moment)
         self.read_calendars(
             [(resource_id, span) for resource_id in ids], span if with_time_off else None, keys
         )
@@ -80,7 +80,9 @@ class BookingReads:
         # The lock is read before the time off. If time off is added in between, the lock conflicts.
         self.rows.read([time_off.lock_key(self.workspace_id)])
         with deadline.side_by_side() as start:
-            off_task = start(lambda: time_off.overlapping(self.workspace_id, off.start, off.end))
+            off_task = start(
+                lambda: time_off.overlapping(self.workspace_id, off.start, last_ms=off.end)
+            )
             self.rows.read(row_keys)
             self._time_off[off] = off_task.result()
 

@@ -46,7 +46,7 @@ def expiry(booking: BookingRow) -> dict[str, Any]:
 def begin_hold(unit: UnitOfWork, booking: BookingRow) -> None:
     """Stage the hold of a booking that has to be paid again, with what has to be paid."""
     if booking.due is None:
-        service = SERVICES.find(unit.workspace_id, booking.service_id)
+        service = SERVICES.find(unit.workspace_id, record_id=booking.service_id)
         if service is not None and service.is_prepaid:
             set_terms(booking, service)
     _set_end(unit, booking, hold_end(booking.starts_at))
@@ -70,7 +70,7 @@ def end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
 
 def set_terms(booking: BookingRow, service: ServiceRow) -> None:
     """Set what the client pays in advance, and until when a cancellation is refunded."""
-    booking.due = deposit(int(booking.price), service.terms.deposit_percent)
+    booking.due = deposit(int(booking.price), percent=service.terms.deposit_percent)
     booking.refund_until_min = service.terms.refund_until_min
     booking.refundable_until = booking.refund_limit_by_start
 

@@ -76,7 +76,7 @@ def book(
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
     """
     workspace = slot_search.workspace_of(unit)
-    key = SERVICES.key(unit.workspace_id, request.service_id)
+    key = SERVICES.key(unit.workspace_id, record_id=request.service_id)
     service = SERVICES.found(reads.rows.find(ServiceRow, key))
     slot, contact = request.slot, request.contact
     reads.read_ahead(

@@ -106,7 +106,7 @@ class Placement:
         self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
         workspace_id, rows = self.unit.workspace_id, self.reads.rows
-        span = slots.busy_range(self.rules, self.start, self.start)
+        span = slots.busy_range(self.rules, self.start, last=self.start)
         spans = [(candidate.resource.id, span) for candidate in self.candidates]
         if self.existing is not None:
             # A move to another day must also take the booking out of its former day.
@@ -144,7 +144,7 @@ class Placement:
         """
         workspace_id, reads = unit.workspace_id, BookingReads(unit)
         ids = {booking.resource_id, requested.resource_id or booking.resource_id}
-        keys = [SERVICES.key(workspace_id, booking.service_id)]
+        keys = [SERVICES.key(workspace_id, record_id=booking.service_id)]
         keys += opening_hours.keys_with_schedules(workspace_id, ids)
         if not requested.ignores_schedule:
             keys.append(time_off.lock_key(workspace_id))
@@ -165,7 +165,7 @@ class Placement:
         site = service and binding.site_of_service(workspace_id, service.site_id)
         if service is None or (site is not None and site.status == SUSPENDED):
             refuse(NoSlotReason.SERVICE_INACTIVE, [], [], booking.timezone)
-        if RESOURCES.find(workspace_id, booking.resource_id) is None:
+        if RESOURCES.find(workspace_id, record_id=booking.resource_id) is None:
             refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
         # The service must not be switched off in the meantime.
         unit.require(service, ServiceRow.version == service.version)
@@ -183,7 +183,7 @@ class Placement:
         Raises:
             SlotUnavailableError: the resource has been deleted.
         """
-        resource = RESOURCES.find(unit.workspace_id, booking.resource_id)
+        resource = RESOURCES.find(unit.workspace_id, record_id=booking.resource_id)
         if resource is None:
             refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
         length = int(booking.duration_min)
@@ -213,14 +213,14 @@ class Placement:
         zones = slot_search.zones(
             bound,
             requested.resource_id,
-            requested.timezone,
-            lambda: slot_search.workspace_of(unit).timezone,
+            requested=requested.timezone,
+            of_workspace=lambda: slot_search.workspace_of(unit).timezone,
         )
         start = _moment(requested, zones)
         same_start = existing is not None and start == epoch_ms(existing.starts_at)
         if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or same_start):
             message = f"expected a time in the future, received {requested.start}"
-            raise ValidationError.of("startAt", message)
+            raise ValidationError.of("startAt", message=message)
         # A caller that ignores the schedule may move a booking of an inactive service.
         service_may_be_inactive = (
             existing is not None and requested.ignores_schedule and bool(active)
@@ -251,7 +251,7 @@ class Placement:
                 self.rules,
                 calendar,
                 self.start,
-                self._now,
+                now=self._now,
                 ignore_schedule=self.requested.ignores_schedule,
             ):
                 return candidate
@@ -300,7 +300,9 @@ class Placement:
 
     def _unavailable(self, reason: str) -> NoReturn:
         alternatives = (
-            self.search.find_nearest(self.start, self._now, ALTERNATIVES) if self.search else []
+            self.search.find_nearest(self.start, now=self._now, count=ALTERNATIVES)
+            if self.search
+            else []
         )
         refuse(
             reason, alternatives, [candidate.resource for candidate in self.candidates], self.zone
@@ -316,22 +318,22 @@ def _moment(requested: SlotRequest, zones: Zones) -> int:
     start = requested.start
     if not isinstance(start, datetime):
         message = f"expected a time such as {start}T12:00, received a date"
-        raise ValidationError.of("startAt", message)
+        raise ValidationError.of("startAt", message=message)
     if start.tzinfo is None and zones.differ:
         message = (
             "expected a time with an offset, such as "
             f"{start.isoformat(timespec='minutes')}+03:00, because the resources of this service "
             f"are in several time zones ({', '.join(sorted(zones.bound))})"
         )
-        raise ValidationError.of("startAt", message)
+        raise ValidationError.of("startAt", message=message)
     try:
         moment = zoned_times.exact_moment(start, zones.effective)
     except LocalTimeError as error:
-        raise ValidationError.of("startAt", str(error)) from None
+        raise ValidationError.of("startAt", message=str(error)) from None
     # Calendar days store minutes, so seconds would be lost.
     if moment.second or moment.microsecond:
         message = f"expected a time without seconds, received {start.isoformat()}"
-        raise ValidationError.of("startAt", message)
+        raise ValidationError.of("startAt", message=message)
     return epoch_ms(moment)
 
 

@@ -68,7 +68,10 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
     """
     bound = search.candidates.bound
     zone = slot_search.zones(
-        bound, args.resource_id, args.timezone, lambda: periods.zone_of_workspace(ctx)
+        bound,
+        args.resource_id,
+        requested=args.timezone,
+        of_workspace=lambda: periods.zone_of_workspace(ctx),
     ).effective
     span = _span(args, zone)
     query = Query(span.start, span.end, epoch_ms(clock.now()))
@@ -108,12 +111,12 @@ def _span(args: SlotsRange, zone: str) -> Span:
     Raises:
         ValidationError: the end is before the start, or the range is too long.
     """
-    span = slot_search.range_of(args.from_, args.to, zone, DEFAULT_DAYS)
+    span = slot_search.range_of(args.from_, last=args.to, zone=zone, days=DEFAULT_DAYS)
     if span.end < span.start:
-        raise ValidationError.of("to", "expected the time of from or a later time")
+        raise ValidationError.of("to", message="expected the time of from or a later time")
     first, last = map(clock.moment_at, span)
-    days = zoned_times.count_of_days(first, last, zone)
+    days = zoned_times.count_of_days(first, last=last, timezone=zone)
     if days > MAX_DAYS:
         message = f"expected at most {MAX_DAYS} days between from and to, received {days}"
-        raise ValidationError.of("to", message)
+        raise ValidationError.of("to", message=message)
     return span

@@ -70,7 +70,7 @@ def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None)
     It has the booking's values. No slots are free for such a booking, but it can still be moved
     with ``ignores_schedule``.
     """
-    key = SERVICES.key(workspace_id, booking.service_id)
+    key = SERVICES.key(workspace_id, record_id=booking.service_id)
     return (rows or Rows()).find(ServiceRow, key) or ServiceRow(
         SERVICES.partition(workspace_id),
         booking.service_id,
@@ -120,6 +120,7 @@ class Candidates(NamedTuple):
         workspace_id: str,
         service: ServiceRow,
         resource_id: str | None,
+        *,
         current_resource_id: str | None = None,
         rows: Rows | None = None,
     ) -> Self:
@@ -141,7 +142,7 @@ class Candidates(NamedTuple):
         existing.sort(key=lambda candidate: (candidate.resource.sort_order, candidate.resource.id))
         bound = [candidate.resource for candidate in existing]
         if resource_id is not None and resource_id not in {resource.id for resource in bound}:
-            RESOURCES.require(workspace_id, resource_id)
+            RESOURCES.require(workspace_id, record_id=resource_id)
             return cls([], bound, NoSlotReason.NOT_BOUND)
         active = [
             candidate
@@ -166,13 +167,18 @@ def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceR
 
 
 def read(
-    workspace_id: str, candidates: Sequence[Candidate], rules: ServiceRules, first: int, last: int
+    workspace_id: str,
+    candidates: Sequence[Candidate],
+    rules: ServiceRules,
+    first: int,
+    *,
+    last: int,
 ) -> list[Calendar]:
     """Return the calendars of resources for slots that start between two moments.
 
     It sends one DynamoDB query per resource and one for time off, in parallel.
     """
-    span = slots.busy_range(rules, first, last)
+    span = slots.busy_range(rules, first, last=last)
     ids = [candidate.resource.id for candidate in candidates]
 
     days: dict[str, list[BusyEntry]] = {}
@@ -180,9 +186,9 @@ def read(
 
     def read_one(resource_id: str | None) -> None:
         if resource_id is None:
-            off.extend(time_off.overlapping(workspace_id, span.start, span.end))
+            off.extend(time_off.overlapping(workspace_id, span.start, last_ms=span.end))
         else:
-            days[resource_id] = calendar_days.read(workspace_id, resource_id, span)
+            days[resource_id] = calendar_days.read(workspace_id, resource_id=resource_id, span=span)
 
     deadline.map_in_threads(read_one, [None, *ids], PARALLEL)
     return [candidate.calendar(days[candidate.resource.id], off) for candidate in candidates]
@@ -211,7 +217,9 @@ class Search(NamedTuple):
     ) -> Self:
         """Return the search for slots of a service, or for slots that a booking can be moved to."""
         current_resource_id = moving.resource_id if moving else None
-        candidates = Candidates.read(workspace_id, service, resource_id, current_resource_id, rows)
+        candidates = Candidates.read(
+            workspace_id, service, resource_id, current_resource_id=current_resource_id, rows=rows
+        )
         rules = rules_of(service, moving)
         return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
 
@@ -237,7 +245,7 @@ class Search(NamedTuple):
         """Return the slots in a range, or the reason for an empty result."""
         if self.unavailable_reason is not None:
             return Availability([], self.unavailable_reason)
-        return slots.union(self.rules, self._calendars(query.first, query.last), query)
+        return slots.union(self.rules, self._calendars(query.first, last=query.last), query)
 
     def next(self, query: Query) -> Slot | None:
         """Return the first slot in the 93 days after a range, or after now if the range has passed.
@@ -250,19 +258,19 @@ class Search(NamedTuple):
         last = first + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
         for begin in range(first, last + 1, _ms(CHUNK)):
             chunk = query._replace(first=begin, last=min(begin + _ms(CHUNK) - 1, last))
-            calendars = self._calendars(chunk.first, chunk.last)
+            calendars = self._calendars(chunk.first, last=chunk.last)
             if next_slot := slots.next_available(self.rules, calendars, chunk):
                 return next_slot
         return None
 
-    def find_nearest(self, start: int, now: int, count: int) -> list[Slot]:
+    def find_nearest(self, start: int, *, now: int, count: int) -> list[Slot]:
         """Return the slots nearest to an unavailable start, sorted by time."""
         query = Query(start - _ms(timedelta(days=1)), start + _ms(timedelta(days=7)), now)
         nearest = sorted(self.slots(query).slots, key=lambda slot: abs(slot.start - start))
         return sorted(nearest[:count], key=lambda slot: slot.start)
 
-    def _calendars(self, first: int, last: int) -> list[Calendar]:
-        calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last)
+    def _calendars(self, first: int, *, last: int) -> list[Calendar]:
+        calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last=last)
         # The booking that is moved must not block its own new time.
         return (
             [calendar.exclude_booking(self.moving) for calendar in calendars]
@@ -283,7 +291,7 @@ class Zones(NamedTuple):
     def effective(self) -> str:
         """The zone of times without an offset."""
         return zoned_times.resolve_timezone(
-            self.requested, self.resource, self.bound, self.workspace
+            self.requested, resource=self.resource, bound=self.bound, workspace=self.workspace
         )
 
     @property
@@ -295,6 +303,7 @@ class Zones(NamedTuple):
 def zones(
     bound: Sequence[ResourceRow],
     resource_id: str | None,
+    *,
     requested: str | None,
     of_workspace: Callable[[], str],
 ) -> Zones:
@@ -310,7 +319,7 @@ def zones(
     return Zones(requested, of_resource, all_zones, workspace)
 
 
-def range_of(first: date | None, last: date | None, zone: str, days: int) -> Span:
+def range_of(first: date | None, *, last: date | None, zone: str, days: int) -> Span:
     """Return the range from one time or date to another, both inclusive, in a zone.
 
     Without ``first``, the range begins now. Without ``last``, it ends at the same local time this
@@ -332,7 +341,7 @@ def is_open_for(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
         hours,
         timezone,
         clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
-        clock.local_day(booking.ends_at, timezone) + _DAY,
+        last=clock.local_day(booking.ends_at, timezone) + _DAY,
     )
     return any(span.start <= start and end <= span.end for span in merge(opened, touching=True))
 

@@ -94,7 +94,7 @@ def _change_booking(
     status: BookingStatus | None,
     reason: str | None,
 ) -> BookingWritten:
-    row, events = bookings.read_with_history(ctx.workspace_id, args.id)
+    row, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.id)
     row.require_version(args.if_version)
     event = booking_changes.change(
         ctx.unit,

@@ -84,9 +84,11 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
     """
     is_person = ctx.principal.audience is Audience.SESSION
     if args.client is not None and not is_person and not has_at_least_one(args.client):
-        raise ValidationError.of("client", "expected phone, email or both")
+        raise ValidationError.of("client", message="expected phone, email or both")
     reads = BookingReads(ctx.unit)
-    client_keys = [CLIENTS.key(ctx.workspace_id, args.client_id)] if args.client_id else []
+    client_keys = (
+        [CLIENTS.key(ctx.workspace_id, record_id=args.client_id)] if args.client_id else []
+    )
     reads.read_service(args.service_id, client_keys)
     client, contact = _client_and_contact(ctx, args, reads.rows)
     new_row, event = new_booking.book(
@@ -122,6 +124,6 @@ def _client_and_contact(
             phone_field="client.phone",
         )
         return None, contact
-    key = CLIENTS.key(ctx.workspace_id, args.client_id or "")
+    key = CLIENTS.key(ctx.workspace_id, record_id=args.client_id or "")
     client = CLIENTS.found(rows.find(ClientRow, key))
     return client, Contact(client.name, client.email, client.phone)

@@ -42,7 +42,7 @@ class SlotsQuery(SlotsRange):
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find free slots of a service. Book one by its startAt with svc_create_booking."""
-    service = SERVICES.require(ctx.workspace_id, args.service_id)
+    service = SERVICES.require(ctx.workspace_id, record_id=args.service_id)
     moving = _booking_to_move(ctx, args, service)
     search = Search.create(ctx.workspace_id, service, args.resource_id, moving)
     return slot_list(ctx, search, args, args.limit)
@@ -51,11 +51,11 @@ def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
 def _booking_to_move(ctx: Context, args: SlotsQuery, service: ServiceRow) -> BookingRow | None:
     if args.booking_id is None:
         return None
-    booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
+    booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
     if booking.service_id != service.id:
         message = (
             "expected a booking of this service, received a booking of the service "
             f"{booking.service_id}"
         )
-        raise ValidationError.of("bookingId", message)
+        raise ValidationError.of("bookingId", message=message)
     return booking

@@ -228,9 +228,9 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
 )
 def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
     """Refund a payment of a booking by a job, in whole or in part."""
-    payment = _require(ctx.workspace_id, args.id)
+    payment = _require(ctx.workspace_id, payment_id=args.id)
     amount = payment.refundable if args.amount is None else args.amount
-    booking = BOOKINGS.find(ctx.workspace_id, payment.subject_id)
+    booking = BOOKINGS.find(ctx.workspace_id, record_id=payment.subject_id)
     is_cancelled = booking is not None and booking.status == "cancelled"
     new_refund = booking_payments.stage_refund(
         ctx.unit,
@@ -252,8 +252,8 @@ def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
 )
 def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
     """Send a refund again that the provider has refused."""
-    payment = _require(ctx.workspace_id, args.id)
-    refund = payments.find_refund(ctx.workspace_id, args.id, args.refund_id)
+    payment = _require(ctx.workspace_id, payment_id=args.id)
+    refund = payments.find_refund(ctx.workspace_id, payment_id=args.id, refund_id=args.refund_id)
     if refund is None:
         raise NotFoundError("The payment has no refund with this id. List the payments.")
     booking_payments.stage_retry(ctx.unit, payment, refund)
@@ -264,7 +264,7 @@ def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
 @operation(title="Get the link that pays a booking", role=Role.MEMBER)
 def get_payment_link(ctx: Context, args: PaymentLinkRef) -> PaymentLink:
     """Return the link that a member gives to the client of an unpaid booking."""
-    booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
+    booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
     can_pay = booking.is_payable and merchants.find_current(ctx.workspace_id) is not None
     url = booking_links.pay_url(ctx.workspace_id, booking) if can_pay else None
     return PaymentLink(payment_url=url)
@@ -273,7 +273,7 @@ def get_payment_link(ctx: Context, args: PaymentLinkRef) -> PaymentLink:
 @operation(title="Get what is paid in advance", role=Role.MEMBER)
 def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsOut:
     """Return what clients pay in advance for a service, and until when it is refunded."""
-    service = SERVICES.require(ctx.workspace_id, args.service_id)
+    service = SERVICES.require(ctx.workspace_id, record_id=args.service_id)
     has_merchant = merchants.find_current(ctx.workspace_id) is not None
     return PaymentTermsOut(
         service_id=service.id, takes_payments=has_merchant, **service.terms._asdict()
@@ -289,13 +289,13 @@ def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsOut:
 def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
     """Set what clients pay in advance for a service, for bookings from now on."""
     service, merchant = (
-        SERVICES.require(ctx.workspace_id, args.service_id),
+        SERVICES.require(ctx.workspace_id, record_id=args.service_id),
         merchants.find_current(ctx.workspace_id),
     )
     least = MIN_AMOUNTS.get(merchant.provider, 0) if merchant else 0
-    if 0 < payment_states.deposit(int(service.price), args.deposit_percent) < least:
+    if 0 < payment_states.deposit(int(service.price), percent=args.deposit_percent) < least:
         problem = f"expected a part of at least {least} kopecks, received less. Raise the part"
-        raise ValidationError.of("depositPercent", problem)
+        raise ValidationError.of("depositPercent", message=problem)
     service.deposit_percent, service.refund_until_min = args.deposit_percent, args.refund_until_min
     ctx.unit.save(service)
     return PaymentTermsOut(**args.model_dump(), takes_payments=merchant is not None)
@@ -312,16 +312,16 @@ def _read_bounds(
     return first_id_at(first), cursor or f"{first_id_at(last)[:10]}~"
 
 
-def _require(workspace_id: str, payment_id: str) -> PaymentRow:
+def _require(workspace_id: str, *, payment_id: str) -> PaymentRow:
     """Return the payment of a booking, and no top-up of an account."""
-    payment = payments.require(workspace_id, payment_id)
+    payment = payments.require(workspace_id, payment_id=payment_id)
     if payment.purpose != booking_payments.BOOKING:
         raise NotFoundError("No payment of a booking has this id. List the payments.")
     return payment
 
 
 def _to_result(workspace_id: str, payment: PaymentRow, *new_refunds: RefundRow) -> PaymentResult:
-    booking = BOOKINGS.find(workspace_id, payment.subject_id)
+    booking = BOOKINGS.find(workspace_id, record_id=payment.subject_id)
     rows = [*payments.refunds_of(workspace_id, [payment.id]), *new_refunds]
     return PaymentResult(payment=PaymentOut.from_record(payment, booking, rows))
 

@@ -213,12 +213,15 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     if (
         not ids
         and args.service_id
-        and (service := SERVICES.find(ctx.workspace_id, args.service_id))
+        and (service := SERVICES.find(ctx.workspace_id, record_id=args.service_id))
     ):
         ids = list(service.resource_ids)
     bound = RESOURCES.fetch(ctx.workspace_id, ids)
     return slot_search.zones(
-        bound, args.resource_id, None, lambda: workspaces.get(ctx.workspace_id).timezone
+        bound,
+        args.resource_id,
+        requested=None,
+        of_workspace=lambda: workspaces.get(ctx.workspace_id).timezone,
     ).effective
 
 
@@ -234,5 +237,5 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
 
     Names and notes are untrusted text.
     """
-    booking, events = bookings.read_with_history(ctx.workspace_id, args.id)
+    booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.id)
     return BookingResult(booking=BookingWithHistory.having(booking, events))

@@ -92,7 +92,7 @@ class VisitPaymentNote(BookingMoneyRef):
 @operation(title="Get what of a booking is paid", role=Role.MEMBER)
 def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
     """Return what of a booking is paid, what is left to pay, and the link that pays it."""
-    booking, events = bookings.read_with_history(ctx.workspace_id, args.booking_id)
+    booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.booking_id)
     merchant = merchants.find_current(ctx.workspace_id) if rest_to_pay.is_prepaid(booking) else None
     can_pay = booking.is_payable and merchant is not None
     sends_receipts = merchant is not None and merchant.vat_code is not None
@@ -110,7 +110,7 @@ def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
 @operation(title="Note a payment at the visit", role=Role.MEMBER, errors=(NothingLeftError,))
 def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     """Note in the history that the client has paid at the visit. It is no fiscal receipt."""
-    booking, events = bookings.read_with_history(ctx.workspace_id, args.booking_id)
+    booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.booking_id)
     if args.method == "withdrawn":
         amount = -rest_to_pay.noted_amount(events)
     else:
@@ -135,7 +135,7 @@ def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
 )
 def send_payment_link(ctx: Context, args: BookingMoneyRef) -> BookingMoneyRef:
     """Mail the link that pays a booking to its client, once more."""
-    booking = BOOKINGS.require(ctx.workspace_id, args.booking_id)
+    booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
     if not booking.is_payable or merchants.find_current(ctx.workspace_id) is None:
         raise NotPayableError("This booking cannot be paid now. Open its page again.")
     if not booking.client_email or not mail.is_on():

@@ -54,7 +54,9 @@ class BookingToken(NamedTuple):
         """Return whether the token was signed for a purpose with a booking's secret."""
         if not secret:
             return False
-        expected = _signature(self.workspace_id, self.booking_id, purpose, secret)
+        expected = _signature(
+            self.workspace_id, booking_id=self.booking_id, purpose=purpose, secret=secret
+        )
         return hmac.compare_digest(self.signature, expected)
 
 
@@ -63,9 +65,9 @@ def new_secret() -> str:
     return secrets.token_hex(SECRET_BYTES)
 
 
-def token(workspace_id: str, booking_id: str, purpose: Purpose, secret: str) -> str:
+def token(workspace_id: str, *, booking_id: str, purpose: Purpose, secret: str) -> str:
     """Return the token of a booking for a purpose."""
-    signature = _signature(workspace_id, booking_id, purpose, secret)
+    signature = _signature(workspace_id, booking_id=booking_id, purpose=purpose, secret=secret)
     ids = ULID.from_str(workspace_id).bytes + ULID.from_str(booking_id).bytes
     return urlsafe_b64encode(ids + signature).decode()
 
@@ -84,6 +86,6 @@ def read(text: str) -> BookingToken | None:
     return BookingToken(workspace, booking, raw[2 * _ID_BYTES :])
 
 
-def _signature(workspace_id: str, booking_id: str, purpose: Purpose, secret: str) -> bytes:
+def _signature(workspace_id: str, *, booking_id: str, purpose: Purpose, secret: str) -> bytes:
     signed = f"{purpose}\0{workspace_id}\0{booking_id}".encode()
     return hmac.digest(bytes.fromhex(secret), signed, hashlib.sha256)[:_SIGNATURE_BYTES]

@@ -114,7 +114,7 @@ class Availability(NamedTuple):
     reason: NoSlotReason | None = None
 
 
-def busy_range(service: ServiceRules, first: int, last: int) -> Span:
+def busy_range(service: ServiceRules, first: int, *, last: int) -> Span:
     """Return the span that slots from ``first`` to ``last`` take, including their buffers.
 
     A booking is relevant if its own buffered span overlaps this one.
@@ -130,10 +130,10 @@ def slots(service: ServiceRules, calendar: Calendar, query: Query) -> ResourceSl
     horizon = _horizon(service, calendar, query.now)
     if query.first > horizon:
         return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
-    starts = _starts_in_hours(service, calendar, query.first, min(query.last, horizon))
+    starts = _starts_in_hours(service, calendar, query.first, last=min(query.last, horizon))
     if not starts:
         return ResourceSlots({}, NoSlotReason.CLOSED)
-    off = peaks(starts, 0, service.duration_min * _MINUTE, calendar.time_off)
+    off = peaks(starts, 0, minutes_after=service.duration_min * _MINUTE, spans=calendar.time_off)
     starts = [start for start, count in zip(starts, off, strict=True) if not count]
     if not starts:
         return ResourceSlots({}, NoSlotReason.TIME_OFF)
@@ -150,8 +150,8 @@ def is_free(
     service: ServiceRules,
     calendar: Calendar,
     start: int,
-    now: int,
     *,
+    now: int,
     ignore_schedule: bool = False,
 ) -> bool:
     """Return whether ``slots`` would list this start.
@@ -227,7 +227,9 @@ def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
     return clock.epoch_ms(clock.moment_of(day, calendar.timezone, end=True))
 
 
-def _starts_in_hours(service: ServiceRules, calendar: Calendar, first: int, last: int) -> list[int]:
+def _starts_in_hours(
+    service: ServiceRules, calendar: Calendar, first: int, *, last: int
+) -> list[int]:
     """Return the starts on the grid that leave room for the duration in the opening hours.
 
     Each window has its own grid, in absolute time from the window's start to its end. A slot that
@@ -239,7 +241,7 @@ def _starts_in_hours(service: ServiceRules, calendar: Calendar, first: int, last
         calendar.timezone,
         # Opening hours end at most one day after their date. One more day covers clock changes.
         _local_day(first, calendar.timezone) - 2 * _DAY,
-        _local_day(last + duration, calendar.timezone) + _DAY,
+        last=_local_day(last + duration, calendar.timezone) + _DAY,
     )
     blocks = merge(opened, touching=True)
     starts: set[int] = set()
@@ -257,9 +259,12 @@ def _free_seats(
 
     Both the buffers of the new booking and the buffers of existing bookings are kept free.
     """
-    buffer_before, buffer_after = busy_range(service, 0, 0)
+    buffer_before, buffer_after = busy_range(service, 0, last=0)
     busy = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)
-    return (calendar.capacity - peak for peak in peaks(starts, -buffer_before, buffer_after, busy))
+    return (
+        calendar.capacity - peak
+        for peak in peaks(starts, -buffer_before, minutes_after=buffer_after, spans=busy)
+    )
 
 
 def _local_day(moment: int, timezone: str) -> date:

@@ -71,7 +71,7 @@ def future_count(
 ) -> int:
     """Return the number of bookings of a service or a resource that have not begun."""
     facet, value = ("service_id", service_id) if service_id else ("resource_id", resource_id)
-    place = partition_of(workspace_id, BOOKINGS.noun, facet, value or "")
+    place = partition_of(workspace_id, noun=BOOKINGS.noun, facet=facet, value=value or "")
     bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
     return Partition(place, Cost()).count(
         None,
@@ -82,7 +82,12 @@ def future_count(
 
 
 def blocking_between(
-    workspace_id: str, resource_ids: Sequence[str] | None, first_ms: int, last_ms: int, limit: int
+    workspace_id: str,
+    resource_ids: Sequence[str] | None,
+    first_ms: int,
+    *,
+    last_ms: int,
+    limit: int,
 ) -> Blocking:
     """Return the bookings that occupy time in ``[first_ms, last_ms)``, without their buffers.
 
@@ -92,7 +97,7 @@ def blocking_between(
         places = [BOOKINGS.partition(workspace_id)]
     else:
         places = [
-            partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
+            partition_of(workspace_id, noun=BOOKINGS.noun, facet="resource_id", value=resource_id)
             for resource_id in resource_ids
         ]
     # A booking that began before the period may still run, for at most ``MAX_LENGTH``.
@@ -144,7 +149,9 @@ def overlapping(
     """
     place = BOOKINGS.partition(workspace_id)
     if resource_id is not None:
-        place = partition_of(workspace_id, BOOKINGS.noun, "resource_id", resource_id)
+        place = partition_of(
+            workspace_id, noun=BOOKINGS.noun, facet="resource_id", value=resource_id
+        )
     # The index sorts by the start, and a booking may have begun a day before the period.
     starts = (period.start - MAX_LENGTH // timedelta(milliseconds=1), period.end - 1)
     items = Partition(place, Cost()).items(

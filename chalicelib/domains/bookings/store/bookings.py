@@ -235,15 +235,15 @@ class EventRow(HistoryRow):
     kept_when_erased = HistoryRow.kept_when_erased | {"status", "move", "mail", "noted"}
 
 
-def read_with_history(workspace_id: str, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
+def read_with_history(workspace_id: str, *, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
     """Return a booking and its history, read side by side.
 
     Raises:
         NotFoundError: no live booking of the workspace has this id.
     """
     with deadline.side_by_side() as start:
-        events = start(lambda: EventRow.newest(workspace_id, booking_id))
-        return BOOKINGS.require(workspace_id, booking_id), events.result()
+        events = start(lambda: EventRow.newest(workspace_id, record_id=booking_id))
+        return BOOKINGS.require(workspace_id, record_id=booking_id), events.result()
 
 
 def new_event(  # noqa: PLR0913  the parts of an entry
@@ -258,8 +258,8 @@ def new_event(  # noqa: PLR0913  the parts of an entry
     """Stage and return an entry of a booking's history, with the current status and its author."""
     event = EventRow.new(
         unit.workspace_id,
-        booking.id,
-        by,
+        record_id=booking.id,
+        by=by,
         status=booking.status,
         reason=reason,
         move=move,
@@ -276,7 +276,9 @@ def mail_entry(
 
     An e-mail has one entry, the latest.
     """
-    entry = EventRow.new(workspace_id, booking.id, "job", status=booking.status, mail=mail)
+    entry = EventRow.new(
+        workspace_id, record_id=booking.id, by="job", status=booking.status, mail=mail
+    )
     entry.sk = group(booking.id) + mail_id
     return entry
 
@@ -293,5 +295,7 @@ def is_upcoming(booking: BookingRow) -> bool:
 
 def upcoming(workspace_id: str, ids: Iterable[str], rows: Rows) -> list[BookingRow]:
     """Return the bookings with these ids that have not begun."""
-    booking_rows = rows.fetch(BOOKINGS.key(workspace_id, booking_id) for booking_id in ids)
+    booking_rows = rows.fetch(
+        BOOKINGS.key(workspace_id, record_id=booking_id) for booking_id in ids
+    )
     return [row for row in booking_rows if isinstance(row, BookingRow) and is_upcoming(row)]

@@ -107,7 +107,7 @@ def days_of(span: Span) -> list[str]:
 
 
 def read(
-    workspace_id: str, resource_id: str, span: Span, cost: Cost | None = None
+    workspace_id: str, *, resource_id: str, span: Span, cost: Cost | None = None
 ) -> list[BusyEntry]:
     """Return the bookings of a resource on the UTC days of a span, each once.
 
@@ -115,7 +115,7 @@ def read(
     """
     days = days_of(span)
     # A stale read could miss a booking that was just made, and list its time as free.
-    items = Partition(_partition(workspace_id, resource_id), cost or Cost()).items(
+    items = Partition(_partition(workspace_id, resource_id=resource_id), cost or Cost()).items(
         range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
     )
     return _entries(items)
@@ -135,7 +135,9 @@ def _entries(items: Iterable[Item]) -> list[BusyEntry]:
 def keys_of(workspace_id: str, spans: Iterable[tuple[str, Span]]) -> dict[tuple[str, str], Key]:
     """Return the keys of the days that the spans overlap, by resource and day."""
     return {
-        (resource_id, day): Key(CalendarDayRow, _partition(workspace_id, resource_id), day)
+        (resource_id, day): Key(
+            CalendarDayRow, _partition(workspace_id, resource_id=resource_id), day
+        )
         for resource_id, span in spans
         for day in days_of(span)
     }
@@ -211,13 +213,13 @@ def new_rows(
         for day in days_of(entry.buffered):
             lines[resource_id, day].append(_line(entry))
     for (resource_id, day), entries in lines.items():
-        pk = _partition(workspace_id, resource_id)
+        pk = _partition(workspace_id, resource_id=resource_id)
         yield CalendarDayRow(pk, day, version=1, entries="\n".join(entries))
 
 
-def read_all(workspace_id: str, resource_id: str) -> dict[str, list[BusyEntry]]:
+def read_all(workspace_id: str, *, resource_id: str) -> dict[str, list[BusyEntry]]:
     """Return all days of a resource, for tests and repairs."""
-    rows: Any = CalendarDayRow.partition(_partition(workspace_id, resource_id))
+    rows: Any = CalendarDayRow.partition(_partition(workspace_id, resource_id=resource_id))
     return {row.sk: row.busy for row in rows}
 
 
@@ -225,5 +227,5 @@ def _day(moment: int) -> date:
     return datetime.fromtimestamp(moment / 1000, UTC).date()
 
 
-def _partition(workspace_id: str, resource_id: str) -> str:
+def _partition(workspace_id: str, *, resource_id: str) -> str:
     return f"W#{workspace_id}#CALENDAR#{resource_id}"

@@ -6,25 +6,25 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.reading import Key, Rows
 
 
-def active_bot(workspace_id: str, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
+def active_bot(workspace_id: str, *, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
     """Return an active bot and its workspace, whose owner pays for the bot.
 
     Raises:
         NotFoundError: the bot does not exist, it is switched off, or the account of the
             workspace's owner is disabled. The error is the same in all cases.
     """
-    agent, workspace = switched_on(workspace_id, agent_id)
+    agent, workspace = switched_on(workspace_id, agent_id=agent_id)
     require_active_owner(workspace)
     return agent, workspace
 
 
-def keys(workspace_id: str, agent_id: str) -> list[Key]:
+def keys(workspace_id: str, *, agent_id: str) -> list[Key]:
     """Return the keys of a bot and of its workspace, to read them ahead."""
-    return [AGENTS.key(workspace_id, agent_id), workspaces.key(workspace_id)]
+    return [AGENTS.key(workspace_id, record_id=agent_id), workspaces.key(workspace_id)]
 
 
 def switched_on(
-    workspace_id: str, agent_id: str, rows: Rows | None = None
+    workspace_id: str, *, agent_id: str, rows: Rows | None = None
 ) -> tuple[AgentRow, WorkspaceRow]:
     """Return a bot that is switched on, and its workspace, whose owner may be disabled.
 
@@ -34,8 +34,10 @@ def switched_on(
         NotFoundError: the bot does not exist or is switched off.
     """
     rows = rows or Rows()
-    rows.read(keys(workspace_id, agent_id))
-    agent = AGENTS.found_for_visitor(rows.find(AgentRow, AGENTS.key(workspace_id, agent_id)))
+    rows.read(keys(workspace_id, agent_id=agent_id))
+    agent = AGENTS.found_for_visitor(
+        rows.find(AgentRow, AGENTS.key(workspace_id, record_id=agent_id))
+    )
     if not agent.is_active:
         raise AGENTS.unavailable()
     return agent, workspaces.get(workspace_id, rows)

@@ -241,8 +241,8 @@ def list_agents(ctx: Context, args: NoInput) -> AgentList:
 )
 def get_agent(ctx: Context, args: AgentRef) -> AgentWithKeys:
     """Return one bot with its prompt, and its keys masked."""
-    agent = AGENTS.require(ctx.workspace_id, args.id)
-    keys = bot_keys.read_all(ctx.workspace_id, agent.id)
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.id)
+    keys = bot_keys.read_all(ctx.workspace_id, agent_id=agent.id)
     return AgentWithKeys(agent=AgentOut.from_row(agent.values), keys=[key.masked for key in keys])
 
 
@@ -266,8 +266,8 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     The bot may spend 100 rubles a day, or a tenth of the balance if that is more. Spending limits
     and bot keys are set in the console.
     """
-    lock = locks.lock_row(ctx.workspace_id, agents.LOCK)
-    count = counters.read(ctx.workspace_id, AGENTS.noun)["total"]
+    lock = locks.lock_row(ctx.workspace_id, what=agents.LOCK)
+    count = counters.read(ctx.workspace_id, noun=AGENTS.noun)["total"]
     if count >= MAX_AGENTS:
         msg = f"The workspace has {count} bots, which is the maximum. Change an unused bot instead."
         raise ConflictError(msg)
@@ -277,7 +277,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     ctx.unit.create(agent)
     wallet = ledger.wallet(workspaces.get(ctx.workspace_id).owner_id)
     daily = first_daily_limit(int(wallet.available + wallet.reserved))
-    budgets.set_limits(ctx.unit, budgets.new(ctx.workspace_id, agent.id), {"daily": daily})
+    budgets.set_limits(ctx.unit, budgets.new(ctx.workspace_id, agent_id=agent.id), {"daily": daily})
     return AgentResult(agent=AgentOut.from_row(agent.values))
 
 
@@ -292,7 +292,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
 )
 def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     """Change a bot; omitted fields stay unchanged. Treat systemPrompt as public."""
-    agent = AGENTS.require(ctx.workspace_id, args.id)
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.id)
     for name, value in args.changes.items():
         setattr(agent, name, value)
     if "model" in args.changes:
@@ -300,7 +300,7 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     if {"model", "capabilities"} & args.changes.keys():
         _check_capabilities(ctx, agent)
     if args.changes.get("order_form_id") is not None:
-        listing_of("FORM").require(ctx.workspace_id, agent.order_form_id)
+        listing_of("FORM").require(ctx.workspace_id, record_id=agent.order_form_id)
     ctx.unit.save(agent)
     return AgentResult(agent=AgentOut.from_row(agent.values))
 
@@ -313,7 +313,7 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
 )
 def set_bot(ctx: Context, args: AgentAccess) -> AgentAccessResult:
     """Set whether a bot answers visitors, and whether it requires a bot key."""
-    agent = AGENTS.require(ctx.workspace_id, args.id)
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.id)
     for name, value in args.changes.items():
         setattr(agent, name, value)
     ctx.unit.save(agent)

@@ -81,8 +81,8 @@ class BotKeyList(Wire):
 )
 def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     """List the keys of a bot, newest first. Tokens are masked."""
-    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
-    rows = bot_keys.read_all(ctx.workspace_id, agent.id)[::-1]
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.agent_id)
+    rows = bot_keys.read_all(ctx.workspace_id, agent_id=agent.id)[::-1]
     keys = [BotKeyOut.from_row(row.attribute_values, id=row.key_id) for row in rows]
     return BotKeyList(keys=keys, most=MAX_KEYS)
 
@@ -95,9 +95,9 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
 )
 def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     """Create a key of a bot. Its token is shown only once. A private bot requires a key."""
-    lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
-    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
-    if len(bot_keys.read_all(ctx.workspace_id, agent.id)) >= MAX_KEYS:
+    lock = locks.lock_row(ctx.workspace_id, what=bot_keys.lock_name(args.agent_id))
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.agent_id)
+    if len(bot_keys.read_all(ctx.workspace_id, agent_id=agent.id)) >= MAX_KEYS:
         msg = f"The bot has {MAX_KEYS} keys, which is the maximum. Delete a key first."
         raise ConflictError(msg)
     token = ctx.unit.run_side_effect_once("token", lambda: tokens.generate(tokens.BOT_PREFIX))
@@ -124,9 +124,9 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
 )
 def delete_bot_key(ctx: Context, args: BotKeyRef) -> BotKeyDeleted:
     """Delete a key of a bot. Requests with this key are refused from now on."""
-    lock = locks.lock_row(ctx.workspace_id, bot_keys.lock_name(args.agent_id))
-    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
-    key = bot_keys.get(ctx.workspace_id, agent.id, args.key_id)
+    lock = locks.lock_row(ctx.workspace_id, what=bot_keys.lock_name(args.agent_id))
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.agent_id)
+    key = bot_keys.get(ctx.workspace_id, agent_id=agent.id, key_id=args.key_id)
     ctx.unit.save(lock)
     ctx.unit.delete(key)
     ctx.unit.delete(bot_keys.lookup(key))

@@ -61,7 +61,7 @@ class WindowUse(Wire):
     ends_at: Timestamp = Field(description="End of the window. The next one begins with 0.")
 
     @classmethod
-    def from_record(cls, budget: BudgetRow, window: Window, key: str, timezone: str) -> Self:
+    def from_record(cls, budget: BudgetRow, window: Window, key: str, *, timezone: str) -> Self:
         """Return the usage of a stored budget in the window of a key."""
         used, reserved = budget.used_in(window, key)
         room = budget.room(window, key)
@@ -71,7 +71,7 @@ class WindowUse(Wire):
             held=reserved,
             remaining=None if room is None else max(0, room),
             window=key,
-            ends_at=window_end(window, key, timezone),
+            ends_at=window_end(window, key, timezone=timezone),
         )
 
 
@@ -112,8 +112,8 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
 
     Managers may lower a limit or set one. Only the owner raises or removes one.
     """
-    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
-    budget = budgets.budget(ctx.workspace_id, agent.id)
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.agent_id)
+    budget = budgets.budget(ctx.workspace_id, agent_id=agent.id)
     changes = args.changes
     new_limits = {window: changes[window] for window in WINDOWS if window in changes}
     if isinstance(ctx.principal, SessionPrincipal) and ctx.principal.membership is not Role.OWNER:
@@ -137,12 +137,12 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
 )
 def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     """Return a bot's limits, and its spending in the current day, week and month."""
-    agent = AGENTS.require(ctx.workspace_id, args.agent_id)
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.agent_id)
     zone = workspaces.get(ctx.workspace_id).timezone
-    budget = budgets.budget(ctx.workspace_id, agent.id)
+    budget = budgets.budget(ctx.workspace_id, agent_id=agent.id)
     keys = budget.current(window_keys(clock.now(), zone))
     windows: dict[str, WindowUse] = {
-        window: WindowUse.from_record(budget, window, key, zone)
+        window: WindowUse.from_record(budget, window, key, timezone=zone)
         for window, key in zip(WINDOWS, keys, strict=True)
     }
     return BotBudget(agent_id=agent.id, timezone=zone, **windows)

@@ -53,7 +53,7 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
 
     For a private bot, the name is empty and the message is null.
     """
-    agent, _ = active_bot.active_bot(ctx.workspace_id, args.id)
+    agent, _ = active_bot.active_bot(ctx.workspace_id, agent_id=args.id)
     if agent.is_private:
         public_agent = PublicAgent(
             id=agent.id,

@@ -69,9 +69,11 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
     not reported are counted too.
     """
     with deadline.side_by_side() as start:
-        visit = start(partial(visits.find, ctx.workspace_id, args.agent_id, args.visit_id))
-        site = start(partial(SITES.find, ctx.workspace_id, args.project_id or ""))
-        agent, workspace = active_bot.active_bot(ctx.workspace_id, args.agent_id)
+        visit = start(
+            partial(visits.find, ctx.workspace_id, agent_id=args.agent_id, visit_id=args.visit_id)
+        )
+        site = start(partial(SITES.find, ctx.workspace_id, record_id=args.project_id or ""))
+        agent, workspace = active_bot.active_bot(ctx.workspace_id, agent_id=args.agent_id)
         if args.project_id:
             SITES.found_for_visitor(site.result())
     today = clock.local_day(clock.now(), workspace.timezone)
@@ -80,8 +82,8 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
         ctx.unit,
         counts,
         agent.id,
-        args.visit_id,
-        args.stage,
+        visit_id=args.visit_id,
+        stage=args.stage,
         visit=visit.result(),
         today=today,
         page_url=drop_query(args.page_url),

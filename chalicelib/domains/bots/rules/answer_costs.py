@@ -9,7 +9,7 @@ OUTPUT_TOKENS: Final = 200
 _MICRO_KOPECKS_PER_RUBLE: Final = 100_000_000
 
 
-def rubles_per_thousand(input_price: int, output_price: int) -> int:
+def rubles_per_thousand(input_price: int, *, output_price: int) -> int:
     """Return the rubles that 1,000 typical answers cost, rounded up.
 
     Prices are in kopecks for 1,000,000 tokens.

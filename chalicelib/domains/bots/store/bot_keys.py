@@ -43,7 +43,7 @@ def row(token: str, **attributes: Any) -> BotKeyRow:  # noqa: ANN401  the row's 
 
 def lookup(key: BotKeyRow) -> BotKeyLookupRow:
     """Return the lookup row of a key."""
-    partition = _lookup_partition(key.workspace_id, key.agent_id)
+    partition = _lookup_partition(key.workspace_id, agent_id=key.agent_id)
     return BotKeyLookupRow(partition, key.key_id, record_pk=key.pk)
 
 
@@ -56,24 +56,24 @@ def _key_partition(token: str) -> str:
     return f"BOTKEY#{tokens.digest(token)}"
 
 
-def _lookup_partition(workspace_id: str, agent_id: str) -> str:
+def _lookup_partition(workspace_id: str, *, agent_id: str) -> str:
     return f"W#{workspace_id}#BOTKEY#{agent_id}"
 
 
-def read_all(workspace_id: str, agent_id: str) -> list[BotKeyRow]:
+def read_all(workspace_id: str, *, agent_id: str) -> list[BotKeyRow]:
     """Return a bot's keys, in the order of their creation."""
-    lookups = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id))
+    lookups = BotKeyLookupRow.partition(_lookup_partition(workspace_id, agent_id=agent_id))
     rows = fetch_of(BotKeyRow, ((lookup.record_pk, SORT_KEY) for lookup in lookups))
     return sorted(rows, key=lambda row: row.key_id)
 
 
-def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
+def get(workspace_id: str, *, agent_id: str, key_id: str) -> BotKeyRow:
     """Return a bot's key by its id.
 
     Raises:
         NotFoundError: the bot has no key with this id.
     """
-    lookup = BotKeyLookupRow.find(_lookup_partition(workspace_id, agent_id), key_id)
+    lookup = BotKeyLookupRow.find(_lookup_partition(workspace_id, agent_id=agent_id), key_id)
     key = lookup and BotKeyRow.find(lookup.record_pk, SORT_KEY)
     if not key:
         # The id may be a token pasted by mistake. Therefore the message does not repeat it.
@@ -83,12 +83,12 @@ def get(workspace_id: str, agent_id: str, key_id: str) -> BotKeyRow:
     return key
 
 
-def is_key_of(agent_id: str, token: str) -> bool:
+def is_key_of(agent_id: str, *, token: str) -> bool:
     """Return whether a token is a key of a bot, in one strongly consistent read.
 
     A token with a wrong prefix, length or checksum is rejected without a read.
     """
-    if not tokens.well_formed(token, tokens.BOT_PREFIX):
+    if not tokens.well_formed(token, prefix=tokens.BOT_PREFIX):
         return False
     key = BotKeyRow.find(_key_partition(token), SORT_KEY)
     # A key of another bot is refused like an unknown one.

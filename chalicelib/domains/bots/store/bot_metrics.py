@@ -49,7 +49,7 @@ def widget_subject(agent_id: str, project_id: str | None = None) -> str:
 
 
 def count(
-    counts: Increments, agent_id: str, channel: str, day: date, measures: Mapping[str, int]
+    counts: Increments, agent_id: str, *, channel: str, day: date, measures: Mapping[str, int]
 ) -> None:
     """Add to the measures of a bot.
 

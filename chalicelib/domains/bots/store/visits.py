@@ -35,18 +35,18 @@ class VisitRow(ConversationRow):
     reached = NumberAttribute()
 
 
-def find(workspace_id: str, agent_id: str, visit_id: str) -> VisitRow | None:
+def find(workspace_id: str, *, agent_id: str, visit_id: str) -> VisitRow | None:
     """Return a visit, or None if it has reached no stage yet."""
-    return VisitRow.find(_partition(workspace_id, agent_id, visit_id), SORT_KEY)
+    return VisitRow.find(_partition(workspace_id, agent_id=agent_id, visit_id=visit_id), SORT_KEY)
 
 
 def reach(  # noqa: PLR0913  the fields of a visit
     unit: UnitOfWork,
     counts: Increments,
     agent_id: str,
+    *,
     visit_id: str,
     stage: Stage,
-    *,
     visit: VisitRow | None,
     today: date,
     page_url: str | None = None,
@@ -59,7 +59,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
     """
     if visit is None:
         visit = VisitRow(
-            _partition(unit.workspace_id, agent_id, visit_id),
+            _partition(unit.workspace_id, agent_id=agent_id, visit_id=visit_id),
             SORT_KEY,
             day=today.isoformat(),
             page_url=page_url,
@@ -86,5 +86,5 @@ def reach(  # noqa: PLR0913  the fields of a visit
     return True
 
 
-def _partition(workspace_id: str, agent_id: str, visit_id: str) -> str:
+def _partition(workspace_id: str, *, agent_id: str, visit_id: str) -> str:
     return f"W#{workspace_id}#VISIT#{agent_id}#{name_hash(visit_id)}"

@@ -42,7 +42,11 @@ def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
         return asdict(article) if article else None
 
     article = cached(
-        "barcodes", barcode.gtin14, CACHE_TTL, request, ttl_of_none=NOT_FOUND_CACHE_TTL
+        "barcodes",
+        key=barcode.gtin14,
+        ttl=CACHE_TTL,
+        produce=request,
+        ttl_of_none=NOT_FOUND_CACHE_TTL,
     )
     return Found(**article) if article else None
 

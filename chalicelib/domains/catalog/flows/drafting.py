@@ -109,7 +109,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
     def draft() -> Drafted:
         drafting_model()  # fails before any database is requested if no model is configured
         categories_by_id = _categories_of_kind(ctx.workspace_id, kind)
-        own_product = find_by_barcode(ctx.workspace_id, barcode.gtin14) if barcode else None
+        own_product = find_by_barcode(ctx.workspace_id, gtin14=barcode.gtin14) if barcode else None
         if own_product is not None:
             warnings.append(
                 f'Your product "{own_product.name}" ({own_product.id}) has this barcode, so the '

@@ -49,7 +49,7 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
             "Other calls changed this stock at the same time. Get the product to read its "
             "current stock."
         )
-    bounds = _bounds_of_event(stock, delta)
+    bounds = _bounds_of_event(stock, delta=delta)
     products.add_stock(
         ctx.unit,
         product,
@@ -57,12 +57,12 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
         min_stock=max(min_stock, bounds.start),
         max_stock=min(max_stock, bounds.stop - 1),
     )
-    if products.runs_low(stock, stock + delta):
+    if products.runs_low(stock, stock_after=stock + delta):
         ctx.unit.outbox.emit(Event(products.LOW_STOCK_EVENT, product.id))
     product.stock, product.updated_at = stock + delta, clock.now()
 
 
-def _bounds_of_event(stock: int, delta: int) -> range:
+def _bounds_of_event(stock: int, *, delta: int) -> range:
     """Return the stocks for which the change makes the stock low, or does not, as for this one."""
     low = products.LOW_STOCK + 1
     high = max(low, low - delta)  # From here on, the stock remains above the mark.

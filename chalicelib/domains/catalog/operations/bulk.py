@@ -265,12 +265,12 @@ def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its 
 def _to_category(ctx: Context, category_id: str | None) -> _Action:
     """Return the move to a category, which must exist now and at each commit."""
     if category_id is not None:
-        categories.check(ctx.workspace_id, category_id, "product")
+        categories.check(ctx.workspace_id, category_id=category_id, kind="product")
 
     def require(unit: UnitOfWork) -> None:
         if category_id is not None:
             categories.require(
-                unit, category_id, "product", on_conflict=categories.not_found("product")
+                unit, category_id, kind="product", on_conflict=categories.not_found("product")
             )
 
     return _Action("category_id", lambda _: category_id, require)
@@ -280,5 +280,5 @@ def _changed_price(product: ProductRow, percent: float) -> int:
     price = change_by_percent(int(product.price), percent)
     if price > MAX_KOPECKS:
         msg = f"expected a new price of at most {MAX_KOPECKS:,} kopecks, but it would be {price:,}"
-        raise ValidationError.of("value", msg)
+        raise ValidationError.of("value", message=msg)
     return price

@@ -106,7 +106,7 @@ class ProductDraftResult(Wire):
 def lookup_barcode(ctx: Context, args: BarcodeQuery) -> BarcodeResult:
     """Look up a barcode in the workspace's products, then in open databases (untrusted)."""
     barcode = read_barcode(args.barcode)
-    product = find_by_barcode(ctx.workspace_id, barcode.gtin14)
+    product = find_by_barcode(ctx.workspace_id, gtin14=barcode.gtin14)
     if product is not None:
         return _result(barcode, "workspace", product=ProductOut.from_record(product))
     article = _look_up_in_databases(ctx, barcode)

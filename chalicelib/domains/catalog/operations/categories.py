@@ -144,7 +144,7 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     kinds = [args.kind] if args.kind else ["product", "service"]
     with deadline.side_by_side() as start:
         counting = [
-            start(partial(categories.count_items, ctx.workspace_id, kind)) for kind in kinds
+            start(partial(categories.count_items, ctx.workspace_id, kind=kind)) for kind in kinds
         ]
         matches = [
             category
@@ -170,14 +170,14 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
 )
 def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     """Create a category of products or services, up to five levels deep."""
-    tree = _Tree(ctx.workspace_id, args.kind)
+    tree = _Tree(ctx.workspace_id, kind=args.kind)
     if len(tree.rows) >= MAX_CATEGORIES:
         msg = (
             f"The workspace has {MAX_CATEGORIES} {args.kind} categories, which is the maximum. "
             "Delete a category first."
         )
         raise ConflictError(msg)
-    _check_parent(tree, None, args.parent_id)
+    _check_parent(tree, None, parent_id=args.parent_id)
     last = max((int(row.sort_order) for row in tree.rows.values()), default=0)
     number = last + ordering.STEP if args.sort_order is None else args.sort_order
     category = CATEGORIES.new(
@@ -205,16 +205,16 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
 )
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with its subcategories."""
-    category = CATEGORIES.require(ctx.workspace_id, args.id)
+    category = CATEGORIES.require(ctx.workspace_id, record_id=args.id)
     changes = args.changes
     if changes.get("parent_id", category.parent_id) != category.parent_id:
-        tree = _Tree(ctx.workspace_id, category.kind)
-        _check_parent(tree, category.id, changes["parent_id"])
+        tree = _Tree(ctx.workspace_id, kind=category.kind)
+        _check_parent(tree, category.id, parent_id=changes["parent_id"])
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(category, name, value)
     ctx.unit.save(category, claim_errors={"slug": _slug_taken_error(category.slug)})
-    counts = categories.count_items(ctx.workspace_id, category.kind)
+    counts = categories.count_items(ctx.workspace_id, kind=category.kind)
     return CategoryResult(category=CategoryOut.from_record(category, counts))
 
 
@@ -226,10 +226,10 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
 )
 def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     """Delete a category. Its items are kept; its subcategories move one level up."""
-    category = CATEGORIES.require(ctx.workspace_id, args.id)
+    category = CATEGORIES.require(ctx.workspace_id, record_id=args.id)
     with deadline.side_by_side() as start:
         reading = start(partial(_items_in, ctx.workspace_id, category))
-        tree = _Tree(ctx.workspace_id, category.kind)
+        tree = _Tree(ctx.workspace_id, kind=category.kind)
         shards, items = reading.result()
     _check_target(tree, category, args.move_to)
     count = sum(shards.values())
@@ -245,7 +245,9 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
     _move_items(ctx.unit, items, category.id, args.move_to)
     if len(items) == count and len(tree.children(category.id)) <= MOVES_PER_TRANSACTION:
         if category.kind in KINDS:
-            ctx.unit.delete_counter(KINDS[category.kind], "category_id", category.id, shards)
+            ctx.unit.delete_counter(
+                KINDS[category.kind], facet="category_id", value=category.id, as_read=shards
+            )
     else:
         job = jobs.row(CASCADE, ctx.workspace_id, payload)
         ctx.unit.create_job(job, at_once=count <= MAX_MOVES_IN_CALL)
@@ -257,7 +259,9 @@ def _items_in(workspace_id: str, category: CategoryRow) -> tuple[counters.Shards
     if category.kind not in KINDS:
         return {}, []
     listing = categories.listing_of_items(category.kind)
-    shards = counters.read_shards(workspace_id, listing.noun, "category_id", category.id)
+    shards = counters.read_shards(
+        workspace_id, noun=listing.noun, facet="category_id", value=category.id
+    )
     if not 0 < sum(shards.values()) <= MOVES_PER_TRANSACTION:
         return shards, []
     entries = listing.entries(workspace_id, category_id=category.id)[:MOVES_PER_TRANSACTION]
@@ -276,7 +280,7 @@ def empty_category(job: Job) -> None:
     listing = categories.listing_of_items(deleted["kind"]) if deleted["kind"] in KINDS else None
 
     def promote_some(unit: UnitOfWork) -> bool:
-        tree = _Tree(workspace_id, deleted["kind"])
+        tree = _Tree(workspace_id, kind=deleted["kind"])
         is_promoted = _promote_children(unit, tree, deleted["categoryId"], deleted["parentId"])
         if is_promoted:
             unit.save(tree.lock)
@@ -286,17 +290,22 @@ def empty_category(job: Job) -> None:
     if listing:
         remaining = listing.entries(workspace_id, category_id=deleted["categoryId"])
         cascade_over(job, remaining, MOVES_PER_TRANSACTION, partial(_move_batch, deleted))
-        counter = listing.noun, "category_id", deleted["categoryId"]
-        run_job_unit(job, lambda unit: unit.delete_counter(*counter))
+        noun = listing.noun
+        run_job_unit(
+            job,
+            lambda unit: unit.delete_counter(
+                noun, facet="category_id", value=deleted["categoryId"]
+            ),
+        )
 
 
 def _move_batch(deleted: Mapping[str, Any], unit: UnitOfWork, rows: Sequence[IndexEntry]) -> None:
     """Stage the move of items to their new category, or to none if that is deleted, too."""
     target = deleted["moveTo"]
-    if target is not None and CATEGORIES.find(unit.tenant, target) is None:
+    if target is not None and CATEGORIES.find(unit.tenant, record_id=target) is None:
         target = None
     if target is not None:
-        categories.require(unit, target, deleted["kind"])
+        categories.require(unit, target, kind=deleted["kind"])
     listing = categories.listing_of_items(deleted["kind"])
     items = listing.fetch(unit.workspace_id, [row.id for row in rows])
     _move_items(unit, items, deleted["categoryId"], target)
@@ -319,8 +328,8 @@ class _Tree:
     together make a cycle or a level that is too deep.
     """
 
-    def __init__(self, workspace_id: str, kind: str) -> None:
-        self.lock = locks.lock_row(workspace_id, categories.tree_lock(kind))
+    def __init__(self, workspace_id: str, *, kind: str) -> None:
+        self.lock = locks.lock_row(workspace_id, what=categories.tree_lock(kind))
         rows = categories.read_all(workspace_id)
         self.rows = {row.id: row for row in rows if row.kind == kind}
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
@@ -329,9 +338,9 @@ class _Tree:
         """Return the categories directly below another."""
         return [row for row in self.rows.values() if row.parent_id == category_id]
 
-    def problem(self, node: str | None, parent_id: str | None) -> str | None:
+    def problem(self, node: str | None, *, parent_id: str | None) -> str | None:
         """Return why a category, or a new one (None), cannot be below a parent (``lib.trees``)."""
-        return trees.problem(self.parents, node, parent_id, MAX_DEPTH)
+        return trees.problem(self.parents, node, parent=parent_id, max_depth=MAX_DEPTH)
 
 
 def _promote_children(
@@ -343,38 +352,38 @@ def _promote_children(
     """
     children = tree.children(category_id)
     for child in children[:MOVES_PER_TRANSACTION]:
-        child.parent_id = None if tree.problem(child.id, parent_id) else parent_id
+        child.parent_id = None if tree.problem(child.id, parent_id=parent_id) else parent_id
         unit.save(child)
     return bool(children)
 
 
 def _unknown_category_error() -> NotFoundError:
     label = "category of this kind"
-    return NotFoundError.of(label, CATEGORIES.plural, CATEGORIES.listed_by)
+    return NotFoundError.of(label, plural=CATEGORIES.plural, listed_by=CATEGORIES.listed_by)
 
 
-def _check_parent(tree: _Tree, node: str | None, parent_id: str | None) -> None:
+def _check_parent(tree: _Tree, node: str | None, *, parent_id: str | None) -> None:
     """Raise an error for a parent that is missing, is below the node itself, or is too deep."""
-    match tree.problem(node, parent_id):
+    match tree.problem(node, parent_id=parent_id):
         case "missing":
             raise _unknown_category_error()
         case "cycle":
-            raise CycleError.of("parentId", "a category cannot be moved below itself")
+            raise CycleError.of("parentId", message="a category cannot be moved below itself")
         case "depth":
             message = f"expected at most {MAX_DEPTH} levels of categories"
-            raise ValidationError.of("parentId", message)
+            raise ValidationError.of("parentId", message=message)
 
 
 def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:
     """Raise an error if items of a deleted category cannot move to this category."""
     if move_to == category.id:
-        raise ValidationError.of("moveTo", "expected another category than the deleted one")
+        raise ValidationError.of("moveTo", message="expected another category than the deleted one")
     if move_to is not None and move_to not in tree.rows:
         raise _unknown_category_error()
 
 
 def _free_slug(ctx: Context, tree: _Tree, name: str) -> str:
-    options = list(slugs.candidates(slugs.slugify(name, "category")))
+    options = list(slugs.candidates(slugs.slugify(name, fallback="category")))
     return new_slugs.choose(ctx, options, {row.slug for row in tree.rows.values()})
 
 

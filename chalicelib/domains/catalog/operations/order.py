@@ -76,7 +76,7 @@ class ProductOrder(Wire):
 )
 def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
     """Copy a product. The copy comes next, inactive, without SKU and barcode."""
-    source = PRODUCTS.require(ctx.workspace_id, args.id)
+    source = PRODUCTS.require(ctx.workspace_id, record_id=args.id)
     with deadline.side_by_side() as start:
         numbering = start(partial(products.number_after, ctx.workspace_id, source))
         overrides = {
@@ -93,10 +93,12 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
 
 def _require_category(ctx: Context, source: ProductRow) -> str | None:
     """Return the original's category for a copy, or None if the category is being deleted."""
-    category = source.category_id and CATEGORIES.find(ctx.workspace_id, source.category_id)
+    category = source.category_id and CATEGORIES.find(
+        ctx.workspace_id, record_id=source.category_id
+    )
     if not category:
         return None
-    categories.require(ctx.unit, category.id, "product")
+    categories.require(ctx.unit, category.id, kind="product")
     return category.id
 
 
@@ -122,7 +124,7 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     if numbers:
         ctx.unit.save(lock)
         if args.category_id is not None:
-            categories.require(ctx.unit, args.category_id, "product")
+            categories.require(ctx.unit, args.category_id, kind="product")
         for product in products_by_id.values():
             if product.id in numbers:
                 product.sort_order = numbers[product.id]
@@ -138,10 +140,10 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
 
 def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
     """Return the products of a reorder, and the lock row of the sort order, in one round trip."""
-    key = lock_key(ctx.workspace_id, products.ORDER_LOCK)
-    keys = [key, *(PRODUCTS.key(ctx.workspace_id, product_id) for product_id in args.ids)]
+    key = lock_key(ctx.workspace_id, what=products.ORDER_LOCK)
+    keys = [key, *(PRODUCTS.key(ctx.workspace_id, record_id=product_id) for product_id in args.ids)]
     if args.category_id is not None:
-        keys.append(CATEGORIES.key(ctx.workspace_id, args.category_id))
+        keys.append(CATEGORIES.key(ctx.workspace_id, record_id=args.category_id))
     rows = fetch(keys)
     kinds = [row.kind for row in rows if isinstance(row, CategoryRow)]
     if args.category_id is not None and kinds != ["product"]:

@@ -129,7 +129,7 @@ class ProductListQuery(ListQuery):
 
     @model_validator(mode="after")
     def _check_price_range(self) -> Self:
-        require_ordered_bounds(self, "min_price", "max_price")
+        require_ordered_bounds(self, "min_price", upper="max_price")
         return self
 
 
@@ -228,7 +228,7 @@ def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | 
         if args.subcategories:
             ctx.warn("subcategories was ignored, because it requires categoryId.")
         return args.category_id
-    return categories.subtree_ids(ctx.workspace_id, args.category_id, "product")
+    return categories.subtree_ids(ctx.workspace_id, category_id=args.category_id, kind="product")
 
 
 @operation(
@@ -241,7 +241,7 @@ def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | 
 def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     """Return one product, its whole description included."""
     return ProductResult(
-        product=ProductOut.from_record(PRODUCTS.require(ctx.workspace_id, args.id))
+        product=ProductOut.from_record(PRODUCTS.require(ctx.workspace_id, record_id=args.id))
     )
 
 
@@ -283,7 +283,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     """Change a product. stockDelta changes the stock atomically; it cannot fall below 0."""
-    product = PRODUCTS.require(ctx.workspace_id, args.id)
+    product = PRODUCTS.require(ctx.workspace_id, record_id=args.id)
     changes = args.changes
     delta = changes.pop("stock_delta", None)
     if delta is not None:
@@ -291,7 +291,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
     if delta is not None and not changes:
         stock.stage_change(ctx, product, delta)
         return ProductResult(product=ProductOut.from_record(product))
-    descriptions.require_whole(changes.get("description"), product.description)
+    descriptions.require_whole(changes.get("description"), stored_text=product.description)
     for name, value in to_attributes(ctx, changes, product.images).items():
         setattr(product, name, value)
     if delta is not None:
@@ -310,7 +310,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
 )
 def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
     """Delete a product and free its SKU. Its images are kept in the files."""
-    stage_deletion(ctx.unit, PRODUCTS.require(ctx.workspace_id, args.id))
+    stage_deletion(ctx.unit, PRODUCTS.require(ctx.workspace_id, record_id=args.id))
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
 
@@ -328,9 +328,9 @@ def to_attributes(
     if values.get("category_id") is not None:
         category_id = values["category_id"]
         if values.get("images"):  # report an unknown id before any fetch
-            categories.check(ctx.workspace_id, category_id, "product")
+            categories.check(ctx.workspace_id, category_id=category_id, kind="product")
         categories.require(
-            ctx.unit, category_id, "product", on_conflict=categories.not_found("product")
+            ctx.unit, category_id, kind="product", on_conflict=categories.not_found("product")
         )
     if "images" in values:
         requested = values["images"] or ()
@@ -348,7 +348,7 @@ def _sku_taken_error(
     ctx: Context, product: ProductRow, advice: str
 ) -> dict[str, Callable[[str], AppError]]:
     def error(holder: str) -> AppError:
-        other_product = PRODUCTS.find(ctx.workspace_id, holder)
+        other_product = PRODUCTS.find(ctx.workspace_id, record_id=holder)
         sku = other_product.sku if other_product else product.sku
         same = "" if sku == product.sku else f', which is the same as "{product.sku}"'
         msg = f'The product {holder} has the SKU "{sku}"{same}. {advice}'

@@ -290,13 +290,23 @@ class _Rows:
     def read(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
         """Read the rows of the items, in two round trips."""
         skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
-        by_sku = PRODUCTS.find_unique(workspace_id, "sku", filter(None, map(sku_of, items)))
+        by_sku = PRODUCTS.find_unique(
+            workspace_id, lookup="sku", values=filter(None, map(sku_of, items))
+        )
         ids_by_key = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
         ids_by_key |= {item.id: item.id for item in items if isinstance(item, ItemById)}
         category_ids = {item.category_id for item in items if item.category_id is not None}
-        keys = [PRODUCTS.key(workspace_id, product_id) for product_id in ids_by_key.values()]
+        keys = [
+            PRODUCTS.key(workspace_id, record_id=product_id) for product_id in ids_by_key.values()
+        ]
         rows = fetch(
-            [*keys, *(CATEGORIES.key(workspace_id, category_id) for category_id in category_ids)]
+            [
+                *keys,
+                *(
+                    CATEGORIES.key(workspace_id, record_id=category_id)
+                    for category_id in category_ids
+                ),
+            ]
         )
         products_by_id = {row.id: row for row in rows if isinstance(row, ProductRow)}
         return cls(
@@ -340,7 +350,7 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
         msg = f"A new product needs a {' and a '.join(missing)}."
         raise ValidationError(msg)
     if product is not None:
-        descriptions.require_whole(values_sent.get("description"), product.description)
+        descriptions.require_whole(values_sent.get("description"), stored_text=product.description)
     if product is not None and late:
         values_sent.pop("images")
         ctx.warn(
@@ -397,7 +407,7 @@ def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) ->
     """
     if category_id is not None and category_id not in rows.required_categories:
         rows.required_categories.add(category_id)
-        categories.require(unit, category_id, "product")
+        categories.require(unit, category_id, kind="product")
 
 
 def _duplicate_error(item: Item) -> ValidationError:

@@ -20,4 +20,4 @@ def read_barcode(text: str) -> Barcode:
     try:
         return barcodes.parse(text)
     except barcodes.BarcodeError as error:
-        raise InvalidBarcodeError.of("barcode", str(error)) from None
+        raise InvalidBarcodeError.of("barcode", message=str(error)) from None

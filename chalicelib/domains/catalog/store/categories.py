@@ -51,7 +51,7 @@ def read_all(workspace_id: str) -> list[CategoryRow]:
     return sorted(rows, key=lambda category: (category.sort_order, category.id))
 
 
-def subtree_ids(workspace_id: str, category_id: str, kind: str) -> list[str]:
+def subtree_ids(workspace_id: str, *, category_id: str, kind: str) -> list[str]:
     """Return the ids of a category and its descendants.
 
     An unknown category has its own id only.
@@ -68,25 +68,25 @@ def tree_lock(kind: str) -> str:
 def not_found(kind: str) -> NotFoundError:
     """Return the error for an unknown category id."""
     tool = f"{CATEGORIES.listed_by} with kind {kind}"
-    return NotFoundError.of(f"{kind} category", CATEGORIES.plural, tool)
+    return NotFoundError.of(f"{kind} category", plural=CATEGORIES.plural, listed_by=tool)
 
 
-def check(workspace_id: str, category_id: str, kind: str) -> None:
+def check(workspace_id: str, *, category_id: str, kind: str) -> None:
     """Check now that a category of this kind exists. ``require`` checks it at commit.
 
     Raises:
         NotFoundError: it does not exist.
     """
-    category = CATEGORIES.find(workspace_id, category_id)
+    category = CATEGORIES.find(workspace_id, record_id=category_id)
     if category is None or category.kind != kind:
         raise not_found(kind)
 
 
 def require(
-    unit: UnitOfWork, category_id: str, kind: str, *, on_conflict: AppError | None = None
+    unit: UnitOfWork, category_id: str, *, kind: str, on_conflict: AppError | None = None
 ) -> None:
     """Stage the requirement that a category of this kind exists when the unit commits."""
-    key = CATEGORIES.key(unit.workspace_id, category_id)
+    key = CATEGORIES.key(unit.workspace_id, record_id=category_id)
     unit.require(CategoryRow(key.pk, key.sk), CategoryRow.kind == kind, on_conflict=on_conflict)
 
 
@@ -95,9 +95,9 @@ def listing_of_items(kind: str) -> Listing[Any]:
     return listing_of(KINDS[kind])
 
 
-def count_items(workspace_id: str, kind: str) -> dict[str, int]:
+def count_items(workspace_id: str, *, kind: str) -> dict[str, int]:
     """Return the number of live records directly in each category of a kind, by category id."""
     if kind not in KINDS:
         return {}
-    counts = counters.read_facet(workspace_id, KINDS[kind], "category_id")
+    counts = counters.read_facet(workspace_id, noun=KINDS[kind], facet="category_id")
     return {name.partition(":")[2]: count for name, count in counts.items()}

@@ -83,7 +83,7 @@ LOW_STOCK = 5
 LOW_STOCK_EVENT = "product.low_stock"
 
 
-def runs_low(stock_before: int | None, stock_after: int | None) -> bool:
+def runs_low(stock_before: int | None, *, stock_after: int | None) -> bool:
     """Whether a change of the stock makes it low."""
     return (
         stock_before is not None
@@ -105,7 +105,7 @@ PRODUCTS = register_listing(
         numbers=("price", "sort_order", "available"),
         events={
             LOW_STOCK_EVENT: lambda old_row, new_row: (
-                old_row is not None and runs_low(old_row.stock, new_row.stock)
+                old_row is not None and runs_low(old_row.stock, stock_after=new_row.stock)
             )
         },
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
@@ -132,10 +132,10 @@ PRODUCTS = register_listing(
 )
 
 
-def find_by_barcode(workspace_id: str, gtin14: str) -> ProductRow | None:
+def find_by_barcode(workspace_id: str, *, gtin14: str) -> ProductRow | None:
     """Return the oldest product with a barcode, stored in any of its forms, or None."""
-    product_ids = PRODUCTS.find_by(workspace_id, "barcode", gtin14)
-    return PRODUCTS.find(workspace_id, product_ids[0]) if product_ids else None
+    product_ids = PRODUCTS.find_by(workspace_id, lookup="barcode", value=gtin14)
+    return PRODUCTS.find(workspace_id, record_id=product_ids[0]) if product_ids else None
 
 
 def drop_deleted(unit: UnitOfWork, product_id: str) -> None:
@@ -156,7 +156,9 @@ def number_after(workspace_id: str, product: ProductRow) -> int:
     """
     next_products = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
-    free_numbers = ordering.between(number, next_products[0].number if next_products else None, 1)
+    free_numbers = ordering.between(
+        number, high=next_products[0].number if next_products else None, count=1
+    )
     return free_numbers[0] if free_numbers else number
 
 
@@ -210,7 +212,7 @@ def add_stock(
     )
     if product.category_id is not None:
         noun, category = PRODUCTS.noun, product.category_id
-        partition = partition_of(unit.tenant, noun, "category_id", category)
+        partition = partition_of(unit.tenant, noun=noun, facet="category_id", value=category)
         unit.update(
             EntryRow(partition, product.id),
             [EntryRow.y1.set((EntryRow.y1 | product.available) + delta)],

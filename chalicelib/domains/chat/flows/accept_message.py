@@ -75,7 +75,7 @@ def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
         )
         session = start(partial(_find_session, args, workspace_id))
         streams = start(partial(_open_streams, caller.visitor))
-        bot = Bot(*active_bot.switched_on(workspace_id, args.agent_id))
+        bot = Bot(*active_bot.switched_on(workspace_id, agent_id=args.agent_id))
     # A disabled owner hides the bot, so that error comes before the limit's.
     if count_task.exception() is not None:
         active_bot.require_active_owner(bot.workspace)
@@ -95,7 +95,7 @@ def end_stream(caller: Caller) -> None:
     """Record the end of a caller's stream, even if it was not read to the end."""
     if _behind_edge():
         with suppress(UnavailableError):
-            open_streams.end(caller.visitor, caller.request_id)
+            open_streams.end(caller.visitor, request_id=caller.request_id)
 
 
 def _open_streams(visitor: str) -> OpenStreamsRow | None:
@@ -114,7 +114,7 @@ def _behind_edge() -> bool:
 def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
     if args.session_id is None:
         return None
-    session = chat_sessions.find(workspace_id, args.agent_id, args.session_id)
+    session = chat_sessions.find(workspace_id, agent_id=args.agent_id, token=args.session_id)
     if session is None:
         msg = "This bot has no session with this sessionId. To start a new dialog, omit sessionId."
         raise NotFoundError(msg)
@@ -151,7 +151,11 @@ class _Message:
                 _, *network = limits.visitor_limits(MESSAGES, subjects, MESSAGES_OF_BOT)
                 checks += [
                     start(partial(limits.take_each, [*network, (MESSAGES_OF_BOT, agent.id)])),
-                    start(partial(open_streams.begin, visitor, request_id, streams)),
+                    start(
+                        partial(
+                            open_streams.begin, visitor, request_id=request_id, open_streams=streams
+                        )
+                    ),
                 ]
             key = start(self._check_key)
             replay = start(partial(self._find_replay, key))
@@ -199,12 +203,29 @@ class _Message:
             NotFoundError: the owner is disabled.
         """
         agent, workspace = self.bot
-        rows, place = Rows(), (workspace.owner_id, workspace.id, agent.id)
+        rows = Rows()
         visitor = self._unproved
         counters = [limits.key(*counter) for counter in self._counters]
-        rows.read([accounts.key(workspace.owner_id), *funds.keys(*place, visitor), *counters])
+        rows.read(
+            [
+                accounts.key(workspace.owner_id),
+                *funds.keys(
+                    workspace.owner_id,
+                    workspace_id=workspace.id,
+                    agent_id=agent.id,
+                    spenders=visitor,
+                ),
+                *counters,
+            ]
+        )
         active_bot.require_active_owner(workspace, rows)
-        return funds.read(*place, visitor, rows), rows
+        return funds.read(
+            workspace.owner_id,
+            workspace_id=workspace.id,
+            agent_id=agent.id,
+            spenders=visitor,
+            rows=rows,
+        ), rows
 
     def _count_message(self, rows: Rows) -> Callable[[UnitOfWork], object] | None:
         """Return what stages the count of a visitor's message, once ``rows`` show that it fits."""
@@ -227,7 +248,7 @@ class _Message:
         agent, token = self.bot.agent, self.args.api_key
         if self.caller.in_console or not agent.is_private:
             return
-        if not (token and bot_keys.is_key_of(agent.id, token)):
+        if not (token and bot_keys.is_key_of(agent.id, token=token)):
             raise ForbiddenError("This bot is private. Send a key of the bot as apiKey.")
 
     def _find_replay(self, key: Future[None]) -> Replay | None:
@@ -262,7 +283,7 @@ class _Message:
         args, caller = self.args, self.caller
         if caller.idempotency_key is None:
             return None
-        key = idempotency_keys.check(caller.idempotency_key, idempotency_keys.HEADER)
+        key = idempotency_keys.check(caller.idempotency_key, name=idempotency_keys.HEADER)
         if args.session_id is not None:
             holder = f"session:{tokens.digest(args.session_id)}"
         elif self._is_anonymous:
@@ -270,7 +291,9 @@ class _Message:
         else:
             holder = f"key:{tokens.digest(args.api_key or '')}"
         arguments = (args.agent_id, args.message, args.session_id)
-        return replays.idempotency_record(f"chat#{args.agent_id}#{holder}", key, arguments)
+        return replays.idempotency_record(
+            f"chat#{args.agent_id}#{holder}", key=key, arguments=arguments
+        )
 
     @property
     def _is_anonymous(self) -> bool:

@@ -38,11 +38,11 @@ class Source(NamedTuple):
     listing: Listing[Any]
     offer: Callable[[Any], Offer]
 
-    def find(self, workspace_id: str, question: str) -> list[Offer]:
+    def find(self, workspace_id: str, *, question: str) -> list[Offer]:
         """Return up to ``MAX_OFFERS`` active offers, beginning with matches of the question."""
-        return [self.offer(record) for record in self.records(workspace_id, question)]
+        return [self.offer(record) for record in self.records(workspace_id, question=question)]
 
-    def records(self, workspace_id: str, question: str) -> list[Any]:
+    def records(self, workspace_id: str, *, question: str) -> list[Any]:
         """Return the records of the same offers."""
         words = facts.search_words(question)
         ids = [record.id for record in ranked(workspace_id, self.listing, words)[:MAX_OFFERS]]
@@ -73,24 +73,24 @@ SERVICE_OFFERS = Source(SERVICES, _service)
 PRODUCT_OFFERS = Source(PRODUCTS, _product)
 
 
-def find(workspace_id: str, agent_id: str, question: str) -> Facts:
+def find(workspace_id: str, *, agent_id: str, question: str) -> Facts:
     """Return active offers and passages, the best match first, and hours if asked about.
 
     A search index that is not there in time leaves the passages out.
     """
     with deadline.side_by_side() as start:
         sources = [
-            start(partial(source.find, workspace_id, question))
+            start(partial(source.find, workspace_id, question=question))
             for source in (SERVICE_OFFERS, PRODUCT_OFFERS)
         ]
-        passages = start(partial(_passages, workspace_id, agent_id, question))
+        passages = start(partial(_passages, workspace_id, agent_id=agent_id, question=question))
         hours = start(partial(find_hours, workspace_id)) if facts.is_about_hours(question) else None
         offers = [offer for source in sources for offer in source.result()]
         return Facts(offers, hours.result() if hours else (), passages.result())
 
 
-def _passages(workspace_id: str, agent_id: str, question: str) -> list[Passage]:
-    matches = search.find(workspace_id, agent_id, question, MAX_PASSAGES)
+def _passages(workspace_id: str, *, agent_id: str, question: str) -> list[Passage]:
+    matches = search.find(workspace_id, bot_id=agent_id, question=question, limit=MAX_PASSAGES)
     return [Passage(match.title, match.text, match.url) for match in matches]
 
 
@@ -99,7 +99,7 @@ def find_hours(workspace_id: str) -> list[Hours]:
     today = clock.epoch_ms(clock.now())
     last = today + (DAYS_AHEAD + 1) * (_A_DAY // timedelta(milliseconds=1))
     with deadline.side_by_side() as start:
-        closed = start(partial(time_off.overlapping, workspace_id, today, last))
+        closed = start(partial(time_off.overlapping, workspace_id, today, last_ms=last))
         ids = [row.id for row in ranked(workspace_id, resources.RESOURCES)[:MAX_HOURS]]
         with_schedules = [
             (row, opening_hours.schedule_of(hours))
@@ -154,7 +154,7 @@ def ranked(workspace_id: str, listing: Listing[Any], words: Iterable[str] = ()) 
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
     # A fact that is a second old does no harm, and this read costs half.
-    rows = list(islice(entries(partition, None, active, consistent=False), MAX_SEARCHED))
+    rows = list(islice(entries(partition, None, where=active, consistent=False), MAX_SEARCHED))
     searched = list(words)
     in_order: SortKey = listing.sorts["sortOrder"]
 

@@ -65,7 +65,7 @@ def counter(provider: str) -> Count:
 
 
 def room_for_answer(
-    fixed: Sequence[Message], count: Count, context_tokens: int, max_output_tokens: int
+    fixed: Sequence[Message], count: Count, context_tokens: int, *, max_output_tokens: int
 ) -> int | None:
     """Return the maximum tokens of an answer.
 

@@ -21,7 +21,7 @@ LEAD_SOURCE = "chat"
 """Source name of these leads in statistics."""
 
 
-def find_contact(request: ChatRequest, country: str, channel: str) -> Contact | None:
+def find_contact(request: ChatRequest, country: str, *, channel: str) -> Contact | None:
     """Return the visitor's contact details, or None.
 
     Details in the widget's form take precedence over details in the message. The channel ``test``
@@ -32,16 +32,18 @@ def find_contact(request: ChatRequest, country: str, channel: str) -> Contact | 
     form, text = request.contact or ChatContact(), request.message
     email = form.email or emails.first_email_in(text)
     if form.phone:
-        phone: str | None = contacts.phone_of(form.phone, country)
+        phone: str | None = contacts.phone_of(form.phone, country=country)
     else:
-        phone = phones.first_phone_in(text, country)
+        phone = phones.first_phone_in(text, country=country)
     return Contact(form.name, email, phone, form.phone) if email or phone else None
 
 
 def contacts_in(request: ChatRequest, country: str) -> list[str]:
     """Return every e-mail address and phone number in a message and in its form."""
     form = request.contact or ChatContact()
-    contact = Contact(None, form.email, form.phone and contacts.phone_of(form.phone, country))
+    contact = Contact(
+        None, form.email, form.phone and contacts.phone_of(form.phone, country=country)
+    )
     return [
         *filter(None, contact.identity.values()),
         *contacts.contacts_in([request.message], country),
@@ -74,7 +76,8 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
         dialog_id=dialog.id,
         client_id=match.client.id if match else None,
         **contact._asdict(),
-        source=sources.source_of(dialog.page_url, None, {}) | {"name": LEAD_SOURCE},
+        source=sources.source_of(dialog.page_url, referrer=None, campaign={})
+        | {"name": LEAD_SOURCE},
         source_name=LEAD_SOURCE,
         named_contacts=contact_lookups.merge_contacts(
             None, contacts.contacts_in([text], workspace.country), besides=contact.identity.values()
@@ -94,7 +97,7 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
 
 def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
     """Stage filling the empty fields of a lead."""
-    lead = leads.find(unit.workspace_id, lead_id)
+    lead = leads.find(unit.workspace_id, lead_id=lead_id)
     if lead is None:
         return
     if lead.phone:

@@ -81,7 +81,7 @@ class Prompt(NamedTuple):
     def planned(self) -> TokenUsage:
         """The usage of an answer with tools that money is held for."""
         of_tools = _count_tools(self.tools, counter(self.spec.provider))
-        return call_budget.planned(self.input_tokens + of_tools, self.max_output)
+        return call_budget.planned(self.input_tokens + of_tools, max_output_tokens=self.max_output)
 
 
 def fit(  # noqa: PLR0913  the parts of a prompt
@@ -113,7 +113,7 @@ def fit(  # noqa: PLR0913  the parts of a prompt
         with deadline.side_by_side() as start:
             newest = start(lambda: list(islice(turns, 1)))
             actions_task = start(partial(_find_actions, workspace.id, session, every))
-            prompt_facts = chat_facts.find(workspace.id, agent.id, text)
+            prompt_facts = chat_facts.find(workspace.id, agent_id=agent.id, question=text)
         turns = chain(newest.result(), turns)
         actions = actions_task.result()
         prompt_facts = prompt_facts._replace(dialog=_dialog_facts(actions))
@@ -122,19 +122,23 @@ def fit(  # noqa: PLR0913  the parts of a prompt
     count = counter(spec.provider)
     # What does not fit the context of a small model is left out: tools first, then facts.
     for included_facts, tools in ((prompt_facts, every), (prompt_facts, []), (Facts(), [])):
-        preamble = [frame.to_message(business, agent.system_prompt, _abilities(tools))]
+        preamble = [frame.to_message(business, agent.system_prompt, abilities=_abilities(tools))]
         question = facts.to_message(text, included_facts)
         context = spec.context_tokens
         if tools:
             context -= _count_tools(tools, count) + RESULT_TOKENS
-        max_output = room_for_answer([*preamble, question], count, context, spec.max_output_tokens)
+        max_output = room_for_answer(
+            [*preamble, question], count, context, max_output_tokens=spec.max_output_tokens
+        )
         if max_output is not None:
             break
     if max_output is None:
         raise MessageTooLongError.of(
             "message",
-            "expected a message that fits the context of this bot's model, received a longer "
-            "one; shorten it",
+            message=(
+                "expected a message that fits the context of this bot's model, received a longer "
+                "one; shorten it"
+            ),
         )
     if problem is not None:
         raise problem
@@ -148,7 +152,7 @@ def fit(  # noqa: PLR0913  the parts of a prompt
     return Prompt(
         spec,
         messages,
-        frame.to_message(business, agent.system_prompt, _abilities([])),
+        frame.to_message(business, agent.system_prompt, abilities=_abilities([])),
         input_tokens,
         max_output,
         tools,
@@ -173,7 +177,7 @@ def _find_actions(
     """Return the actions of a dialog, if the bot has tools that need them."""
     if session is None or not any(tool.capability in {"slots", *PROPOSING} for tool in tools):
         return Actions()
-    return proposals.find_actions(workspace_id, session.dialog_id)
+    return proposals.find_actions(workspace_id, dialog_id=session.dialog_id)
 
 
 def _dialog_facts(actions: Actions) -> list[OfferedTimes | Proposal]:
@@ -218,17 +222,17 @@ def _turns(
     if session is None:
         return
     answer, until = None, clock.now()
-    for message in messages.latest(workspace_id, session.dialog_id, 4 * MAX_TURNS):
+    for message in messages.latest(workspace_id, dialog_id=session.dialog_id, limit=4 * MAX_TURNS):
         if message.role == ASSISTANT:
             answer = message
         elif message.role == USER and answer and answer.number == message.number + 1:
             since = message.created_at
-            replies = _replies(dialog.result(), since, until)
+            replies = _replies(dialog.result(), since, until=until)
             yield Turn(message.content, "\n\n".join(filter(None, [answer.content, *replies])))
             until = since
 
 
-def _replies(dialog: DialogRow | None, since: datetime, until: datetime) -> Iterator[str]:
+def _replies(dialog: DialogRow | None, since: datetime, *, until: datetime) -> Iterator[str]:
     """Yield the replies of members between two times, oldest first, as the model sees them."""
     for reply in (dialog and dialog.replies) or []:
         if since <= datetime.fromisoformat(reply["at"]) < until:

@@ -55,7 +55,7 @@ class Bot(NamedTuple):
         """Update counters outside of any transaction, and ignore failures."""
         counts = Increments(self.workspace_id)
         today = clock.local_day(clock.now(), self.workspace.timezone)
-        bot_metrics.count(counts, self.agent.id, channel, today, measures)
+        bot_metrics.count(counts, self.agent.id, channel=channel, day=today, measures=measures)
         # Statistics must not fail an answer.
         with suppress(UnavailableError):
             counts.write()
@@ -66,7 +66,7 @@ def find_dialog(bot: Bot, session: SessionRow | None) -> DialogRow | None:
 
     A session that a replay began has no dialog yet.
     """
-    return DIALOGS.find(bot.workspace_id, session.dialog_id) if session else None
+    return DIALOGS.find(bot.workspace_id, record_id=session.dialog_id) if session else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -136,7 +136,9 @@ class CheckedMessage:
             name = bot_metrics.REJECTED_BALANCE if short else bot_metrics.REJECTED_LIMIT
             self.bot.add_counts(channel, {name: 1})
             if error.used_up is not None:
-                funds.emit_limit_reached(self.bot.workspace_id, self.bot.agent.id, error.used_up)
+                funds.emit_limit_reached(
+                    self.bot.workspace_id, agent_id=self.bot.agent.id, window=error.used_up
+                )
             raise
         token = self.args.session_id or chat_sessions.new_token()
         message_contacts = chat_leads.contacts_in(self.args, self.bot.workspace.country)
@@ -208,8 +210,8 @@ class CheckedMessage:
             terms,
             holder,
             planned.input_tokens,
-            planned.output_tokens,
-            stage,
+            max_output_tokens=planned.output_tokens,
+            stage=stage,
             message_id=answer_id,
             read=self.funds,
         )
@@ -221,7 +223,7 @@ class CheckedMessage:
             SessionBusyError: another answer has begun in the dialog in the meantime.
         """
         text, workspace = self.args.message, self.bot.workspace
-        contact = chat_leads.find_contact(self.args, workspace.country, exchange.channel)
+        contact = chat_leads.find_contact(self.args, workspace.country, channel=exchange.channel)
         unused = [self.dialog]  # The first attempt writes what was read before, or conflicts.
 
         def stage(unit: UnitOfWork) -> None:
@@ -245,13 +247,17 @@ class CheckedMessage:
                         unit,
                         counts,
                         dialog.agent_id,
-                        dialog.visit_id,
-                        "lead",
-                        visit=visits.find(unit.tenant, dialog.agent_id, dialog.visit_id),
+                        visit_id=dialog.visit_id,
+                        stage="lead",
+                        visit=visits.find(
+                            unit.tenant, agent_id=dialog.agent_id, visit_id=dialog.visit_id
+                        ),
                         today=today,
                         page_url=dialog.page_url,
                     )
-            bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+            bot_metrics.count(
+                counts, dialog.agent_id, channel=dialog.channel, day=today, measures=measures
+            )
             counts.stage(unit)
             messages.stage_exchange(
                 unit,
@@ -293,7 +299,7 @@ class CheckedMessage:
     def _new_session(self, exchange: Exchange) -> SessionRow:
         return chat_sessions.new(
             self.bot.workspace_id,
-            exchange.session_token,
+            token=exchange.session_token,
             agent_id=self.bot.agent.id,
             dialog_id=exchange.dialog_id,
             holder=self.caller.request_id,

@@ -26,33 +26,33 @@ def expiry_job(workspace_id: str, dialog: DialogRow) -> JobRow:
 @job_handler(DIALOG_EXPIRED)
 def remove_expired(job: Job) -> None:
     """Remove a dialog with its messages, a year after its last message."""
-    dialog = DIALOGS.find(job.workspace_id, job.payload["dialog"])
+    dialog = DIALOGS.find(job.workspace_id, record_id=job.payload["dialog"])
     if dialog is None:
         return
     if dialog.last_message_at + RETENTION > clock.now():
         raise Postponed(dialog.last_message_at + RETENTION)
-    for batch in message_batches(job.workspace_id, dialog.id):
+    for batch in message_batches(job.workspace_id, dialog_id=dialog.id):
         run_job_unit(job, partial(stage_removal, batch=batch))
 
     def stage(unit: UnitOfWork) -> None:
-        dialog_row = DIALOGS.find(unit.tenant, dialog.id)
+        dialog_row = DIALOGS.find(unit.tenant, record_id=dialog.id)
         # The visitor may have written again since the messages were removed.
         if dialog_row is not None and dialog_row.last_message_at + RETENTION <= clock.now():
             if dialog_row.session_hash is not None:
-                chat_sessions.end(unit, unit.tenant, dialog_row.session_hash)
+                chat_sessions.end(unit, unit.tenant, token_hash=dialog_row.session_hash)
             unit.delete(dialog_row)
 
     run_job_unit(job, stage)
 
 
-def message_batches(workspace_id: str, dialog_id: str) -> Iterator[Sequence[ConversationRow]]:
+def message_batches(workspace_id: str, *, dialog_id: str) -> Iterator[Sequence[ConversationRow]]:
     """Yield a dialog's messages, then its proposals, in batches that fit one unit of work.
 
     Proposals are read when the messages have been removed, because no answer proposes anything
     without its message.
     """
-    yield from split_batches(messages.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
-    yield from split_batches(proposals.keys(workspace_id, dialog_id), MESSAGES_PER_UNIT)
+    yield from split_batches(messages.keys(workspace_id, dialog_id=dialog_id), MESSAGES_PER_UNIT)
+    yield from split_batches(proposals.keys(workspace_id, dialog_id=dialog_id), MESSAGES_PER_UNIT)
 
 
 def stage_removal(unit: UnitOfWork, batch: Sequence[ConversationRow]) -> None:
@@ -66,16 +66,16 @@ def stage_removal(unit: UnitOfWork, batch: Sequence[ConversationRow]) -> None:
 
 def stage_end(unit: UnitOfWork, dialog_id: str) -> None:
     """Stage the end of a dialog's session, so that the dialog cannot be continued."""
-    dialog = DIALOGS.find(unit.tenant, dialog_id)
+    dialog = DIALOGS.find(unit.tenant, record_id=dialog_id)
     if dialog is not None and dialog.session_hash is not None:
-        chat_sessions.end(unit, unit.tenant, dialog.session_hash)
+        chat_sessions.end(unit, unit.tenant, token_hash=dialog.session_hash)
         dialog.session_hash = None
         unit.save(dialog)
 
 
 def stage_erasure(unit: UnitOfWork, dialog_id: str) -> None:
     """Stage the removal of personal data from a dialog, and of the values it can be found by."""
-    dialog = DIALOGS.find(unit.tenant, dialog_id)
+    dialog = DIALOGS.find(unit.tenant, record_id=dialog_id)
     if dialog is not None:
         dialog.erase()
         unit.save(dialog)

@@ -38,7 +38,7 @@ from chalicelib.domains.chat.store.messages import Ended, MessageRow, MessageSta
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine.metrics import Increments
-from chalicelib.engine.reading import fetch
+from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.llm.messages import Message, count_input
 from chalicelib.gateways.llm.models import ModelSpec
@@ -118,8 +118,13 @@ class Exchange:
             UnavailableError: the database is unavailable.
         """
         if ending.usage is not None:
-            place = (self.hold.workspace_id, self.dialog_id, self.number)
-            messages.checkpoint(*place, ending.text, _ended(ending, ending.usage))
+            messages.checkpoint(
+                self.hold.workspace_id,
+                dialog_id=self.dialog_id,
+                number=self.number,
+                content=ending.text,
+                ended=_ended(ending, ending.usage),
+            )
 
     def renew_session_lock(self) -> None:
         """Renew the session's lock.
@@ -127,7 +132,9 @@ class Exchange:
         Raises:
             UnavailableError: the database is unavailable.
         """
-        chat_sessions.renew(self.hold.workspace_id, self.session_hash, self.hold.request_id)
+        chat_sessions.renew(
+            self.hold.workspace_id, token_hash=self.session_hash, holder=self.hold.request_id
+        )
 
     def close(self, ending: Ending) -> Settled:
         """End the exchange: charge its usage, or release its hold.
@@ -146,10 +153,15 @@ class Exchange:
         An answer that costs nothing replaces the usage of its checkpoints, so that the job does not
         charge it.
         """
-        place = (self.hold.workspace_id, self.dialog_id, self.number)
         try:
             if ending.usage is None and ending.reason:
-                messages.checkpoint(*place, ending.text, _ended(ending, None))
+                messages.checkpoint(
+                    self.hold.workspace_id,
+                    dialog_id=self.dialog_id,
+                    number=self.number,
+                    content=ending.text,
+                    ended=_ended(ending, None),
+                )
             else:
                 self.checkpoint(ending)
         except Exception:
@@ -200,10 +212,10 @@ def message_id(dialog_id: str, number: int) -> str:
     return f"{dialog_id}-{number}"
 
 
-def answer_place(hold: Hold) -> tuple[str, str, int]:
-    """Return the workspace id, dialog id and number of a hold's answer."""
+def answer_key(hold: Hold) -> Key:
+    """Return the key of a hold's answer."""
     dialog_id, _, number = hold.message_id.rpartition("-")
-    return hold.workspace_id, dialog_id, int(number)
+    return messages.key(hold.workspace_id, dialog_id=dialog_id, number=int(number))
 
 
 class _Rows(NamedTuple):
@@ -219,8 +231,8 @@ def _unchanged(hold: Hold, session_hash: str) -> _Rows:
     They are not read, because the conditions of the end check both. If one fails, the rows have
     been changed by others and are to be read.
     """
-    answer = messages.key(*answer_place(hold))
-    session = chat_sessions.key(hold.workspace_id, session_hash)
+    answer = answer_key(hold)
+    session = chat_sessions.key(hold.workspace_id, token_hash=session_hash)
     return _Rows(
         MessageRow(answer.pk, answer.sk, is_open=True),
         SessionRow(session.pk, session.sk, holder=hold.request_id),
@@ -229,9 +241,9 @@ def _unchanged(hold: Hold, session_hash: str) -> _Rows:
 
 def read_rows(hold: Hold, session_hash: str | None) -> _Rows:
     """Return the answer and the session of a hold as they are stored."""
-    keys = [messages.key(*answer_place(hold))]
+    keys = [answer_key(hold)]
     if session_hash is not None:
-        keys.append(chat_sessions.key(hold.workspace_id, session_hash))
+        keys.append(chat_sessions.key(hold.workspace_id, token_hash=session_hash))
     answer = session = None
     for row in fetch(keys):
         match row:
@@ -257,7 +269,7 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
         dialogs.add_totals(
             unit,
             hold.workspace_id,
-            rows.answer.dialog_id,
+            dialog_id=rows.answer.dialog_id,
             messages=int(has_text),
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
@@ -274,7 +286,13 @@ def stage_end(  # noqa: PLR0913  the fields of an ending
     if ending.first_token_ms is not None:
         measures[bot_metrics.FIRST_TOKEN_MS] = ending.first_token_ms
         measures[bot_metrics.FIRST_TOKENS] = 1
-    bot_metrics.count(counts, hold.agent_id, channel, clock.local_day(clock.now(), zone), measures)
+    bot_metrics.count(
+        counts,
+        hold.agent_id,
+        channel=channel,
+        day=clock.local_day(clock.now(), zone),
+        measures=measures,
+    )
     counts.stage(unit)
 
 
@@ -308,7 +326,8 @@ def settle_hold(job: Job) -> None:
 
 def recover(hold: Hold) -> Recovered:
     """Return the text and usage of a crashed request's last checkpoint, if any."""
-    answer = messages.find(*answer_place(hold)) if hold.message_id else None
+    key = answer_key(hold) if hold.message_id else None
+    answer = MessageRow.find(key.pk, key.sk) if key else None
     # A closed answer was settled by the request itself.
     if answer is None or not answer.is_open:
         return Recovered(None, charging.nothing)

@@ -227,7 +227,7 @@ class ModelCalls:
             else:
                 # A refusal counts for other bots only if a smaller request was accepted.
                 if refused_tools and not number:
-                    observed_limits.remember_refused(model, "tools")
+                    observed_limits.remember_refused(model, part="tools")
                 if refused_length:
                     observed_limits.remember_context(model, self._accepted_context())
                 return
@@ -270,7 +270,7 @@ class ModelCalls:
         """
         exchange, needed = self._exchange, self._count(self._messages)
         room = self._context_tokens - needed
-        output = self._output_with_tools(number, needed, room - RESULT_TOKENS)
+        output = self._output_with_tools(number, needed=needed, room=room - RESULT_TOKENS)
         call.is_final = final = output is None
         if final and not number and self._specs:
             self._drop_tools()
@@ -305,7 +305,7 @@ class ModelCalls:
                             prior_usage = self.provider_usage or TokenUsage(0, 0)
                             self.provider_usage = _sum(prior_usage, reported)
 
-    def _output_with_tools(self, number: int, needed: int, room: int) -> int | None:
+    def _output_with_tools(self, number: int, *, needed: int, room: int) -> int | None:
         """Return the output tokens of a call that may use tools, or None if it must not.
 
         ``room`` is what the context leaves for the output.
@@ -318,7 +318,9 @@ class ModelCalls:
             or room < LEAST_OUTPUT
         ):
             return None
-        output = self._budget.output_with_tools(self._usage.ended, needed, RESULT_TOKENS)
+        output = self._budget.output_with_tools(
+            self._usage.ended, needed, result_tokens=RESULT_TOKENS
+        )
         return None if output is None else min(output, room)
 
     def _count(self, messages: Sequence[Message]) -> int:
@@ -357,7 +359,9 @@ class ModelCalls:
         """Store the free times that the bot has named, which saves the bot another search."""
         context = self._context
         try:
-            proposals.keep_offered(context.workspace.id, context.dialog_id, context.offered_slots)
+            proposals.keep_offered(
+                context.workspace.id, dialog_id=context.dialog_id, slots=context.offered_slots
+            )
         except AppError:
             log.warning("offered times were not stored", exc_info=True)
 

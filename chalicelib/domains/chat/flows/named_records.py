@@ -18,7 +18,11 @@ MAX_SERVICES = 200
 
 
 def one_named(
-    candidates: Sequence[T], name: str, what: str, name_of: Callable[[T], str] = attrgetter("name")
+    candidates: Sequence[T],
+    name: str,
+    *,
+    what: str,
+    name_of: Callable[[T], str] = attrgetter("name"),
 ) -> T:
     """Return the candidate with a name, or the only one that matches it best.
 
@@ -39,7 +43,7 @@ def one_named(
     raise ToolError(msg)
 
 
-def service_named(workspace_id: str, name: str) -> ServiceRow:
+def service_named(workspace_id: str, *, name: str) -> ServiceRow:
     """Return the active service with a name, or the only one that matches it best.
 
     Raises:
@@ -50,4 +54,4 @@ def service_named(workspace_id: str, name: str) -> ServiceRow:
         ListQuery(page=1, size=MAX_SERVICES, sort="sortOrder", filters={"status": "active"}),
     )
     services: list[ServiceRow] = page.records
-    return one_named(services, name, "services")
+    return one_named(services, name, what="services")

@@ -101,7 +101,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
     if offered_slot is None:
         raise ToolError("There is no such slotId. Call find_free_times, and take one of its ids.")
     workspace_id, now = context.workspace.id, epoch_ms(clock.now())
-    service = SERVICES.find(workspace_id, offered_slot.service_id)
+    service = SERVICES.find(workspace_id, record_id=offered_slot.service_id)
     if service is None or service.status != "active":
         raise ToolError("This service cannot be booked any more.")
     advance = read_advance(workspace_id, service)
@@ -139,7 +139,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         **_known(person),
     }
     last = start - timedelta(minutes=int(service.min_notice_min))
-    return _propose(context, "booking", arguments, card, last)
+    return _propose(context, "booking", arguments, card=card, last=last)
 
 
 def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
     Leave out what is not known.
     """
     workspace_id = context.workspace.id
-    form = FORMS.find(workspace_id, context.agent.order_form_id or "")
+    form = FORMS.find(workspace_id, record_id=context.agent.order_form_id or "")
     if form is None:
         raise ToolError("This business does not take orders in the chat.")
     products = _products(workspace_id, args.items)
@@ -167,7 +167,7 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
         for (product, _), line in zip(products, lines, strict=True)
     ]
     arguments = {"formId": form.id, "items": items, "values": card_form.values}
-    return _propose(context, "order", arguments, card)
+    return _propose(context, "order", arguments, card=card)
 
 
 def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
 
     def stage(unit: UnitOfWork) -> dict[str, Any]:
         _require_answer(unit, context)
-        dialog = DIALOGS.require(unit.tenant, context.dialog_id)
+        dialog = DIALOGS.require(unit.tenant, record_id=context.dialog_id)
         now = clock.now()
         if dialog.handover_at is not None and dialog.handover_at + HANDOVER_PAUSE > now:
             return {"result": "A person has been asked already and will contact the visitor."}
@@ -186,7 +186,9 @@ def request_person(context: ToolContext, args: PersonRequest) -> dict[str, Any]:
         counts = Increments(unit.tenant)
         today = clock.local_day(now, context.workspace.timezone)
         measures = {bot_metrics.HANDOVERS: 1}
-        bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+        bot_metrics.count(
+            counts, dialog.agent_id, channel=dialog.channel, day=today, measures=measures
+        )
         counts.stage(unit)
         return {"result": "A person has been asked and will contact the visitor."}
 
@@ -199,6 +201,7 @@ def _propose(
     context: ToolContext,
     kind: Kind,
     arguments: dict[str, Any],
+    *,
     card: dict[str, Any],
     last: datetime | None = None,
 ) -> dict[str, Any]:
@@ -228,7 +231,7 @@ def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
 
     It is gone if the dialog has been erased in the meantime.
     """
-    place = messages.key(context.workspace.id, context.dialog_id, context.number)
+    place = messages.key(context.workspace.id, dialog_id=context.dialog_id, number=context.number)
     erased = ConflictError("This dialog has ended.")
     unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)
 
@@ -239,7 +242,7 @@ def _person(context: ToolContext, args: PersonArguments) -> Person:
     words = _words(args.name or "")
     # A name of the model's own invention would be booked as the visitor's.
     name = args.name if words and said_words.issuperset(words) else None
-    phone = phones.find_phone(args.phone, context.workspace.country) if args.phone else None
+    phone = phones.find_phone(args.phone, country=context.workspace.country) if args.phone else None
     email = emails.find_email(args.email) if args.email else None
     contacts_by_key = {emails.key(contact): contact for contact in context.contacts}
     return Person(
@@ -266,8 +269,8 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
     """
     cart: dict[str, tuple[ProductRow, int]] = {}
     for line in lines:
-        similar = chat_facts.PRODUCT_OFFERS.records(workspace_id, line.product)
-        product: ProductRow = one_named(similar, line.product, "products")
+        similar = chat_facts.PRODUCT_OFFERS.records(workspace_id, question=line.product)
+        product: ProductRow = one_named(similar, line.product, what="products")
         quantity = line.quantity + cart.get(product.id, (product, 0))[1]
         if product.stock is not None and product.stock < quantity:
             # The exact stock is not for visitors, whom a model may tell all that it reads.

@@ -57,7 +57,7 @@ def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
 
 
 def _offers(context: ToolContext, source: chat_facts.Source, search: OfferSearch) -> dict[str, Any]:
-    offers = source.find(context.workspace.id, search.query)
+    offers = source.find(context.workspace.id, question=search.query)
     texts = [f"{offer.name} {offer.description}" for offer in offers]
     matching = [offers[index] for index in extracts.most_relevant(search.query, texts)]
     result: dict[str, Any] = {"found": [facts.to_data(offer) for offer in matching]}
@@ -78,7 +78,7 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     Name times to the visitor as they are in the result.
     """
     workspace_id = context.workspace.id
-    service = service_named(workspace_id, search.service)
+    service = service_named(workspace_id, name=search.service)
     try:
         book_for_visitor.require_open_site(workspace_id, service, Rows())
     except NotFoundError:
@@ -89,12 +89,15 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
         candidate = one_named(
             all_staff.candidates.active,
             search.staff,
-            "people or rooms of this service",
-            lambda candidate: candidate.resource.name,
+            what="people or rooms of this service",
+            name_of=lambda candidate: candidate.resource.name,
         )
         all_staff = all_staff._replace(candidates=all_staff.candidates._replace(active=[candidate]))
     zone = slot_search.zones(
-        all_staff.candidates.bound, None, None, lambda: context.workspace.timezone
+        all_staff.candidates.bound,
+        None,
+        requested=None,
+        of_workspace=lambda: context.workspace.timezone,
     ).effective
     query = _range(search, zone)
     slots = all_staff.slots(query).slots
@@ -124,7 +127,7 @@ def _range(search: FreeTimeSearch, zone: str) -> Query:
     if not 0 <= (last - first).days < MAX_DAYS:
         msg = f"Expected lastDay 0 to {MAX_DAYS - 1} days after firstDay."
         raise ToolError(msg)
-    span = zoned_times.span_of_days(first, last, zone)
+    span = zoned_times.span_of_days(first, last=last, timezone=zone)
     return Query(span.start, span.end - 1, epoch_ms(now))
 
 

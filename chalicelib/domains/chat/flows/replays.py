@@ -48,7 +48,9 @@ class Replay(NamedTuple):
     proposals: Sequence[ProposalRow]
 
 
-def idempotency_record(scope: str, key: str, arguments: Sequence[str | None]) -> IdempotencyRecord:
+def idempotency_record(
+    scope: str, *, key: str, arguments: Sequence[str | None]
+) -> IdempotencyRecord:
     """Return the record of a call.
 
     A retry must repeat these ``arguments``.
@@ -81,7 +83,7 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
         return None
     stored_record = record.require_answer(idempotency.find(workspace_id, record))
     body = from_json(stored_record.body or b"{}")
-    answer = messages.find(workspace_id, body["dialog"], body["number"])
+    answer = messages.find(workspace_id, dialog_id=body["dialog"], number=body["number"])
     if answer is None:
         raise ConflictError("The dialog that used this idempotency key was erased. Use a new key.")
     token = None
@@ -92,15 +94,19 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
         token = chat_sessions.begin(workspace_id, agent_id=agent_id, dialog_id=new_id())
     usage = body["usage"] and TokenUsage(*body["usage"])
     # The dialog of a new session is another one, so its proposals cannot be confirmed.
-    open_actions = [] if is_new else open_proposals(workspace_id, body["dialog"], body["number"])
+    open_actions = (
+        []
+        if is_new
+        else open_proposals(workspace_id, dialog_id=body["dialog"], number=body["number"])
+    )
     # Earlier releases stored the message of an error, but no reason.
     reason = body.get("reason") or (body["error"] and endings.error_of(body["error"]))
     return Replay(token, answer.content, usage, reason, answer.sources or (), open_actions)
 
 
-def open_proposals(workspace_id: str, dialog_id: str, number: int) -> list[ProposalRow]:
+def open_proposals(workspace_id: str, *, dialog_id: str, number: int) -> list[ProposalRow]:
     """Return the proposals of an answer that are still open."""
-    actions = proposals.find_actions(workspace_id, dialog_id)
+    actions = proposals.find_actions(workspace_id, dialog_id=dialog_id)
     return [
         proposal
         for proposal in actions.proposals
@@ -150,7 +156,7 @@ def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str | None
     The answer is charged either way. Its replay then begins a new session.
     """
     try:
-        return sealing.seal(token, _purpose(record, dialog_id))
+        return sealing.seal(token, purpose=_purpose(record, dialog_id))
     except (NotConfiguredError, UnavailableError):
         log.warning("a session is not stored: the master key cannot be read", exc_info=True)
         return None
@@ -164,7 +170,7 @@ def _unsealed(sealed: str | None, record: IdempotencyRecord, dialog_id: str) -> 
     if sealed is None:
         return None
     try:
-        return sealing.unseal(sealed, _purpose(record, dialog_id))
+        return sealing.unseal(sealed, purpose=_purpose(record, dialog_id))
     except (NotConfiguredError, UnsealError):
         return None
 

@@ -181,7 +181,9 @@ def stage_booked(ctx: Context, proposal_id: str, new_booking: MadeBooking) -> No
         NotFoundError: the dialog is gone, or the proposal no longer waits.
     """
     reference, rows = AGENTS.found_for_visitor(ProposalId.parse(proposal_id)), Rows()
-    dialog = DIALOGS.found_for_visitor(DIALOGS.find(ctx.workspace_id, reference.dialog_id))
+    dialog = DIALOGS.found_for_visitor(
+        DIALOGS.find(ctx.workspace_id, record_id=reference.dialog_id)
+    )
     row = rows.find(ProposalRow, proposals.key(ctx.workspace_id, reference))
     if row is None or row.state != proposals.AWAITING:
         raise AGENTS.unavailable()
@@ -213,16 +215,22 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
         raise missing
     workspace_id, session_hash = ctx.workspace_id, tokens.digest(args.session_id)
     place = proposals.key(workspace_id, reference)
-    latest = proposals.latest_key(workspace_id, reference.dialog_id)
-    session_key = chat_sessions.key(workspace_id, session_hash)
-    dialog_key = DIALOGS.key(workspace_id, reference.dialog_id)
+    latest = proposals.latest_key(workspace_id, dialog_id=reference.dialog_id)
+    session_key = chat_sessions.key(workspace_id, token_hash=session_hash)
+    dialog_key = DIALOGS.key(workspace_id, record_id=reference.dialog_id)
     rows = Rows()
     rows.read(
-        [place, latest, session_key, dialog_key, *active_bot.keys(workspace_id, reference.agent_id)]
+        [
+            place,
+            latest,
+            session_key,
+            dialog_key,
+            *active_bot.keys(workspace_id, agent_id=reference.agent_id),
+        ]
     )
-    agent, workspace = active_bot.switched_on(workspace_id, reference.agent_id, rows)
+    agent, workspace = active_bot.switched_on(workspace_id, agent_id=reference.agent_id, rows=rows)
     active_bot.require_active_owner(workspace)
-    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
+    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, token=args.api_key)):
         raise missing
     session = chat_sessions.unexpired(rows.find(SessionRow, session_key))
     row, dialog = rows.find(ProposalRow, place), rows.find(DialogRow, dialog_key)
@@ -399,5 +407,5 @@ def _count(ctx: Context, dialog: DialogRow, workspace: WorkspaceRow) -> None:
     counts = Increments(ctx.workspace_id)
     today = clock.local_day(clock.now(), workspace.timezone)
     measures = {bot_metrics.CONFIRMED: 1}
-    bot_metrics.count(counts, dialog.agent_id, dialog.channel, today, measures)
+    bot_metrics.count(counts, dialog.agent_id, channel=dialog.channel, day=today, measures=measures)
     counts.stage(ctx.unit)

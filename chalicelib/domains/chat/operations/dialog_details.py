@@ -142,7 +142,7 @@ def _ids(ctx: Context, lead_id: str | None) -> Collection[str] | None:
     """
     if lead_id is None:
         return None
-    dialog_id = LEADS.require(ctx.workspace_id, lead_id).dialog_id
+    dialog_id = LEADS.require(ctx.workspace_id, record_id=lead_id).dialog_id
     return [dialog_id] if dialog_id else []
 
 
@@ -166,12 +166,16 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
     part = DialogQuery(id=args.id, offset=offset, limit=MESSAGES_PER_PAGE)
     with deadline.side_by_side() as start:
         messages_task = start(partial(read_messages, ctx.workspace_id, part))
-        proposed = start(lambda: list(proposals.read_all(ctx.workspace_id, args.id)))
-        dialog = DIALOGS.require(ctx.workspace_id, args.id)
+        proposed = start(lambda: list(proposals.read_all(ctx.workspace_id, dialog_id=args.id)))
+        dialog = DIALOGS.require(ctx.workspace_id, record_id=args.id)
         owner = workspaces.get(ctx.workspace_id).owner_id
         messages = messages_task.result()
     agent, lead = _bot_and_lead(ctx.workspace_id, dialog)
-    client = CLIENTS.find(ctx.workspace_id, lead.client_id) if lead and lead.client_id else None
+    client = (
+        CLIENTS.find(ctx.workspace_id, record_id=lead.client_id)
+        if lead and lead.client_id
+        else None
+    )
     return DialogDetails(
         dialog=DialogOut.from_row(dialog.values, started_at=dialog.created_at),
         agent_name=agent.name if agent else None,
@@ -188,8 +192,8 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
 
 
 def _bot_and_lead(workspace_id: str, dialog: DialogRow) -> tuple[AgentRow | None, LeadRow | None]:
-    keys = [AGENTS.key(workspace_id, dialog.agent_id)]
-    keys += [LEADS.key(workspace_id, dialog.lead_id)] if dialog.lead_id else []
+    keys = [AGENTS.key(workspace_id, record_id=dialog.agent_id)]
+    keys += [LEADS.key(workspace_id, record_id=dialog.lead_id)] if dialog.lead_id else []
     rows = fetch(keys)
     agent = next((row for row in rows if isinstance(row, AgentRow)), None)
     return agent, next((row for row in rows if isinstance(row, LeadRow)), None)

@@ -51,13 +51,13 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
 
     A widget calls it when the chat refuses the question, such as for lack of money.
     """
-    agent, workspace = active_bot.switched_on(ctx.workspace_id, args.agent_id)
+    agent, workspace = active_bot.switched_on(ctx.workspace_id, agent_id=args.agent_id)
     active_bot.require_active_owner(workspace)
-    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, args.api_key)):
+    if agent.is_private and not (args.api_key and bot_keys.is_key_of(agent.id, token=args.api_key)):
         raise AGENTS.unavailable()
-    contact = chat_leads.find_contact(args, workspace.country, "widget")
+    contact = chat_leads.find_contact(args, workspace.country, channel="widget")
     if contact is None:
-        raise ValidationError.of("contact", "expected an e-mail address or a phone number")
+        raise ValidationError.of("contact", message="expected an e-mail address or a phone number")
     subjects = ctx.principal.share_subjects
     # A retry of the unit must not count the contact a second time.
     ctx.unit.run_side_effect_once("contacts", partial(_count, subjects, agent.id))
@@ -75,14 +75,16 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
     )
     number = dialog.record_message(text, now)
     chat_leads.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects)
-    message = messages.row(ctx.workspace_id, dialog.id, number, created_at=now, role=USER)
+    message = messages.row(
+        ctx.workspace_id, dialog_id=dialog.id, number=number, created_at=now, role=USER
+    )
     message.content, message.status = text, "ok"
     ctx.unit.create(message)
     ctx.unit.create(dialog)
     ctx.unit.create(expiry_job(ctx.workspace_id, dialog))
     counts, today = Increments(ctx.workspace_id), clock.local_day(now, workspace.timezone)
     measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: 1, bot_metrics.LEADS: 1}
-    bot_metrics.count(counts, agent.id, dialog.channel, today, measures)
+    bot_metrics.count(counts, agent.id, channel=dialog.channel, day=today, measures=measures)
     counts.stage(ctx.unit)
     return ContactTaken(dialog_id=dialog.id)
 

@@ -69,7 +69,7 @@ def reply_to_visitor(ctx: Context, args: ReplyCreate) -> ReplyList:
 
     The reply is also sent by e-mail if the visitor has left an address.
     """
-    dialog = DIALOGS.require(ctx.workspace_id, args.id)
+    dialog = DIALOGS.require(ctx.workspace_id, record_id=args.id)
     now, reply_id = clock.now(), new_id()
     account_id = ctx.principal.account_id or ""
     author = accounts.read_by_id([account_id]).get(account_id)
@@ -95,13 +95,13 @@ def reply_to_visitor(ctx: Context, args: ReplyCreate) -> ReplyList:
 def list_replies(ctx: Context, args: RepliesQuery) -> ReplyList:
     """Return the replies of the business to the visitor of a session, oldest first."""
     rows = Rows()
-    agent, workspace = active_bot.switched_on(ctx.workspace_id, args.agent_id, rows)
+    agent, workspace = active_bot.switched_on(ctx.workspace_id, agent_id=args.agent_id, rows=rows)
     active_bot.require_active_owner(workspace)
-    session = chat_sessions.find(ctx.workspace_id, agent.id, args.session_id)
+    session = chat_sessions.find(ctx.workspace_id, agent_id=agent.id, token=args.session_id)
     is_refused = agent.is_private and not (
-        args.api_key and bot_keys.is_key_of(agent.id, args.api_key)
+        args.api_key and bot_keys.is_key_of(agent.id, token=args.api_key)
     )
     if session is None or is_refused:
         raise NotFoundError("The bot has no session with this id.")
-    dialog = DIALOGS.find(ctx.workspace_id, session.dialog_id)
+    dialog = DIALOGS.find(ctx.workspace_id, record_id=session.dialog_id)
     return ReplyList.model_validate({"replies": (dialog and dialog.replies) or []})

@@ -232,10 +232,11 @@ def _read_counts(ctx: Context, args: AgentPeriod, *subjects: str) -> list[dict[d
     """
     workspace_id = ctx.workspace_id
     with deadline.side_by_side() as start:
-        agent = start(partial(AGENTS.require, workspace_id, args.agent_id))
-        span = period(workspace_id, args.from_, args.to)
+        agent = start(partial(AGENTS.require, workspace_id, record_id=args.agent_id))
+        first, last = period(workspace_id, args.from_, last=args.to)
         counts = [
-            start(partial(metrics.read, workspace_id, subject, *span)) for subject in subjects
+            start(partial(metrics.read, workspace_id, subject=subject, first=first, last=last))
+            for subject in subjects
         ]
         agent.result()
         return [count_task.result() for count_task in counts]

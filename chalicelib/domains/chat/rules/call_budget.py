@@ -24,7 +24,7 @@ PLANNED_OUTPUT = 512
 """Output tokens that it covers for each call before the last one."""
 
 
-def planned(input_tokens: int, max_output_tokens: int) -> TokenUsage:
+def planned(input_tokens: int, *, max_output_tokens: int) -> TokenUsage:
     """Return the usage of an answer with tools that money is held for.
 
     ``input_tokens`` is the size of the first call, with the tools.
@@ -50,10 +50,10 @@ class CallBudget(NamedTuple):
     def final_output(self, spent: TokenUsage, input_tokens: int) -> int:
         """Return the output tokens that are left for a call without tools."""
         output_room = self._remaining_micro(spent) - self.prices.input * input_tokens
-        return self._output(spent, output_room, self.prices.output)
+        return self._output(spent, output_room, price=self.prices.output)
 
     def output_with_tools(
-        self, spent: TokenUsage, input_tokens: int, result_tokens: int
+        self, spent: TokenUsage, input_tokens: int, *, result_tokens: int
     ) -> int | None:
         """Return the output tokens of a call with tools, or None if it must not use tools.
 
@@ -64,7 +64,7 @@ class CallBudget(NamedTuple):
         final = prices.input * (input_tokens + result_tokens) + prices.output * LEAST_OUTPUT
         output_room = self._remaining_micro(spent) - prices.input * input_tokens - final
         spare = spent._replace(output_tokens=spent.output_tokens + LEAST_OUTPUT)
-        output = self._output(spare, output_room, prices.output + prices.input)
+        output = self._output(spare, output_room, price=prices.output + prices.input)
         return output if output >= LEAST_OUTPUT else None
 
     def _remaining_micro(self, spent: TokenUsage) -> int:
@@ -72,6 +72,6 @@ class CallBudget(NamedTuple):
         used = self.prices.input * spent.input_tokens + self.prices.output * spent.output_tokens
         return self.amount * MICRO - used
 
-    def _output(self, spent: TokenUsage, micro: int, price: int) -> int:
+    def _output(self, spent: TokenUsage, micro: int, *, price: int) -> int:
         max_tokens = self.max_output - spent.output_tokens
         return max(0, min(max_tokens, micro // price if price else max_tokens))

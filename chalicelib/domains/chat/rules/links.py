@@ -221,7 +221,7 @@ class _Scanner(ABC):
             return False
         return self._is_host_allowed(normalize_host(host[1]))
 
-    def _is_whole(self, text: str, start: int, length: int) -> bool:
+    def _is_whole(self, text: str, start: int, *, length: int) -> bool:
         """Whether nothing that arrives later can change what these characters are."""
         return self._is_last or len(text) - start >= length
 
@@ -269,7 +269,7 @@ class _Markdown(_Scanner):
         )  # Characters of the whole text before this part of it.
         at = self._closed.get(text_start + plain.end - 1, text_start) - text_start
         if not plain.end <= at < plain.end + MAX_LABEL:
-            return plain if self._is_whole(text, plain.end, MAX_LABEL) else None
+            return plain if self._is_whole(text, plain.end, length=MAX_LABEL) else None
         if at + 1 == len(text) and not self._is_last:
             return None
         if text[at + 1 : at + 2] != "(":
@@ -290,7 +290,7 @@ class _Markdown(_Scanner):
         tail = _TAIL.match(window, end)
         if tail is not None:
             return _Address(self._keeps(window[begin:end]), start + tail.end())
-        if _HALF_TAIL.fullmatch(window, end) and not self._is_whole(text, start, MAX_LINK):
+        if _HALF_TAIL.fullmatch(window, end) and not self._is_whole(text, start, length=MAX_LINK):
             return None
         return _Address(is_kept=True, end=start)
 

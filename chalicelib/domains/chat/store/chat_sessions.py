@@ -64,11 +64,11 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def new(workspace_id: str, token: str, *, agent_id: str, dialog_id: str, holder: str) -> SessionRow:
+def new(workspace_id: str, *, token: str, agent_id: str, dialog_id: str, holder: str) -> SessionRow:
     """Return a new session, locked by the request that begins it, for the caller to stage."""
     now = clock.now()
     return SessionRow(
-        _partition(workspace_id, tokens.digest(token)),
+        _partition(workspace_id, token_hash=tokens.digest(token)),
         SORT_KEY,
         agent_id=agent_id,
         dialog_id=dialog_id,
@@ -86,7 +86,7 @@ def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
     """
     token = new_token()
     row = SessionRow(
-        _partition(workspace_id, tokens.digest(token)),
+        _partition(workspace_id, token_hash=tokens.digest(token)),
         SORT_KEY,
         agent_id=agent_id,
         dialog_id=dialog_id,
@@ -97,15 +97,15 @@ def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
     return token
 
 
-def find(workspace_id: str, agent_id: str, token: str) -> SessionRow | None:
+def find(workspace_id: str, *, agent_id: str, token: str) -> SessionRow | None:
     """Return a bot's session by its token, or None if it is the session of another bot."""
-    session = find_by_hash(workspace_id, tokens.digest(token))
+    session = find_by_hash(workspace_id, token_hash=tokens.digest(token))
     return session if session is not None and session.agent_id == agent_id else None
 
 
-def find_by_hash(workspace_id: str, token_hash: str) -> SessionRow | None:
+def find_by_hash(workspace_id: str, *, token_hash: str) -> SessionRow | None:
     """Return a session by its token's hash, unless it has expired."""
-    return unexpired(SessionRow.find(_partition(workspace_id, token_hash), SORT_KEY))
+    return unexpired(SessionRow.find(_partition(workspace_id, token_hash=token_hash), SORT_KEY))
 
 
 def unexpired(session: SessionRow | None) -> SessionRow | None:
@@ -115,9 +115,9 @@ def unexpired(session: SessionRow | None) -> SessionRow | None:
     return session if session.expires >= clock.now() else None
 
 
-def key(workspace_id: str, token_hash: str) -> Key:
+def key(workspace_id: str, *, token_hash: str) -> Key:
     """Return a session's key, for ``fetch``."""
-    return Key(SessionRow, _partition(workspace_id, token_hash), SORT_KEY)
+    return Key(SessionRow, _partition(workspace_id, token_hash=token_hash), SORT_KEY)
 
 
 def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
@@ -146,7 +146,7 @@ def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> 
         )
 
 
-def renew(workspace_id: str, token_hash: str, holder: str) -> None:
+def renew(workspace_id: str, *, token_hash: str, holder: str) -> None:
     """Renew a session's lock, unless another request holds it.
 
     Raises:
@@ -155,7 +155,7 @@ def renew(workspace_id: str, token_hash: str, holder: str) -> None:
     table = SessionRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     try:
         table.update_item(
-            _partition(workspace_id, token_hash),
+            _partition(workspace_id, token_hash=token_hash),
             SORT_KEY,
             actions=[SessionRow.held_until.set(clock.now() + LOCKED_FOR)],
             condition=SessionRow.holder == holder,
@@ -165,10 +165,10 @@ def renew(workspace_id: str, token_hash: str, holder: str) -> None:
             raise_failure(error)
 
 
-def end(unit: UnitOfWork, workspace_id: str, token_hash: str) -> None:
+def end(unit: UnitOfWork, workspace_id: str, *, token_hash: str) -> None:
     """Stage the deletion of a session."""
-    unit.delete(SessionRow(_partition(workspace_id, token_hash), SORT_KEY))
+    unit.delete(SessionRow(_partition(workspace_id, token_hash=token_hash), SORT_KEY))
 
 
-def _partition(workspace_id: str, token_hash: str) -> str:
+def _partition(workspace_id: str, *, token_hash: str) -> str:
     return f"W#{workspace_id}#SESSION#{token_hash}"

@@ -114,8 +114,8 @@ class TotalsRow(ContentRow):
 def add_totals(  # noqa: PLR0913  the counts of a dialog
     unit: UnitOfWork,
     workspace_id: str,
-    dialog_id: str,
     *,
+    dialog_id: str,
     messages: int,
     input_tokens: int,
     output_tokens: int,

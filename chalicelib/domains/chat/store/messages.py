@@ -75,19 +75,21 @@ class MessageRow(ConversationRow):
         return f"{self.dialog_id}-{self.number}"
 
 
-def row(workspace_id: str, dialog_id: str, number: int, **attributes: Any) -> MessageRow:  # noqa: ANN401  the row's attributes
+def row(workspace_id: str, *, dialog_id: str, number: int, **attributes: Any) -> MessageRow:  # noqa: ANN401  the row's attributes
     """Return a message row, for the caller to stage."""
-    return MessageRow(_partition(workspace_id, dialog_id), _sort_key(number), **attributes)
+    return MessageRow(
+        _partition(workspace_id, dialog_id=dialog_id), _sort_key(number), **attributes
+    )
 
 
-def key(workspace_id: str, dialog_id: str, number: int) -> Key:
+def key(workspace_id: str, *, dialog_id: str, number: int) -> Key:
     """Return a message's key, for ``fetch``."""
-    return Key(MessageRow, _partition(workspace_id, dialog_id), _sort_key(number))
+    return Key(MessageRow, _partition(workspace_id, dialog_id=dialog_id), _sort_key(number))
 
 
-def find(workspace_id: str, dialog_id: str, number: int) -> MessageRow | None:
+def find(workspace_id: str, *, dialog_id: str, number: int) -> MessageRow | None:
     """Return a message, or None."""
-    return MessageRow.find(_partition(workspace_id, dialog_id), _sort_key(number))
+    return MessageRow.find(_partition(workspace_id, dialog_id=dialog_id), _sort_key(number))
 
 
 def stage_exchange(  # noqa: PLR0913  the fields of an exchange
@@ -102,10 +104,18 @@ def stage_exchange(  # noqa: PLR0913  the fields of an exchange
     sources: list[dict[str, str]],
 ) -> None:
     """Stage a visitor's message and its empty answer, which has the next number."""
-    question = row(unit.workspace_id, dialog_id, number, created_at=clock.now(), role=USER)
+    question = row(
+        unit.workspace_id, dialog_id=dialog_id, number=number, created_at=clock.now(), role=USER
+    )
     question.content, question.status = text, "ok"
     unit.create(question)
-    answer = row(unit.workspace_id, dialog_id, number + 1, created_at=clock.now(), role=ASSISTANT)
+    answer = row(
+        unit.workspace_id,
+        dialog_id=dialog_id,
+        number=number + 1,
+        created_at=clock.now(),
+        role=ASSISTANT,
+    )
     answer.content, answer.status, answer.is_open = "", "partial", True
     answer.channel, answer.session_hash = channel, session_hash
     answer.input_tokens = input_tokens
@@ -122,7 +132,9 @@ class Ended(NamedTuple):
     reason: EndReason | None
 
 
-def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, ended: Ended) -> None:
+def checkpoint(
+    workspace_id: str, *, dialog_id: str, number: int, content: str, ended: Ended
+) -> None:
     """Store an answer's text and usage so far. A closed answer is not changed.
 
     Raises:
@@ -139,7 +151,7 @@ def checkpoint(workspace_id: str, dialog_id: str, number: int, content: str, end
         actions.append(MessageRow.input_tokens.set(ended.usage.input_tokens))
         actions.append(MessageRow.output_tokens.set(ended.usage.output_tokens))
     table = MessageRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
-    place = (_partition(workspace_id, dialog_id), _sort_key(number))
+    place = (_partition(workspace_id, dialog_id=dialog_id), _sort_key(number))
     try:
         # The settlement may have closed the answer, whose final text must be kept.
         table.update_item(*place, actions=actions, condition=MessageRow.is_open.exists())
@@ -174,20 +186,22 @@ def _details(ended: Ended) -> Iterator[Action]:
         yield MessageRow.reason.set(ended.reason)
 
 
-def latest(workspace_id: str, dialog_id: str, limit: int) -> Iterator[MessageRow]:
+def latest(workspace_id: str, *, dialog_id: str, limit: int) -> Iterator[MessageRow]:
     """Yield a dialog's messages, newest first, at most ``limit``.
 
     They are read on demand.
     """
-    for item in Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow).items(
+    for item in Partition(_partition(workspace_id, dialog_id=dialog_id), Cost(), MessageRow).items(
         limit, scan_index_forward=False, consistent_read=True
     ):
         yield MessageRow.from_raw_data(item)
 
 
-def page(workspace_id: str, dialog_id: str, offset: int, limit: int | None) -> Iterator[MessageRow]:
+def page(
+    workspace_id: str, *, dialog_id: str, offset: int, limit: int | None
+) -> Iterator[MessageRow]:
     """Yield a dialog's messages from an offset on, oldest first."""
-    partition = Partition(_partition(workspace_id, dialog_id), Cost(), MessageRow)
+    partition = Partition(_partition(workspace_id, dialog_id=dialog_id), Cost(), MessageRow)
     start = partition.skip(offset, consistent_read=True)
     if offset and start is None:
         return
@@ -195,14 +209,14 @@ def page(workspace_id: str, dialog_id: str, offset: int, limit: int | None) -> I
         yield MessageRow.from_raw_data(item)
 
 
-def keys(workspace_id: str, dialog_id: str) -> list[MessageRow]:
+def keys(workspace_id: str, *, dialog_id: str) -> list[MessageRow]:
     """Return a dialog's messages with keys only, for a unit of work to delete."""
-    pk = _partition(workspace_id, dialog_id)
+    pk = _partition(workspace_id, dialog_id=dialog_id)
     items = Partition(pk, Cost(), MessageRow).items(attributes_to_get=["sk"], consistent_read=True)
     return [MessageRow(pk, item["sk"]["S"]) for item in items]
 
 
-def _partition(workspace_id: str, dialog_id: str) -> str:
+def _partition(workspace_id: str, *, dialog_id: str) -> str:
     return f"W#{workspace_id}#DIALOG#{dialog_id}"
 
 

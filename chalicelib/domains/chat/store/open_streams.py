@@ -45,7 +45,7 @@ def find(visitor: str) -> OpenStreamsRow:
     return row
 
 
-def begin(visitor: str, request_id: str, open_streams: OpenStreamsRow | None = None) -> None:
+def begin(visitor: str, *, request_id: str, open_streams: OpenStreamsRow | None = None) -> None:
     """Count a new stream.
 
     ``open_streams`` is the visitor's row, if it was read shortly before.
@@ -71,7 +71,7 @@ def begin(visitor: str, request_id: str, open_streams: OpenStreamsRow | None = N
     retry_on_conflict(attempt)
 
 
-def end(visitor: str, request_id: str) -> None:
+def end(visitor: str, *, request_id: str) -> None:
     """Remove a stream from the count.
 
     Raises:

@@ -126,9 +126,9 @@ class Actions(NamedTuple):
     latest: str | None = None
 
 
-def find_actions(workspace_id: str, dialog_id: str) -> Actions:
+def find_actions(workspace_id: str, *, dialog_id: str) -> Actions:
     """Return the offered times and the newest proposals of a dialog, in one request."""
-    partition = Partition(_partition(workspace_id, dialog_id), Cost(), ProposalRow)
+    partition = Partition(_partition(workspace_id, dialog_id=dialog_id), Cost(), ProposalRow)
     slots: tuple[OfferedSlot, ...] = ()
     proposals, latest = [], None
     # One more row is read, because the newest row may be the one of the offered times.
@@ -141,9 +141,9 @@ def find_actions(workspace_id: str, dialog_id: str) -> Actions:
     return Actions(slots, tuple(proposals[:MAX_READ]), latest)
 
 
-def read_all(workspace_id: str, dialog_id: str) -> Iterator[tuple[ProposalRow, State]]:
+def read_all(workspace_id: str, *, dialog_id: str) -> Iterator[tuple[ProposalRow, State]]:
     """Yield all proposals of a dialog, oldest first, with their states."""
-    partition = Partition(_partition(workspace_id, dialog_id), Cost(), ProposalRow)
+    partition = Partition(_partition(workspace_id, dialog_id=dialog_id), Cost(), ProposalRow)
     items = list(partition.items(consistent_read=True))
     latest = None
     if items and items[-1]["sk"]["S"] == _LATEST:
@@ -177,15 +177,17 @@ def state_of(row: ProposalRow, latest: str | None) -> State:
 
 def key(workspace_id: str, proposal: ProposalId) -> Key:
     """Return a proposal's key, for ``Rows``."""
-    return Key(ProposalRow, _partition(workspace_id, proposal.dialog_id), proposal.sort_key)
+    return Key(
+        ProposalRow, _partition(workspace_id, dialog_id=proposal.dialog_id), proposal.sort_key
+    )
 
 
-def latest_key(workspace_id: str, dialog_id: str) -> Key:
+def latest_key(workspace_id: str, *, dialog_id: str) -> Key:
     """Return the key of a dialog's ``LatestRow``, for ``Rows``."""
-    return Key(LatestRow, _partition(workspace_id, dialog_id), _LATEST)
+    return Key(LatestRow, _partition(workspace_id, dialog_id=dialog_id), _LATEST)
 
 
-def keep_offered(workspace_id: str, dialog_id: str, slots: tuple[OfferedSlot, ...]) -> None:
+def keep_offered(workspace_id: str, *, dialog_id: str, slots: tuple[OfferedSlot, ...]) -> None:
     """Store the free times that a bot has named, with a new expiry time.
 
     Raises:
@@ -193,7 +195,7 @@ def keep_offered(workspace_id: str, dialog_id: str, slots: tuple[OfferedSlot, ..
     """
     now, unit = clock.now(), UnitOfWork(workspace_id)
     unit.update(
-        LatestRow(_partition(workspace_id, dialog_id), _LATEST),
+        LatestRow(_partition(workspace_id, dialog_id=dialog_id), _LATEST),
         [
             LatestRow.offered.set([list(slot) for slot in slots]),
             LatestRow.offered_at.set(now),
@@ -216,7 +218,7 @@ def stage_new(  # noqa: PLR0913  the fields of a proposal
     """Stage a proposal that replaces the open one of its dialog, if there is one."""
     now = clock.now()
     row = ProposalRow(
-        _partition(unit.tenant, proposal.dialog_id),
+        _partition(unit.tenant, dialog_id=proposal.dialog_id),
         proposal.sort_key,
         agent_id=proposal.agent_id,
         kind=kind,
@@ -258,9 +260,9 @@ def stage_decision(
         unit.require(LatestRow(row.pk, _LATEST), newest, on_conflict=conflict_error)
 
 
-def keys(workspace_id: str, dialog_id: str) -> list[ConversationRow]:
+def keys(workspace_id: str, *, dialog_id: str) -> list[ConversationRow]:
     """Return the rows of a dialog with keys only, for a unit of work to delete."""
-    pk = _partition(workspace_id, dialog_id)
+    pk = _partition(workspace_id, dialog_id=dialog_id)
     items = Partition(pk, Cost(), ProposalRow).items(attributes_to_get=["sk"], consistent_read=True)
     return [
         LatestRow(pk, _LATEST) if item["sk"]["S"] == _LATEST else ProposalRow(pk, item["sk"]["S"])
@@ -268,5 +270,5 @@ def keys(workspace_id: str, dialog_id: str) -> list[ConversationRow]:
     ]
 
 
-def _partition(workspace_id: str, dialog_id: str) -> str:
+def _partition(workspace_id: str, *, dialog_id: str) -> str:
     return f"W#{workspace_id}#DIALOG#{dialog_id}#ACTIONS"

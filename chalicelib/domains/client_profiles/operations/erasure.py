@@ -189,7 +189,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
 def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
     """Return the records of the person, and clients that may be the same person."""
     country = workspaces.get(ctx.workspace_id).country
-    number = phones.find_phone(args.phone, country) if args.phone else None
+    number = phones.find_phone(args.phone, country=country) if args.phone else None
     trace = Trace.run(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
     return trace, trace.linked()
 
@@ -241,7 +241,7 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
         event
         for row in rows
         if type(row) in HISTORIES
-        for event in HISTORIES[type(row)].to_erase(ctx.workspace_id, row.id)
+        for event in HISTORIES[type(row)].to_erase(ctx.workspace_id, record_id=row.id)
     ]
     for events in split_batches(changes, CHANGES_PER_UNIT):
         names = [event.sk for event in events]
@@ -293,7 +293,7 @@ def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], N
     def stage(unit: UnitOfWork) -> None:
         wipe(unit)
         for client_id in ids:
-            unit.save(erased_records.erased_row(unit.workspace_id, client_id))
+            unit.save(erased_records.erased_row(unit.workspace_id, record_id=client_id))
 
     _commit(ctx, ids, stage)
 
@@ -309,7 +309,7 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
     Contacts are removed last, so that an interrupted erasure finds the dialog again.
     """
     _commit(ctx, [f"end-{dialog_id}"], partial(dialog_removal.stage_end, dialog_id=dialog_id))
-    for batch in dialog_removal.message_batches(ctx.workspace_id, dialog_id):
+    for batch in dialog_removal.message_batches(ctx.workspace_id, dialog_id=dialog_id):
         names = [f"{dialog_id}-{row.sk}" for row in batch]
         _commit(ctx, names, partial(dialog_removal.stage_removal, batch=batch))
     _commit_records(ctx, [dialog_id], partial(dialog_removal.stage_erasure, dialog_id=dialog_id))
@@ -320,7 +320,7 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
 
     An upcoming booking is cancelled.
     """
-    row = BOOKINGS.find(unit.workspace_id, booking_id)
+    row = BOOKINGS.find(unit.workspace_id, record_id=booking_id)
     if row is None:
         return
     row.erase()
@@ -341,7 +341,7 @@ def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
 
 
 def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
-    client = CLIENTS.find(unit.workspace_id, client_id)
+    client = CLIENTS.find(unit.workspace_id, record_id=client_id)
     if client is not None:
         client.erase()
         unit.save(client)

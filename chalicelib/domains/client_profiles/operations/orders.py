@@ -86,7 +86,7 @@ def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
 
     Names and prices are those at the time of the order.
     """
-    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+    lead = LEADS.found(leads.find(ctx.workspace_id, lead_id=args.id))
     ids = _ids(ctx, lead)
     page_ids = ids[(args.page - 1) * args.size :][: args.size]
     return OrderList(orders=_read(ctx, page_ids), total=len(ids))

@@ -59,7 +59,7 @@ def get_client(ctx: Context, args: ClientRef) -> ClientWithLeads:
     with deadline.side_by_side() as start:
         newest = start(lambda: LEADS.page(ctx.workspace_id, query).records)
         booked = start(lambda: BOOKINGS.page(ctx.workspace_id, query).records)
-        client = CLIENTS.require(ctx.workspace_id, args.id)
+        client = CLIENTS.require(ctx.workspace_id, record_id=args.id)
     return ClientWithLeads(
         client=ClientOut.from_record(client),
         leads=[ClientLead.from_row(lead.values) for lead in newest.result()],

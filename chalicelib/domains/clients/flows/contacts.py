@@ -39,13 +39,13 @@ class Contact(NamedTuple):
         Raises:
             ValidationError: the phone is refused.
         """
-        if phone and phone_field and phones.find_phone(phone, country) is None:
+        if phone and phone_field and phones.find_phone(phone, country=country) is None:
             message = f'expected a phone number such as +74951234567, received "{phone}"'
-            raise ValidationError.of(phone_field, message)
+            raise ValidationError.of(phone_field, message=message)
         return cls(
             name[:MAX_NAME] if name else None,
             emails.find_email(email) if email else None,
-            phone_of(phone, country) if phone else None,
+            phone_of(phone, country=country) if phone else None,
             phone,
         )
 
@@ -60,14 +60,14 @@ def contacts_in(texts: Iterable[str], country: str) -> list[str]:
     contact_values = (
         contact
         for text in texts
-        for contact in (*emails.emails_in(text), *phones.possible_phones_in(text, country))
+        for contact in (*emails.emails_in(text), *phones.possible_phones_in(text, country=country))
     )
     return list(dict.fromkeys(contact_values))
 
 
-def phone_of(text: str, country: str) -> str:
+def phone_of(text: str, *, country: str) -> str:
     """Return a phone number in normal form, or unchanged if it is not a valid number."""
-    return phones.find_phone(text, country) or text[: phones.MAX_CHARACTERS]
+    return phones.find_phone(text, country=country) or text[: phones.MAX_CHARACTERS]
 
 
 NOTHING = Contact(None, None, None)

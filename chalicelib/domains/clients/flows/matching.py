@@ -102,7 +102,7 @@ def match(
             workspace_id, name=contact.name, leads_count=0, bookings_count=0, **known_by
         )
         return Match(client, is_new=True, is_filled=False)
-    key = CLIENTS.key(workspace_id, holder_id)
+    key = CLIENTS.key(workspace_id, record_id=holder_id)
     if not any(fills):  # Its counts are increased in place, and the commit requires that it exists.
         return Match(ClientRow(key.pk, key.sk), is_new=False, is_filled=False)
     existing = rows.find(ClientRow, key)

@@ -112,7 +112,7 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
 
     If another client has the e-mail address or phone: 409 duplicate_client with its id.
     """
-    client = CLIENTS.require(ctx.workspace_id, args.id)
+    client = CLIENTS.require(ctx.workspace_id, record_id=args.id)
     client.require_version(args.if_version)
     changes = args.changes
     if changes.get(PHONE):
@@ -129,10 +129,10 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
 
 
 def _number(ctx: Context, text: str) -> str:
-    number = phones.find_phone(text, workspaces.get(ctx.workspace_id).country)
+    number = phones.find_phone(text, country=workspaces.get(ctx.workspace_id).country)
     if number is None:
         message = f'expected a phone number such as +74951234567, received "{text}"'
-        raise ValidationError.of(PHONE, message)
+        raise ValidationError.of(PHONE, message=message)
     return number
 
 

@@ -104,7 +104,7 @@ def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[K
         key: name
         for name, value in contacts.items()
         if value
-        for key in lookups.keys(CLIENTS.lookup(name), workspace_id, CLIENTS.noun, value)
+        for key in lookups.keys(CLIENTS.lookup(name), workspace_id, noun=CLIENTS.noun, value=value)
     }
 
 
@@ -126,13 +126,13 @@ def holders(
     holder_ids: dict[str, str] = {}
     for name, value in contacts.items():
         lookup = CLIENTS.lookup(name)
-        places = lookups.keys(lookup, workspace_id, CLIENTS.noun, value) if value else []
+        places = lookups.keys(lookup, workspace_id, noun=CLIENTS.noun, value=value) if value else []
         for number, key in enumerate(places):
             row = read.get(key.pk)
             if row is None or not lookups.may_have_value(row, is_former_key=number > 0):
                 continue
             if len(places) > 1:
-                client = rows.find(ClientRow, CLIENTS.key(workspace_id, row.target))
+                client = rows.find(ClientRow, CLIENTS.key(workspace_id, record_id=row.target))
                 if client is None or not lookup.leads_to(client, value or "", or_folded=or_folded):
                     continue
             holder_ids.setdefault(name, row.target)

@@ -13,7 +13,7 @@ class ErasedRow(ContentRow):
     """An erased record, whose id is the sort key."""
 
 
-def erased_row(workspace_id: str, record_id: str) -> ErasedRow:
+def erased_row(workspace_id: str, *, record_id: str) -> ErasedRow:
     """Return the row of an erased record, for the caller to stage with the erasure."""
     return ErasedRow(f"W#{workspace_id}#{ERASED}", record_id)
 

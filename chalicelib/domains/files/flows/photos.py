@@ -59,8 +59,8 @@ class PhotoOut(Wire):
 
 def search(  # noqa: PLR0913  the parameters of a search
     workspace_id: str,
-    query: str,
     *,
+    query: str,
     page: int = 1,
     size: int = MAX_SIZE,
     orientation: Orientation | None = None,
@@ -84,9 +84,9 @@ def search(  # noqa: PLR0913  the parameters of a search
 
     cached_page = cached(
         "photos",
-        json.dumps([query, page, size, orientation]),
-        CACHE_TTL,
-        request,
+        key=json.dumps([query, page, size, orientation]),
+        ttl=CACHE_TTL,
+        produce=request,
     )
     return PhotoPage(
         **{**cached_page, "photos": [Photo(**photo) for photo in cached_page["photos"]]}
@@ -109,7 +109,10 @@ def candidates(
     deadline = Deadline(max_seconds)
     for query in filter(None, queries):
         if photo_page := search(
-            workspace_id, query[:MAX_QUERY], size=max_photos, max_seconds=deadline.seconds_left()
+            workspace_id,
+            query=query[:MAX_QUERY],
+            size=max_photos,
+            max_seconds=deadline.seconds_left(),
         ).photos:
             return [PhotoOut.model_validate(photo) for photo in photo_page]
     return []

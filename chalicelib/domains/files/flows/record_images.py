@@ -106,7 +106,7 @@ def _own_images(ctx: Context, requested: Sequence[ImageIn], field: str) -> dict[
         if not is_image(files[image.file_id]):
             kind = files[image.file_id].mime_type
             message = f"expected the id of an image, received the id of a file of type {kind}"
-            raise ValidationError.of(field.format(number) + ".fileId", message)
+            raise ValidationError.of(field.format(number) + ".fileId", message=message)
     return {file_id: rehosting.to_image(file) for file_id, file in files.items()}
 
 

@@ -226,9 +226,9 @@ def stored_object(
     kind = file_types.file_type(body, name)
     images.check_storable(kind)
     if kind not in images.READ:
-        return _put(workspace_id, body, kind, name, file_id=file_id)
+        return _put(workspace_id, body, kind, name=name, file_id=file_id)
     clean = images.sanitize(body)
-    return _put(workspace_id, clean.body, clean.mime_type, name, clean=clean, file_id=file_id)
+    return _put(workspace_id, clean.body, clean.mime_type, name=name, clean=clean, file_id=file_id)
 
 
 def remove_objects(objects: Iterable[StoredObject]) -> None:
@@ -248,7 +248,7 @@ def remove_orphan(job: Job) -> None:
     If two calls complete one upload at the same time, the objects that the file does not use are
     removed.
     """
-    file = FILES.find(job.workspace_id, job.payload["fileId"])
+    file = FILES.find(job.workspace_id, record_id=job.payload["fileId"])
     delete_unused(job.payload["keys"], {file.key, file.thumbnail_key} if file else ())
 
 
@@ -275,18 +275,20 @@ def _put(  # noqa: PLR0913  attributes of a file
     workspace_id: str,
     body: bytes,
     mime_type: str,
-    name: str,
     *,
+    name: str,
     clean: images.CleanImage | None = None,
     file_id: str | None = None,
 ) -> StoredObject:
     file_id = file_id or new_id()
     # The random part keeps anyone from guessing the URLs of other files.
     folder = f"files/{file_id}{secrets.token_urlsafe(16)}"
-    key, thumbnail_key = f"{folder}/{stored_files.url_name(name, mime_type)}", None
+    key, thumbnail_key = f"{folder}/{stored_files.url_name(name, mime_type=mime_type)}", None
     objects = {key: (body, mime_type)}
     if clean is not None:
-        thumbnail_key = f"{folder}/thumbnail/{stored_files.url_name(name, clean.thumbnail_type)}"
+        thumbnail_key = (
+            f"{folder}/thumbnail/{stored_files.url_name(name, mime_type=clean.thumbnail_type)}"
+        )
         objects[thumbnail_key] = (clean.thumbnail, clean.thumbnail_type)
     orphan = {"fileId": file_id, "keys": list(objects)}
     cleanup_job = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
@@ -339,7 +341,9 @@ def _store_all(
     # The first image of each host comes first, then the second ones.
     ordered = sorted(urls, key=position_in_host)
     results = map_in_threads(
-        lambda url: _store_one(workspace_id, url, deadline, hosts, allow_http=allow_http),
+        lambda url: _store_one(
+            workspace_id, url=url, deadline=deadline, hosts=hosts, allow_http=allow_http
+        ),
         ordered,
         PARALLEL_FETCHES,
     )
@@ -347,7 +351,7 @@ def _store_all(
 
 
 def _store_one(
-    workspace_id: str, url: str, deadline: Deadline, hosts: public_http.Hosts, *, allow_http: bool
+    workspace_id: str, *, url: str, deadline: Deadline, hosts: public_http.Hosts, allow_http: bool
 ) -> StoredObject | RejectedImage:
     late = RejectedImage(url, "the time limit for all images was reached", late=True)
     try:
@@ -365,7 +369,9 @@ def _store_one(
             if deadline.passed:
                 return late
             clean = images.sanitize(fetched.body)
-        return _put(workspace_id, clean.body, clean.mime_type, _file_name(fetched.url), clean=clean)
+        return _put(
+            workspace_id, clean.body, clean.mime_type, name=_file_name(fetched.url), clean=clean
+        )
     except (public_http.FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
@@ -411,7 +417,7 @@ def folder_at_root(unit: UnitOfWork, name: str) -> str:
 
     A missing folder is staged for creation.
     """
-    existing = root_folder(unit.workspace_id, name)
+    existing = root_folder(unit.workspace_id, name=name)
     if existing is not None:
         # The folder may be deleted until the commit, and its files would be lost.
         unit.require(FolderRow(FOLDERS.partition(unit.workspace_id), existing))

@@ -30,4 +30,4 @@ def charge(unit: UnitOfWork, plan: str, size: int, *, retry_if_full: bool = Fals
         f"The workspace's plan includes {quota // plans.MEGABYTE:,} MB for files and pages. "
         f"{size:,} more bytes exceed this limit. Delete files, or upgrade the plan."
     )
-    files.reserve_bytes(unit, size, quota, on_conflict=None if retry_if_full else over)
+    files.reserve_bytes(unit, size, quota=quota, on_conflict=None if retry_if_full else over)

@@ -76,8 +76,8 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     With force it is deleted anyway: products lose the image, and pages keep their HTML unchanged.
     Try dryRun first to see which records show it.
     """
-    file = FILES.require(ctx.workspace_id, args.id)
-    records = file_uses.records_showing(ctx.workspace_id, file.id)
+    file = FILES.require(ctx.workspace_id, record_id=args.id)
+    records = file_uses.records_showing(ctx.workspace_id, file_id=file.id)
     used_by = list_uses(ctx.workspace_id, records[:MAX_LISTED_USES])
     if records and not args.force:
         msg = (
@@ -105,7 +105,7 @@ def _read_records(
     for name in names:
         noun, _, record_id = name.partition("#")
         listing = listing_of(noun)
-        keys[name] = (listing, listing.key(workspace_id, record_id))
+        keys[name] = (listing, listing.key(workspace_id, record_id=record_id))
     rows = {(row.pk, row.sk): row for row in fetch(key for _, key in keys.values())}
     return {
         name: (listing, row)
@@ -135,14 +135,14 @@ def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None
             shown_files.remove(record, file_id)
             unit.save(record)
         else:
-            unit.delete(file_uses.use_row(unit.tenant, file_id, name))
+            unit.delete(file_uses.use_row(unit.tenant, file_id=file_id, record=name))
 
 
 @job_handler(PURGE)
 def purge_file(job: Job) -> None:
     """Remove a deleted file from the records that still show it, and remove its objects."""
     file_id = job.payload["fileId"]
-    while records := file_uses.records_showing(job.workspace_id, file_id):
+    while records := file_uses.records_showing(job.workspace_id, file_id=file_id):
         stage = partial(_stage_removal, file_id=file_id, names=records[:RECORDS_PER_TRANSACTION])
         run_job_unit(job, stage)
     delete_unused(job.payload["keys"])

@@ -34,8 +34,8 @@ class FileDetails(FileResult):
 )
 def get_file(ctx: Context, args: FileRef) -> FileDetails:
     """Return one file, with the records that show it, such as products and pages."""
-    file = FILES.require(ctx.workspace_id, args.id)
-    records = file_uses.records_showing(ctx.workspace_id, file.id)
+    file = FILES.require(ctx.workspace_id, record_id=args.id)
+    records = file_uses.records_showing(ctx.workspace_id, file_id=file.id)
     return FileDetails(
         file=FileOut.from_record(file),
         used_by=list_uses(ctx.workspace_id, records[:MAX_LISTED_USES]),

@@ -114,7 +114,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
     )
     with deadline.side_by_side() as start:
         reading_folders = start(partial(files.folders, ctx.workspace_id))
-        counting = start(partial(counters.read_all, ctx.workspace_id, FILES.noun))
+        counting = start(partial(counters.read_all, ctx.workspace_id, noun=FILES.noun))
         listing = partial(FILES.page, ctx.workspace_id, query, counting.result)
         # A search may be charged for, so the folder must be found first.
         reading_page = None if args.q else start(listing)
@@ -158,8 +158,8 @@ def update_file(ctx: Context, args: FilePatch) -> FileResult:
     """Rename a file, or move it to another folder. Its URL does not change."""
     changes = args.provided("id")
     folder_id = changes.get("folder_id")
-    keys = [FILES.key(ctx.workspace_id, args.id)]
-    keys += [FOLDERS.key(ctx.workspace_id, folder_id)] if folder_id is not None else []
+    keys = [FILES.key(ctx.workspace_id, record_id=args.id)]
+    keys += [FOLDERS.key(ctx.workspace_id, record_id=folder_id)] if folder_id is not None else []
     rows = fetch(keys)
     file = FILES.found(next((row for row in rows if isinstance(row, FileRow)), None))
     if folder_id is not None:

@@ -82,9 +82,17 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
     """
     with deadline.side_by_side() as start:
         counting = start(
-            partial(counters.read_shards, ctx.workspace_id, FILES.noun, "place", args.id)
+            partial(
+                counters.read_shards,
+                ctx.workspace_id,
+                noun=FILES.noun,
+                facet="place",
+                value=args.id,
+            )
         )
-        reading = start(partial(_files_in, ctx.workspace_id, args.id, MOVES_IN_DELETION))
+        reading = start(
+            partial(_files_in, ctx.workspace_id, folder_id=args.id, size=MOVES_IN_DELETION)
+        )
         forest = FolderForest(ctx.workspace_id)
         shards, moved_files = counting.result(), reading.result()
     folder, subfolders, files = (
@@ -105,7 +113,7 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
     if files == len(moved_files) and len(subfolders) <= MOVES_IN_DELETION:
         _stage_folders(ctx.unit, forest, subfolders, args.move_to)
         _stage_files(ctx.unit, moved_files, args.move_to)
-        ctx.unit.delete_counter(FILES.noun, "place", folder.id, shards)
+        ctx.unit.delete_counter(FILES.noun, facet="place", value=folder.id, as_read=shards)
     else:
         job = jobs.row(CASCADE, ctx.workspace_id, {"folderId": folder.id, "moveTo": args.move_to})
         ctx.unit.create_job(job, at_once=files <= MAX_MOVES_IN_CALL)
@@ -121,13 +129,13 @@ def _check_target(
     if target is not None:
         forest.folder(target)
     if trees.is_cycle(forest.parents, folder.id, target):
-        raise CycleError.of("moveTo", "expected a folder outside the deleted one")
+        raise CycleError.of("moveTo", message="expected a folder outside the deleted one")
     taken_names = {fold(sibling.name) for sibling in forest.children(target)}
     for subfolder in subfolders:
         if fold(subfolder.name) in taken_names:
             raise name_taken_error(subfolder.name)
-        if forest.problem(subfolder.id, target) == "depth":
-            raise ValidationError.of("moveTo", TOO_DEEP)
+        if forest.problem(subfolder.id, parent_id=target) == "depth":
+            raise ValidationError.of("moveTo", message=TOO_DEEP)
 
 
 @job_handler(CASCADE)
@@ -140,8 +148,7 @@ def empty_folder(job: Job) -> None:
     deleted_id, target = job.payload["folderId"], job.payload["moveTo"]
     for move in (_move_folders, _move_files):
         cascade(job, partial(move, deleted_id=deleted_id, target=target))
-    counter = FILES.noun, "place", deleted_id
-    run_job_unit(job, lambda unit: unit.delete_counter(*counter))
+    run_job_unit(job, lambda unit: unit.delete_counter(FILES.noun, facet="place", value=deleted_id))
 
 
 def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
@@ -164,7 +171,7 @@ def _stage_folders(
     """
     names: dict[str | None, set[str]] = {}
     for folder in subfolders:
-        parent = None if forest.problem(folder.id, target) else target
+        parent = None if forest.problem(folder.id, parent_id=target) else target
         taken_names = names.setdefault(
             parent, {fold(sibling.name) for sibling in forest.children(parent)}
         )
@@ -183,13 +190,13 @@ def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
 
     If the target is gone, they move to the root.
     """
-    moved_files = _files_in(unit.tenant, deleted_id, FILES_PER_TRANSACTION)
-    exists = target is not None and FOLDERS.find(unit.tenant, target) is not None
+    moved_files = _files_in(unit.tenant, folder_id=deleted_id, size=FILES_PER_TRANSACTION)
+    exists = target is not None and FOLDERS.find(unit.tenant, record_id=target) is not None
     _stage_files(unit, moved_files, target if exists else None)
     return bool(moved_files)
 
 
-def _files_in(workspace_id: str, folder_id: str, size: int) -> list[FileRow]:
+def _files_in(workspace_id: str, *, folder_id: str, size: int) -> list[FileRow]:
     """Return the first files directly in a folder."""
     query = Query(1, size, "createdAt", filters={"place": folder_id})
     return FILES.page(workspace_id, query, counts=Counter).records

@@ -54,7 +54,7 @@ class FolderOut(FolderRef):
 
         ``counts`` are the counters of the files.
         """
-        count = counts.get(counters.name("place", folder.id), 0)
+        count = counts.get(counters.name("place", value=folder.id), 0)
         return cls.from_row(folder.values, files_count=count)
 
 
@@ -116,7 +116,7 @@ class FolderForest:
     """
 
     def __init__(self, workspace_id: str) -> None:
-        self.lock = locks.lock_row(workspace_id, "folders")
+        self.lock = locks.lock_row(workspace_id, what="folders")
         self.rows = {folder.id: folder for folder in files.folders(workspace_id)}
         self.parents = {folder.id: folder.parent_id for folder in self.rows.values()}
 
@@ -134,11 +134,11 @@ class FolderForest:
         """Return the subfolders of a folder, by name."""
         return [folder for folder in self.rows.values() if folder.parent_id == parent_id]
 
-    def problem(self, node: str | None, parent_id: str | None) -> str | None:
+    def problem(self, node: str | None, *, parent_id: str | None) -> str | None:
         """Return why a folder, or a new one (None), cannot be in a parent (``lib.trees``)."""
-        return trees.problem(self.parents, node, parent_id, MAX_DEPTH)
+        return trees.problem(self.parents, node, parent=parent_id, max_depth=MAX_DEPTH)
 
-    def check_parent(self, node: str | None, parent_id: str | None) -> None:
+    def check_parent(self, node: str | None, *, parent_id: str | None) -> None:
         """Raise an error for a parent that is missing, inside the folder itself, or too deep.
 
         Raises:
@@ -146,19 +146,19 @@ class FolderForest:
             CycleError: the parent is the folder itself, or one of its subfolders.
             ValidationError: the folder would be too deep.
         """
-        match self.problem(node, parent_id):
+        match self.problem(node, parent_id=parent_id):
             case "missing":
                 raise FOLDERS.not_found()
             case "cycle":
-                raise CycleError.of("parentId", "a folder cannot be moved into itself")
+                raise CycleError.of("parentId", message="a folder cannot be moved into itself")
             case "depth":
-                raise ValidationError.of("parentId", TOO_DEEP)
+                raise ValidationError.of("parentId", message=TOO_DEEP)
 
 
 def require_folder(ctx: Context, folder_id: str | None) -> None:
     """Require that a folder exists now and when the unit commits."""
     if folder_id is not None:
-        ctx.unit.require(FOLDERS.require(ctx.workspace_id, folder_id))
+        ctx.unit.require(FOLDERS.require(ctx.workspace_id, record_id=folder_id))
 
 
 @operation(
@@ -171,7 +171,9 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
     """Return the whole folder tree with the number of files in each."""
     with deadline.side_by_side() as start:
-        counting = start(partial(counters.read_facet, ctx.workspace_id, FILES.noun, "place"))
+        counting = start(
+            partial(counters.read_facet, ctx.workspace_id, noun=FILES.noun, facet="place")
+        )
         folders = files.folders(ctx.workspace_id)
         counts = counting.result()
     inside: defaultdict[str | None, list[FolderRow]] = defaultdict(list)
@@ -204,7 +206,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
             "folder."
         )
         raise ConflictError(msg)
-    tree.check_parent(None, args.parent_id)
+    tree.check_parent(None, parent_id=args.parent_id)
     if args.parent_id is not None:
         ctx.unit.require(tree.rows[args.parent_id])
     folder = FOLDERS.new(ctx.workspace_id, name=args.name, parent_id=args.parent_id)
@@ -226,10 +228,10 @@ def update_folder(ctx: Context, args: FolderPatch) -> FolderResult:
     folder = tree.folder(args.id)
     changes = args.provided("id")
     if changes.get("parent_id", folder.parent_id) != folder.parent_id:
-        tree.check_parent(folder.id, changes["parent_id"])
+        tree.check_parent(folder.id, parent_id=changes["parent_id"])
         ctx.unit.save(tree.lock)
     for name, value in changes.items():
         setattr(folder, name, value)
     ctx.unit.save(folder, claim_errors={"name": name_taken_error(folder.name)})
-    counts = counters.read_facet(ctx.workspace_id, FILES.noun, "place")
+    counts = counters.read_facet(ctx.workspace_id, noun=FILES.noun, facet="place")
     return FolderResult(folder=FolderOut.from_record(folder, counts))

@@ -51,7 +51,11 @@ def search_card_images(ctx: Context, args: CardImageQuery) -> PhotoList:
     Show its attribution, as licences require.
     """
     photo_page = photos.search(
-        ctx.workspace_id, args.query, page=args.page, size=args.size, orientation=args.orientation
+        ctx.workspace_id,
+        query=args.query,
+        page=args.page,
+        size=args.size,
+        orientation=args.orientation,
     )
     return PhotoList(
         images=[PhotoOut.model_validate(photo) for photo in photo_page.photos],

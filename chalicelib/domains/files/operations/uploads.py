@@ -130,9 +130,11 @@ def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
     try:
         body = base64.b64decode("".join(content.splitlines()), validate=True)
     except (binascii.Error, ValueError):
-        raise ValidationError.of("content", "expected the file's bytes in base64") from None
+        raise ValidationError.of("content", message="expected the file's bytes in base64") from None
     if not body:
-        raise ValidationError.of("content", "expected at least one byte, received an empty file")
+        raise ValidationError.of(
+            "content", message="expected at least one byte, received an empty file"
+        )
     if len(body) > limit:
         msg = (
             f"The file has {len(body):,} bytes, but the maximum for one call is {limit:,}. "
@@ -160,7 +162,7 @@ def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
     try:
         return rehosting.stored_object(workspace_id, new_file.body, new_file.name, new_file.file_id)
     except images.ImageError as error:
-        raise ValidationError.of(new_file.field, error.reason) from None
+        raise ValidationError.of(new_file.field, message=error.reason) from None
 
 
 def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0) -> FileOut:
@@ -193,7 +195,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     upload_id = ctx.unit.run_side_effect_once("id", new_id)
     row = files.upload(
         ctx.workspace_id,
-        upload_id,
+        upload_id=upload_id,
         key=f"{ctx.workspace_id}/uploads/{upload_id}",
         name=args.name,
         size=args.size,
@@ -203,7 +205,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     storage.charge(ctx.unit, ctx.principal.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
     ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + UPLOAD_TTL))
-    request = object_store().upload_request(row.key, args.size, UPLOAD_SECONDS)
+    request = object_store().upload_request(row.key, args.size, seconds=UPLOAD_SECONDS)
     return UploadResult(
         upload=UploadOut(
             id=row.id, url=request.url, method="PUT", expires_at=_time_from_now(UPLOAD_SECONDS)
@@ -228,24 +230,24 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
 
     The bytes are checked like those of a direct upload. A repeated call returns the same file.
     """
-    row = files.find_upload(ctx.workspace_id, args.id)
+    row = files.find_upload(ctx.workspace_id, upload_id=args.id)
     if row is None:
         return _find_completed(ctx, args.id)
     key, size = row.key, int(row.size)
     body = object_store().get(key)
     if body is None:
-        if files.find_upload(ctx.workspace_id, args.id) is None:
+        if files.find_upload(ctx.workspace_id, upload_id=args.id) is None:
             # A concurrent call completed the upload and removed its bytes.
             return _find_completed(ctx, args.id)
         message = f"expected {size:,} bytes at the upload's URL, received none; PUT the bytes first"
-        raise ValidationError.of("id", message)
+        raise ValidationError.of("id", message=message)
     if len(body) != size:
         message = (
             f"expected the {size:,} announced bytes, received {len(body):,}; send the bytes again"
         )
-        raise ValidationError.of("id", message)
+        raise ValidationError.of("id", message=message)
     folder_id: str | None = row.folder_id
-    if folder_id is not None and FOLDERS.find(ctx.workspace_id, folder_id) is None:
+    if folder_id is not None and FOLDERS.find(ctx.workspace_id, record_id=folder_id) is None:
         ctx.warn("The folder of this upload was deleted, so the file is in the root folder.")
         folder_id = None
     require_folder(ctx, folder_id)
@@ -261,7 +263,7 @@ def _find_completed(ctx: Context, upload_id: str) -> FileResult:
 
     The file has the upload's id.
     """
-    file = FILES.find(ctx.workspace_id, upload_id)
+    file = FILES.find(ctx.workspace_id, record_id=upload_id)
     if file is None:
         msg = (
             "The workspace has no upload with this id. Announce the file again with POST "
@@ -277,7 +279,7 @@ def expire_upload(job: Job) -> None:
     """Free the bytes of an upload that was not completed, and remove any sent object."""
 
     def stage(unit: UnitOfWork) -> None:
-        row = files.find_upload(unit.tenant, job.payload["uploadId"])
+        row = files.find_upload(unit.tenant, upload_id=job.payload["uploadId"])
         if row is not None:
             unit.delete(row, if_there=True)
             files.release_bytes(unit, int(row.size))

@@ -36,7 +36,7 @@ _FILE_URL = lazy_pattern(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
 """A file's id and the unguessable part that follows (``domains.files.flows.rehosting``)."""
 
 
-def url_name(name: str, mime_type: str) -> str:
+def url_name(name: str, *, mime_type: str) -> str:
     """Return a file's name as the last part of its URL: ASCII, with the extension of its type.
 
     A re-encoded image may have another type than its original name suggests.
@@ -59,7 +59,7 @@ def base_name(name: str) -> str:
 def headers_for_file(body: bytes, name: str) -> dict[str, str]:
     """Return the response headers for a stored file, by its bytes and the last part of its URL."""
     kind = file_type(body, name)
-    return headers(kind, charset(body)) if is_text(kind) else headers(kind)
+    return headers(kind, charset=charset(body)) if is_text(kind) else headers(kind)
 
 
 def is_text(mime_type: str) -> bool:
@@ -76,7 +76,7 @@ def _ascii_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", anyascii(text).lower()).strip("-")
 
 
-def headers(mime_type: str, charset: str = "utf-8") -> dict[str, str]:
+def headers(mime_type: str, *, charset: str = "utf-8") -> dict[str, str]:
     """Return the headers of a stored file: its fixed type, and a policy against active content.
 
     ``charset`` is the encoding of a text file.

@@ -100,9 +100,9 @@ FOLDERS = register_listing(
 )
 
 
-def root_folder(workspace_id: str, name: str) -> str | None:
+def root_folder(workspace_id: str, *, name: str) -> str | None:
     """Return the id of the root folder with this name, or None."""
-    rows = fetch([unique_key(workspace_id, FOLDERS.noun, "name", name, ROOT)])
+    rows = fetch([unique_key(workspace_id, noun=FOLDERS.noun, name="name", value=name, group=ROOT)])
     return next((row.target for row in rows if isinstance(row, LookupRow)), None)
 
 
@@ -131,7 +131,7 @@ def used_bytes(workspace_id: str) -> int:
 
 
 def reserve_bytes(
-    unit: UnitOfWork, size: int, quota: int, *, on_conflict: AppError | None = None
+    unit: UnitOfWork, size: int, *, quota: int, on_conflict: AppError | None = None
 ) -> None:
     """Stage the use of bytes. The unit does not commit if the total would exceed the quota.
 
@@ -171,12 +171,12 @@ class UploadRow(ContentRow):
         return self.sk
 
 
-def upload(workspace_id: str, upload_id: str, **attributes: Any) -> UploadRow:  # noqa: ANN401  the row's attributes
+def upload(workspace_id: str, *, upload_id: str, **attributes: Any) -> UploadRow:  # noqa: ANN401  the row's attributes
     """Return the row of an announced upload."""
     return UploadRow(f"W#{workspace_id}#UPLOAD", upload_id, **attributes)
 
 
-def find_upload(workspace_id: str, upload_id: str) -> UploadRow | None:
+def find_upload(workspace_id: str, *, upload_id: str) -> UploadRow | None:
     """Return an announced upload, or None if it is completed, expired or unknown."""
     return UploadRow.find(f"W#{workspace_id}#UPLOAD", upload_id)
 

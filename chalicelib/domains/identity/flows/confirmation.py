@@ -52,7 +52,7 @@ def confirmed(
             lambda: run_unit(PLATFORM, None, lambda unit: _stage_proof(unit, caller, is_fresh)),
         )
         if is_mailed:
-            stage_mail(ctx.unit, account, operation, caller.workspace_id)
+            stage_mail(ctx.unit, account, operation, workspace_id=caller.workspace_id)
 
     return check
 
@@ -67,19 +67,21 @@ def _stage_proof(unit: UnitOfWork, caller: SessionPrincipal, is_fresh: bool) -> 
     """
     account, session = accounts.get(caller.account_id), None
     if caller.session_id:
-        session = console_sessions.find_by_id(account.id, caller.session_id)
+        session = console_sessions.find_by_id(account.id, session_id=caller.session_id)
         if session is None or not session.lives(account):
             raise UnauthorizedError("This session has ended. Sign in again.")
         if session.is_confirmed and not is_fresh:
             return account
     if account.factor_salt is not None:
-        second_factor.stage_code(unit, account, caller.code, account.id)
+        second_factor.stage_code(unit, account, caller.code, subject=account.id)
     elif not caller.password:
-        raise ValidationError.of(PASSWORD_FIELD, "expected your password, received none")
+        raise ValidationError.of(PASSWORD_FIELD, message="expected your password, received none")
     elif not second_factor.is_right(
         unit, account.id, lambda: passwords.matches(account.password_hash, caller.password)
     ):
-        raise ValidationError.of(PASSWORD_FIELD, "expected your password, received another one")
+        raise ValidationError.of(
+            PASSWORD_FIELD, message="expected your password, received another one"
+        )
     else:
         unit.require(account, AccountRow.password_hash == account.password_hash)
     if session is not None:
@@ -88,7 +90,7 @@ def _stage_proof(unit: UnitOfWork, caller: SessionPrincipal, is_fresh: bool) -> 
     return account
 
 
-def stage_mail(unit: UnitOfWork, account: AccountRow, operation: str, workspace_id: str) -> None:
+def stage_mail(unit: UnitOfWork, account: AccountRow, operation: str, *, workspace_id: str) -> None:
     """Stage the e-mail that tells an account of a confirmed operation, if mail is set up."""
     if mail.is_on():
         payload = {

@@ -14,7 +14,7 @@ from chalicelib.engine import locks
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
 
-def check_holder(account: AccountRow, workspace_id: str, what: str) -> None:
+def check_holder(account: AccountRow, workspace_id: str, *, what: str) -> None:
     """Check that an account may manage a workspace. ``what`` names what it wants, such as "keys".
 
     The call was authorized earlier, so the membership is read again here, after the lock row was
@@ -26,7 +26,7 @@ def check_holder(account: AccountRow, workspace_id: str, what: str) -> None:
         ForbiddenError: the account neither owns nor manages the workspace.
         ConflictError: the account is disabled.
     """
-    membership = workspaces.membership(account.id, workspace_id)
+    membership = workspaces.membership(account.id, workspace_id=workspace_id)
     if membership is None or not Role(membership.role).includes(Role.MANAGER):
         holders = "the owner and the managers of a workspace"
         msg = f"Only {holders} can have {what}. Ask one of them."
@@ -43,7 +43,7 @@ One transaction changes all connections, and has at most 100 items.
 """
 
 
-def check_room(keys: int, connected: int) -> None:
+def check_room(keys: int, *, connected: int) -> None:
     """Check that a workspace may have one more key or connection.
 
     Raises:
@@ -79,7 +79,7 @@ def stage_endings_of_account(unit: UnitOfWork, account_id: str) -> int:
     The unit saves the lock row that the creation of a connection saves, too. So a connection that
     is created at the same time is either ended here, or its creation starts again.
     """
-    lock = locks.lock_row(PLATFORM, connections.lock_name(account_id))
+    lock = locks.lock_row(PLATFORM, what=connections.lock_name(account_id))
     rows = connections.live_of_account(account_id)
     unit.save(lock)
     stage_endings(unit, rows, are_named=False)

@@ -24,13 +24,13 @@ _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[\w-]{{22}}){{1,{MAX_ACCOUNTS}}}", re.AS
 log = logging.getLogger(__name__)
 
 
-def id_for(cookie: str, account_id: str) -> str:
+def id_for(cookie: str, *, account_id: str) -> str:
     """Return the id of a cookie's device if the account has signed in there, or ""."""
     if not _COOKIE.fullmatch(cookie):
         return ""
     device, *proofs = cookie.split(".")
     try:
-        account_proof = _proof(device, account_id)
+        account_proof = _proof(device, account_id=account_id)
     except (NotConfiguredError, UnavailableError):
         # Without the key, the user can still sign in, within the limits of an unknown browser.
         log.warning("no device is recognised: the master key cannot be read", exc_info=True)
@@ -39,7 +39,7 @@ def id_for(cookie: str, account_id: str) -> str:
     return device if any(hmac.compare_digest(account_proof, proof) for proof in proofs) else ""
 
 
-def add_account(cookie: str, account_id: str) -> str:
+def add_account(cookie: str, *, account_id: str) -> str:
     """Return the cookie of a device after an account has signed in there.
 
     Without a cookie, the device is a new one. The accounts that signed in last are kept.
@@ -49,10 +49,10 @@ def add_account(cookie: str, account_id: str) -> str:
         UnavailableError: the master key cannot be read.
     """
     parts = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]
-    device, account_proof = parts[0], _proof(parts[0], account_id)
+    device, account_proof = parts[0], _proof(parts[0], account_id=account_id)
     others = [proof for proof in parts[1:] if proof != account_proof]
     return ".".join((device, *others[1 - MAX_ACCOUNTS :], account_proof))
 
 
-def _proof(device: str, account_id: str) -> str:
+def _proof(device: str, *, account_id: str) -> str:
     return derived_token(f"device:{device}:{account_id}")[:_LENGTH]

@@ -78,7 +78,7 @@ def page_url(invitation_token: str) -> str:
     return settings().public_url + PAGE.format(token=invitation_token)
 
 
-def may_invite(inviter: Role, invited: Role) -> bool:
+def may_invite(inviter: Role, *, invited: Role) -> bool:
     """Whether a role may invite to another role.
 
     Managers and owners may invite to a lower role.
@@ -116,7 +116,7 @@ def working(row: InvitationRow | None) -> OpenInvitation | None:
     """Return an invitation with its workspace and inviter, or None if it does not work."""
     if row is None or row.state != "open":
         return None
-    membership = workspaces.membership(row.inviter_id, row.workspace_id)
+    membership = workspaces.membership(row.inviter_id, workspace_id=row.workspace_id)
     if membership is None or not still_invites(membership, row):
         return None
     inviter = accounts.get(row.inviter_id)
@@ -129,7 +129,7 @@ def still_invites(membership: MembershipRow, row: InvitationRow) -> bool:
     """Whether the inviter has had the right to invite to the role since making the invitation."""
     # A member who lost the role and got it back must not revive old invitations.
     is_same_term = membership.term == row.inviter_term
-    return is_same_term and may_invite(Role(membership.role), Role(row.role))
+    return is_same_term and may_invite(Role(membership.role), invited=Role(row.role))
 
 
 def _gone() -> NotFoundError:

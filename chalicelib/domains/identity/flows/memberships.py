@@ -25,7 +25,7 @@ def lock_row(workspace_id: str) -> LockRow:
 
     Read it before memberships.
     """
-    return locks.lock_row(workspace_id, api_keys.LOCK)
+    return locks.lock_row(workspace_id, what=api_keys.LOCK)
 
 
 def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
@@ -34,10 +34,10 @@ def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
     If the account joins at the same time, the unit starts again.
     """
     place = workspaces.membership_row(
-        account_id, unit.workspace_id, role=str(role), joined_at=clock.now()
+        account_id, workspace_id=unit.workspace_id, role=str(role), joined_at=clock.now()
     )
     unit.create(place)
-    unit.save(workspaces.member_row(account_id, unit.workspace_id))
+    unit.save(workspaces.member_row(account_id, workspace_id=unit.workspace_id))
     unit.outbox.emit(Event("member.added", account_id))
     unit.mention(f"account:{account_id}")
 
@@ -57,7 +57,7 @@ def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role:
         # Keys and connected apps are for managers and owners only.
         _stage_ends_of_access(unit, membership.account_id)
     unit.save(lock)
-    unit.save(workspaces.member_row(membership.account_id, unit.workspace_id))
+    unit.save(workspaces.member_row(membership.account_id, workspace_id=unit.workspace_id))
     unit.mention(f"account:{membership.account_id}")
 
 
@@ -68,7 +68,7 @@ def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) ->
     """
     account_id = membership.account_id
     unit.delete(membership, if_there=True)
-    unit.delete(workspaces.member_row(account_id, unit.workspace_id))
+    unit.delete(workspaces.member_row(account_id, workspace_id=unit.workspace_id))
     ended = _stage_ends_of_access(unit, account_id)
     unit.save(lock)
     payload = {"accountId": account_id, "endedAt": iso(clock.now())}

@@ -33,7 +33,7 @@ DEFAULT_DAYS = 30
 MAX_DAYS = 366
 
 
-def period(workspace_id: str, first: date | None, last: date | None) -> tuple[date, date]:
+def period(workspace_id: str, first: date | None, *, last: date | None) -> tuple[date, date]:
     """Return the first and last day of a period. Default: the last 30 days in the workspace's zone.
 
     Raises:
@@ -44,8 +44,10 @@ def period(workspace_id: str, first: date | None, last: date | None) -> tuple[da
     first = first or last - timedelta(days=DEFAULT_DAYS - 1)
     length = (last - first).days + 1
     if length < 1:
-        raise ValidationError.of("from", f"expected {last} or an earlier day, received {first}")
+        raise ValidationError.of(
+            "from", message=f"expected {last} or an earlier day, received {first}"
+        )
     if length > MAX_DAYS:
         message = f"expected at most {MAX_DAYS} days, received {length}"
-        raise ValidationError.of("from", message)
+        raise ValidationError.of("from", message=message)
     return first, last

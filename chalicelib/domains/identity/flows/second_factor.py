@@ -19,7 +19,7 @@ ATTEMPTS = Limit(
 )
 
 
-def derive_seed(account_id: str, salt: str) -> str:
+def derive_seed(account_id: str, *, salt: str) -> str:
     """Return the seed of an account's codes.
 
     Raises the errors of ``master_key``.
@@ -50,7 +50,7 @@ def is_right(unit: UnitOfWork, subject: str, check: Callable[[], bool]) -> bool:
     return True
 
 
-def stage_code(unit: UnitOfWork, account: AccountRow, code: str, subject: str) -> None:
+def stage_code(unit: UnitOfWork, account: AccountRow, code: str, *, subject: str) -> None:
     """Stage the use of a code of an account that has a second factor. A code counts once.
 
     ``subject`` is whose wrong codes are counted together.
@@ -61,23 +61,27 @@ def stage_code(unit: UnitOfWork, account: AccountRow, code: str, subject: str) -
     """
     if not code:
         raise ValidationError.of(
-            FIELD, "expected a code of your authenticator app, or a recovery code, received none"
+            FIELD,
+            message="expected a code of your authenticator app, or a recovery code, received none",
         )
     if not is_right(unit, subject, lambda: _stage_use(unit, account, code)):
         raise ValidationError.of(
-            FIELD, "expected the code that your app shows now, received a wrong or a used one"
+            FIELD,
+            message="expected the code that your app shows now, received a wrong or a used one",
         )
 
 
 def _stage_use(unit: UnitOfWork, account: AccountRow, code: str) -> bool:
     typed_code = "".join(code.split()).lower()
-    code_seed = derive_seed(account.id, account.factor_salt)
+    code_seed = derive_seed(account.id, salt=account.factor_salt)
     last_step, used = int(account.factor_step or 0), int(account.factor_used or 0)
-    step = one_time_codes.matching_step(code_seed, typed_code, last_step, clock.now())
+    step = one_time_codes.matching_step(
+        code_seed, code=typed_code, last_step=last_step, now=clock.now()
+    )
     if step is not None:
         accounts.stage_factor_use(unit, account, step=step, used=used)
         return True
-    number = one_time_codes.matching_recovery_code(code_seed, typed_code, used)
+    number = one_time_codes.matching_recovery_code(code_seed, code=typed_code, used=used)
     if number is None:
         return False
     accounts.stage_factor_use(unit, account, step=last_step, used=used | 1 << number)

@@ -41,14 +41,14 @@ def account_of(proof: str) -> AccountRow:
     account = accounts.read_by_id([match[1]]).get(match[1]) if match else None
     if account is None or account.disabled_at is not None or not account.signs_in_by_code:
         raise UnauthorizedError("This sign-in is out of date. Sign in again.")
-    if not _is_valid(proof, "password", account):
+    if not _is_valid(proof, purpose="password", account=account):
         raise UnauthorizedError("This sign-in is out of date. Sign in again.")
     return account
 
 
 def is_remembered(cookie: str, account: AccountRow) -> bool:
     """Whether a browser needs no code of an account, by its cookie."""
-    return any(_is_valid(proof, "browser", account) for proof in _proofs(cookie))
+    return any(_is_valid(proof, purpose="browser", account=account) for proof in _proofs(cookie))
 
 
 def remember(cookie: str, account: AccountRow) -> str:
@@ -62,7 +62,7 @@ def _proofs(cookie: str) -> Iterator[str]:
     return (proof for proof in cookie.split("~", MAX_ACCOUNTS) if _PROOF.fullmatch(proof))
 
 
-def _is_valid(proof: str, purpose: str, account: AccountRow) -> bool:
+def _is_valid(proof: str, *, purpose: str, account: AccountRow) -> bool:
     account_id, until, _ = proof.split(".")
     if account_id != account.id or int(until) <= _now():
         return False

@@ -212,7 +212,13 @@ def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
     """Create an account."""
     name = args.name or args.email.partition("@")[0]
     account = stage_account(
-        ctx.unit, args.email, args.password, name=name, role=args.role, language=None, proved=True
+        ctx.unit,
+        args.email,
+        password=args.password,
+        name=name,
+        role=args.role,
+        language=None,
+        proved=True,
     )
     return AccountOut(account_id=account.id, email=account.email, role=account.role)
 
@@ -220,8 +226,8 @@ def create_account(ctx: Context, args: AccountCreate) -> AccountOut:
 def stage_account(  # noqa: PLR0913  the parts of an account
     unit: UnitOfWork,
     email: str,
-    password: str,
     *,
+    password: str,
     name: str,
     role: str = "user",
     language: Language | None,
@@ -322,7 +328,7 @@ def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
     return b""
 
 
-def _stage_revocations(unit: UnitOfWork, account_id: str, workspace_id: str) -> bytes:
+def _stage_revocations(unit: UnitOfWork, account_id: str, *, workspace_id: str) -> bytes:
     """Stage the end of a disabled account's keys and connections, and return their number."""
     keys = api_keys.live(workspace_id, account_id)
     connected = connections.live(workspace_id, account_id)

@@ -151,7 +151,7 @@ def _areas() -> dict[str, str | None]:
     """Return the declared area of each operation and job."""
     jobs = {kind: logged_as(module) for kind, module in JOB_HANDLERS.modules.items()}
     return jobs | {
-        registry_entry.name: logged_as(registry_entry.module, registry_entry.path)
+        registry_entry.name: logged_as(registry_entry.module, path=registry_entry.path)
         for registry_entry in REGISTRY.entries()
     }
 

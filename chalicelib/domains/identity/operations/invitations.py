@@ -173,12 +173,12 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     An earlier open invitation for the same address ends. An invitation that the operator makes is
     the owner's.
     """
-    lock = locks.lock_row(ctx.workspace_id, LOCK)
+    lock = locks.lock_row(ctx.workspace_id, what=LOCK)
     workspace = workspaces.get(ctx.workspace_id)
     inviter_id = ctx.principal.account_id or workspace.owner_id
-    term = _check_may_invite(inviter_id, workspace.id, args.role)
+    term = _check_may_invite(inviter_id, workspace_id=workspace.id, role=args.role)
     invited = accounts.find_by_email(args.email)
-    if invited and workspaces.membership(invited.id, workspace.id):
+    if invited and workspaces.membership(invited.id, workspace_id=workspace.id):
         msg = f"{args.email} is already a member of this workspace."
         raise ConflictError(msg)
     pending = invitations.open_ones(workspace.id)
@@ -257,7 +257,7 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
 
     Anyone who manages the workspace can revoke any invitation to it.
     """
-    row = invitations.find_by_id(ctx.workspace_id, args.id)
+    row = invitations.find_by_id(ctx.workspace_id, invitation_id=args.id)
     if row is None:
         raise NotFoundError(
             "The workspace has no open invitation with this id. List the invitations to find "
@@ -326,7 +326,7 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
         account = stage_account(
             ctx.unit,
             invitation.row.email,
-            args.password,
+            password=args.password,
             name=args.name,
             language=args.language,
             proved=invitation.is_mailed,
@@ -351,7 +351,7 @@ def _stage_joining(
     An account that is a member by then keeps its membership.
     """
     invitation_links.stage_use(ctx.unit, invitation)
-    membership = workspaces.membership(account_id, invitation.workspace.id)
+    membership = workspaces.membership(account_id, workspace_id=invitation.workspace.id)
     if membership is None:
         memberships.stage_joining(ctx.unit, account_id, Role(invitation.row.role))
     return membership
@@ -378,7 +378,7 @@ def _stage_taking(ctx: Context, account: AccountRow, args: InvitedAccountCreate)
     stage_endings_of_account(ctx.unit, account.id)
 
 
-def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | None:
+def _check_may_invite(inviter_id: str, *, workspace_id: str, role: str) -> str | None:
     """Check the inviter's role again: it may have changed since the request was authorized.
 
     Returns the term of the inviter's membership.
@@ -386,9 +386,9 @@ def _check_may_invite(inviter_id: str, workspace_id: str, role: str) -> str | No
     Raises:
         ForbiddenError: the role is not higher than the role of the invitation.
     """
-    membership = workspaces.membership(inviter_id, workspace_id)
+    membership = workspaces.membership(inviter_id, workspace_id=workspace_id)
     inviter_role = Role(membership.role) if membership else Role.ACCOUNT
-    if membership is None or not invitation_links.may_invite(inviter_role, Role(role)):
+    if membership is None or not invitation_links.may_invite(inviter_role, invited=Role(role)):
         msg = f"Your role, {inviter_role}, cannot invite users with the role {role}. Ask the owner."
         raise ForbiddenError(msg)
     return membership.term

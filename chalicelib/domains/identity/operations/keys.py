@@ -103,17 +103,17 @@ def create_key(ctx: Context, args: KeyCreate) -> KeyCreated:
     workspace's owner. On a plan without API access, only the operator can create keys, which work
     after an upgrade. An account that is disabled, or cannot manage the workspace, gets no key.
     """
-    lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
+    lock = locks.lock_row(ctx.workspace_id, what=api_keys.LOCK)
     workspace = workspaces.get(ctx.workspace_id)
     if ctx.principal.audience is not Audience.OPERATOR:
         require_plan(workspace.plan)
     account = accounts.get(ctx.principal.account_id or workspace.owner_id)
-    check_holder(account, workspace.id, "keys")
+    check_holder(account, workspace.id, what="keys")
     count = len(api_keys.live(workspace.id))
     if count >= MAX_LIVE_KEYS:
         msg = f"The workspace has {count} active keys, which is the maximum. Revoke a key first."
         raise ConflictError(msg)
-    check_room(count, len(connections.live(workspace.id)))
+    check_room(count, connected=len(connections.live(workspace.id)))
     token = ctx.unit.run_side_effect_once("token", tokens.generate)
     key = api_keys.row(
         token,

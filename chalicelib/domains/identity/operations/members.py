@@ -107,7 +107,7 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     account's keys in the workspace are revoked, and its connected apps are disconnected.
     """
     lock, account = memberships.lock_row(ctx.workspace_id), accounts.require_by_email(args.email)
-    membership = workspaces.membership(account.id, ctx.workspace_id)
+    membership = workspaces.membership(account.id, workspace_id=ctx.workspace_id)
     if membership is None:
         memberships.stage_joining(ctx.unit, account.id, Role(args.role))
     else:
@@ -152,7 +152,7 @@ def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:
     """
     lock = memberships.lock_row(ctx.workspace_id)
     account = accounts.get(ctx.principal.account_id)
-    membership = workspaces.membership(account.id, ctx.workspace_id)
+    membership = workspaces.membership(account.id, workspace_id=ctx.workspace_id)
     if membership is None:
         raise _no_member()
     _check_is_not_owner(account, membership, "leave it")
@@ -166,7 +166,7 @@ def _caller_role(ctx: Context) -> Role:
     """
     if ctx.principal.audience is Audience.OPERATOR:
         return Role.OWNER
-    membership = workspaces.membership(ctx.principal.account_id, ctx.workspace_id)
+    membership = workspaces.membership(ctx.principal.account_id, workspace_id=ctx.workspace_id)
     return Role(membership.role) if membership else Role.ACCOUNT
 
 
@@ -180,7 +180,7 @@ def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
     account = accounts.require_by_email(email) if is_operator else accounts.find_by_email(email)
     if account is None:
         raise _no_member()
-    membership = workspaces.membership(account.id, ctx.workspace_id)
+    membership = workspaces.membership(account.id, workspace_id=ctx.workspace_id)
     if membership is None:
         raise _no_member()
     return account, membership

@@ -69,7 +69,7 @@ def prepare_second_factor(ctx: Context, args: SecondFactorStart) -> NewSecondFac
     """Return a new secret for an authenticator app, which is stored once a code proves it."""
     account = accounts.get(ctx.principal.account_id)
     salt = args.salt or token_urlsafe(16)
-    secret = second_factor.app_secret(derive_seed(account.id, salt))
+    secret = second_factor.app_secret(derive_seed(account.id, salt=salt))
     product_name = settings().product_name
     label, issuer = quote(f"{product_name}:{account.email}"), quote(product_name)
     url = f"otpauth://totp/{label}?secret={secret}&issuer={issuer}"
@@ -87,11 +87,13 @@ def set_second_factor(ctx: Context, args: SecondFactorSet) -> RecoveryCodes:
     account = accounts.get(ctx.principal.account_id)
     if account.factor_salt is not None:
         raise ConflictError("A second factor is on already. Switch it off first.")
-    code_seed = derive_seed(account.id, args.salt)
-    step = second_factor.matching_step(code_seed, args.second_factor, 0, clock.now())
+    code_seed = derive_seed(account.id, salt=args.salt)
+    step = second_factor.matching_step(
+        code_seed, code=args.second_factor, last_step=0, now=clock.now()
+    )
     if step is None:
         raise ValidationError.of(
-            FIELD, "expected the code that the app shows now, received another one"
+            FIELD, message="expected the code that the app shows now, received another one"
         )
     accounts.stage_second_factor(ctx.unit, account, args.salt, step=step, at_sign_in=args.is_asked)
     ctx.unit.mention(f"account:{account.id}")
@@ -128,7 +130,9 @@ def remove_second_factor(ctx: Context, args: AccountRef) -> SecondFactorState:
     account = accounts.require_by_email(args.email)
     if account.factor_salt is not None:
         accounts.stage_factor_end(ctx.unit, account)
-        stage_mail(ctx.unit, account, "remove_second_factor", ctx.principal.workspace_id)
+        stage_mail(
+            ctx.unit, account, "remove_second_factor", workspace_id=ctx.principal.workspace_id
+        )
     ctx.unit.mention(f"account:{account.id}")
     return SecondFactorState(is_on=False)
 

@@ -206,7 +206,7 @@ def sign_in_by_code(ctx: Context, args: SignInCode) -> SignedInByCode:
     account = sign_in_proofs.account_of(args.proof)
     # A new password begins new counts. Whoever has guessed here does not lock the owner's sessions.
     guesser = f"{account.id}#sign-in#{int(account.session_epoch)}"
-    second_factor.stage_code(ctx.unit, account, args.code, guesser)
+    second_factor.stage_code(ctx.unit, account, args.code, subject=guesser)
     cookie = sign_in_proofs.remember(args.remembered, account) if args.remember else None
     token = begin_session(ctx, account, args.browser, is_confirmed=True)
     return SignedInByCode(account_id=account.id, token=token, remembered=cookie)
@@ -220,7 +220,7 @@ def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tu
     subjects contain a hash of the address, not the address.
     """
     # Without an account the cookie is checked, too: reading the master key takes time.
-    device = devices.id_for(args.device, account.id if account else "")
+    device = devices.id_for(args.device, account_id=account.id if account else "")
     caller = f"device:{device}" if device else ctx.principal.rate_limit_key
     epoch = int(account.session_epoch) if account else 0
     subject = f"{accounts.email_hash(args.email)}#{epoch}"
@@ -294,7 +294,7 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
         if own_sessions or not passwords.matches(account.password_hash, args.password):
             raise ValidationError.of(
-                "current", "expected the current password, received another one"
+                "current", message="expected the current password, received another one"
             )
         # The form was sent twice. The first call ended the session after this call began. The
         # browser may receive only this response, so this response starts a session, too.
@@ -322,7 +322,7 @@ def begin_session(
     ``is_confirmed`` is whether the user has just typed a code.
     """
     token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
-    row = console_sessions.row(token, account, new_id(), browser)
+    row = console_sessions.row(token, account, new_id(), browser=browser)
     if is_confirmed:
         row.factor_until = clock.now() + confirmation.LASTS
     ctx.unit.create(row)

@@ -206,13 +206,13 @@ def _new_workspace(_: WorkspaceCreate) -> str:
 def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     """Create a workspace."""
     owner = accounts.require_by_email(args.owner)
-    options = list(slugs.candidates(slugs.slugify(args.name, "workspace")))
+    options = list(slugs.candidates(slugs.slugify(args.name, fallback="workspace")))
     taken_slugs = ClaimRow.find_claimed(SLUG_CLAIM, options)
     now = clock.now()
     workspace = workspaces.row(
         ctx.workspace_id,
         name=args.name,
-        slug=new_slugs.choose(ctx, options, taken_slugs, slugs.RESERVED),
+        slug=new_slugs.choose(ctx, options, taken_slugs, reserved=slugs.RESERVED),
         owner_id=owner.id,
         plan=args.plan,
         timezone=args.timezone,
@@ -221,8 +221,10 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
     )
     ctx.unit.create(workspace)
     ctx.unit.create(workspaces.slug_claim(workspace))
-    ctx.unit.create(workspaces.membership_row(owner.id, workspace.id, role="owner", joined_at=now))
-    ctx.unit.create(workspaces.member_row(owner.id, workspace.id))
+    ctx.unit.create(
+        workspaces.membership_row(owner.id, workspace_id=workspace.id, role="owner", joined_at=now)
+    )
+    ctx.unit.create(workspaces.member_row(owner.id, workspace_id=workspace.id))
     ctx.unit.mention(f"workspace:{workspace.id}")
     return WorkspaceCreated.from_row(workspace.attribute_values, workspace_id=workspace.id)
 
@@ -296,7 +298,7 @@ def set_plan(ctx: Context, args: PlanSet) -> PlanSetResult:
     One transaction changes them together with the lock row of the keys, so that they never
     disagree.
     """
-    lock = locks.lock_row(args.workspace_id, api_keys.LOCK)
+    lock = locks.lock_row(args.workspace_id, what=api_keys.LOCK)
     workspace = workspaces.get(args.workspace_id)
     workspace.plan = args.plan
     ctx.unit.save(lock)

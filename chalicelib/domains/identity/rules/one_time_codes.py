@@ -19,10 +19,10 @@ _RECOVERY_BYTES = 10
 
 def app_secret(seed: str) -> str:
     """Return the secret that the user types into an authenticator app, in base32."""
-    return base64.b32encode(_part(seed, "app")[:_SECRET_BYTES]).decode()
+    return base64.b32encode(_part(seed, purpose="app")[:_SECRET_BYTES]).decode()
 
 
-def matching_step(seed: str, code: str, last_step: int, now: datetime) -> int | None:
+def matching_step(seed: str, *, code: str, last_step: int, now: datetime) -> int | None:
     """Return the time step of a code, or None.
 
     A code counts once, so its step must be later than ``last_step``.
@@ -31,7 +31,7 @@ def matching_step(seed: str, code: str, last_step: int, now: datetime) -> int | 
     from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
     # SHA-1 is the only algorithm that all apps support. HMAC does not need a collision-free hash.
-    totp = TOTP(_part(seed, "app")[:_SECRET_BYTES], DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303  as above  # nosec B303
+    totp = TOTP(_part(seed, purpose="app")[:_SECRET_BYTES], DIGITS, SHA1(), STEP_SECONDS)  # noqa: S303  as above  # nosec B303
     current = int(now.timestamp()) // STEP_SECONDS
     for step in range(current - DRIFT_STEPS, current + DRIFT_STEPS + 1):
         expected = totp.generate(step * STEP_SECONDS)
@@ -45,7 +45,7 @@ def recovery_codes(seed: str) -> list[str]:
     return [_recovery_code(seed, number) for number in range(RECOVERY_CODES)]
 
 
-def matching_recovery_code(seed: str, code: str, used: int) -> int | None:
+def matching_recovery_code(seed: str, *, code: str, used: int) -> int | None:
     """Return the number of a recovery code, or None.
 
     ``used`` has a bit for each code that was used.
@@ -57,10 +57,10 @@ def matching_recovery_code(seed: str, code: str, used: int) -> int | None:
 
 
 def _recovery_code(seed: str, number: int) -> str:
-    digest = _part(seed, f"recovery {number}")[:_RECOVERY_BYTES]
+    digest = _part(seed, purpose=f"recovery {number}")[:_RECOVERY_BYTES]
     letters = base64.b32encode(digest).decode().lower()
     return "-".join(letters[start : start + 4] for start in range(0, len(letters), 4))
 
 
-def _part(seed: str, purpose: str) -> bytes:
+def _part(seed: str, *, purpose: str) -> bytes:
     return hmac.digest(seed.encode(), purpose.encode(), "sha256")

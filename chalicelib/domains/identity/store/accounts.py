@@ -103,9 +103,11 @@ def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken_error: Excep
     # A claim that only the release before this one uses may be replaced (ADR 69).
     free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
     changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
-    unit.update(claim(EMAIL_CLAIM, current, account.id), changes, free, on_conflict=taken_error)
+    unit.update(
+        claim(EMAIL_CLAIM, name=current, target=account.id), changes, free, on_conflict=taken_error
+    )
     for name in set(former) - (ClaimRow.find_claimed(EMAIL_CLAIM, former) if former else set()):
-        row = claim(EMAIL_CLAIM, name, account.id)
+        row = claim(EMAIL_CLAIM, name=name, target=account.id)
         row.is_former = True
         unit.create(row)
 
@@ -160,7 +162,9 @@ def unclaimed_email(account: AccountRow) -> ClaimRow | None:
     """Return the claim of an account under its current key, unless there is one."""
     name = email_hash(account.email)
     return (
-        None if ClaimRow.find_claimed(EMAIL_CLAIM, [name]) else claim(EMAIL_CLAIM, name, account.id)
+        None
+        if ClaimRow.find_claimed(EMAIL_CLAIM, [name])
+        else claim(EMAIL_CLAIM, name=name, target=account.id)
     )
 
 
@@ -210,7 +214,7 @@ def find_by_email(email: str) -> AccountRow | None:
 
 def find_by_hashes(hashes: list[str]) -> AccountRow | None:
     """Return the account with the address of these hashes (``claim_hashes``), or None."""
-    keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name)) for name in hashes]
+    keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name=name)) for name in hashes]
     targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
     # The same number of requests for known and unknown addresses hides which accounts exist.
     candidates = read_by_id(targets or ["-"]).values()

@@ -190,7 +190,7 @@ def find_by_token(token: str, *prefixes: str) -> ConnectionRow | None:
 
     The caller must compare the token's hash.
     """
-    ids = (tokens.owner_id(token, prefix) for prefix in prefixes)
+    ids = (tokens.owner_id(token, prefix=prefix) for prefix in prefixes)
     connection_id = next(filter(None, ids), None)
     return None if connection_id is None else find(connection_id)
 
@@ -232,7 +232,7 @@ def live_of_account(account_id: str) -> list[ConnectionRow]:
     ]
 
 
-def scopes_of_client(account_id: str, client_id: str) -> set[str]:
+def scopes_of_client(account_id: str, *, client_id: str) -> set[str]:
     """Return the scopes that an account's live connections to a client have."""
     client_connections = (
         connection for connection in live_of_account(account_id) if connection.is_of(client_id)

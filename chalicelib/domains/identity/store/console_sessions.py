@@ -70,7 +70,7 @@ def _account_partition(account_id: str) -> str:
     return f"ACCOUNT#{account_id}#SESSIONS"
 
 
-def row(token: str, account: AccountRow, session_id: str, browser: str) -> ConsoleSessionRow:
+def row(token: str, account: AccountRow, session_id: str, *, browser: str) -> ConsoleSessionRow:
     """Return the row of a session that starts now, for the caller to stage."""
     now = clock.now()
     return ConsoleSessionRow(
@@ -101,7 +101,7 @@ def find(token: str) -> ConsoleSessionRow | None:
     return ConsoleSessionRow.find(_partition(token), SORT_KEY)
 
 
-def find_by_id(account_id: str, session_id: str) -> ConsoleSessionRow | None:
+def find_by_id(account_id: str, *, session_id: str) -> ConsoleSessionRow | None:
     """Return a session of an account, ended or not."""
     place = ConsoleSessionLookupRow.find(_account_partition(account_id), session_id)
     return ConsoleSessionRow.find(place.record_pk, SORT_KEY) if place is not None else None

@@ -115,7 +115,7 @@ def note_mail(invitation: InvitationRow, state: str, reason: str | None) -> None
     update_if(invitation, actions, InvitationRow.pk.exists())
 
 
-def find_by_id(workspace_id: str, invitation_id: str) -> InvitationRow | None:
+def find_by_id(workspace_id: str, *, invitation_id: str) -> InvitationRow | None:
     """Return an invitation by its id, or None if it is unknown, used or revoked."""
     place = InvitationLookupRow.find(_workspace_partition(workspace_id), invitation_id)
     return InvitationRow.find(place.record_pk, SORT_KEY) if place else None

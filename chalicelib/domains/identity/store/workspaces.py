@@ -109,10 +109,10 @@ def row(workspace_id: str, **attributes: Any) -> WorkspaceRow:  # noqa: ANN401  
 
 def slug_claim(workspace: WorkspaceRow) -> ClaimRow:
     """Return the claim of a workspace on its slug."""
-    return claim(SLUG_CLAIM, workspace.slug, workspace.id, workspace.id)
+    return claim(SLUG_CLAIM, name=workspace.slug, target=workspace.id, workspace_id=workspace.id)
 
 
-def membership_row(account_id: str, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
+def membership_row(account_id: str, *, workspace_id: str, **attributes: Any) -> MembershipRow:  # noqa: ANN401  the row's attributes
     """Return the row of a membership, for the caller to stage."""
     # A new term makes what an earlier membership has created useless.
     return MembershipRow(_memberships(account_id), workspace_id, term=new_id(), **attributes)
@@ -126,7 +126,7 @@ def role_changes(role: str) -> list[Action]:
     return [MembershipRow.role.set(role), MembershipRow.term.set(new_id())]
 
 
-def member_row(account_id: str, workspace_id: str) -> MemberRow:
+def member_row(account_id: str, *, workspace_id: str) -> MemberRow:
     """Return the row of a member under the workspace.
 
     The caller stages it with the membership.
@@ -169,14 +169,14 @@ def read_by_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]
     return [(row, memberships[row.id]) for row in sorted(rows, key=lambda row: row.id)]
 
 
-def membership(account_id: str, workspace_id: str) -> MembershipRow | None:
+def membership(account_id: str, *, workspace_id: str) -> MembershipRow | None:
     """Return an account's membership of a workspace, or None."""
     return MembershipRow.find(_memberships(account_id), workspace_id)
 
 
 def members(workspace_id: str) -> list[Member]:
     """Return the members of a workspace, in the order that they joined."""
-    ids = [row.sk for row in MemberRow.partition(member_row("", workspace_id).pk)]
+    ids = [row.sk for row in MemberRow.partition(member_row("", workspace_id=workspace_id).pk)]
     keys = [Key(MembershipRow, _memberships(account_id), workspace_id) for account_id in ids]
     rows_read = fetch([*map(accounts.key, ids), *keys])
     people = {row.id: row for row in rows_read if isinstance(row, AccountRow)}

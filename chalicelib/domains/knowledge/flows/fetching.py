@@ -87,7 +87,7 @@ def fetch_source(job: Job) -> None:
     # Not in the audit log, which a daily line for each page would fill. If the answer to the
     # transaction is lost, the next run of the job sees by the ``fetch_id`` what has happened.
     run_unit(job.workspace_id, None, partial(_record, job=job, outcome=outcome))
-    there = sources.read_all(job.workspace_id, source.agent_id)
+    there = sources.read_all(job.workspace_id, agent_id=source.agent_id)
     if source.status == sources.PENDING and not any(
         source.status == sources.PENDING for source in there
     ):
@@ -97,7 +97,7 @@ def fetch_source(job: Job) -> None:
 
 def _awaiting(job: Job) -> SourceRow | None:
     """Return the source of a job, or None if it does not wait for this job."""
-    source = SOURCES.find(job.workspace_id, job.payload["sourceId"])
+    source = SOURCES.find(job.workspace_id, record_id=job.payload["sourceId"])
     return source if source and source.fetch_id == job.payload["fetchId"] else None
 
 
@@ -117,7 +117,7 @@ def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
     source = _awaiting(job)
     if source is None:
         return
-    lock = locks.lock_row(unit.workspace_id, sources.lock_name(source.agent_id))
+    lock = locks.lock_row(unit.workspace_id, what=sources.lock_name(source.agent_id))
     # The next read gets a new id, so that a job that runs twice does nothing the second time.
     source.fetch_id = None
     if outcome is None:
@@ -140,7 +140,7 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
     text = outcome.text
     if text and source.digest != digest_of(text):
         # Most reads return the text that is stored already, which costs no write.
-        there = sources.read_all(unit.workspace_id, source.agent_id)
+        there = sources.read_all(unit.workspace_id, agent_id=source.agent_id)
         others = quotas.used(bot_source for bot_source in there if bot_source.id != source.id)
         if too_much := quotas.problem(others, text):
             return too_much
@@ -190,7 +190,7 @@ def _read_url(source: SourceRow) -> _Outcome:
 
 
 def _read_file(job: Job, source: SourceRow) -> _Outcome:
-    file = FILES.find(job.workspace_id, source.file_id) if source.file_id else None
+    file = FILES.find(job.workspace_id, record_id=source.file_id) if source.file_id else None
     body = object_store().get(file.key) if file else None
     if file is None or body is None:
         return _Outcome(problem=MISSING_FILE)

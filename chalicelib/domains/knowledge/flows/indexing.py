@@ -75,7 +75,9 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
         site_texts = _Pages(workspace_id)
         for bot_id, row in rows.items():
             try:
-                is_current = monotonic() < end and _refresh(workspace_id, bot_id, row, site_texts)
+                is_current = monotonic() < end and _refresh(
+                    workspace_id, bot_id=bot_id, row=row, site_texts=site_texts
+                )
             except Exception as error:
                 log.exception("a knowledge index was not built", extra={"agentId": bot_id})
                 failures.append(error)  # one bot does not keep the others from theirs
@@ -86,14 +88,14 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
             raise failures[0]
 
 
-def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages") -> bool:
+def _refresh(workspace_id: str, *, bot_id: str, row: IndexRow, site_texts: "_Pages") -> bool:
     """Build and publish the index of a bot if it differs.
 
     Return False if another builder was quicker.
     """
     own_documents = [
         Document(source.id, source.title, source.url or "", source.text_key)
-        for source in sources.read_all(workspace_id, bot_id)
+        for source in sources.read_all(workspace_id, agent_id=bot_id)
         if source.text_key
     ]
     now = fingerprint([*own_documents, *site_texts.documents])
@@ -103,7 +105,7 @@ def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages"
     all_passages = [*_passages_of(own_documents), *site_texts.passages()]
     former, row.key, row.fingerprint, row.passages = row.key, None, now, len(all_passages)
     if all_passages:
-        row.key = f"{sources.folder(workspace_id, bot_id)}indexes/{new_id()}.sqlite"
+        row.key = f"{sources.folder(workspace_id, agent_id=bot_id)}indexes/{new_id()}.sqlite"
     payload = {"agentId": bot_id, "keys": [key for key in (former, row.key) if key]}
     # The job is there before the object, so that a process that dies leaves nothing behind.
     jobs.schedule(jobs.row(UNUSED_INDEX, workspace_id, payload, clock.now() + UNUSED_INDEX_AFTER))
@@ -115,7 +117,7 @@ def _refresh(workspace_id: str, bot_id: str, row: IndexRow, site_texts: "_Pages"
 @job_handler(UNUSED_INDEX)
 def remove_unused_indexes(job: Job) -> None:
     """Remove indexes that were replaced, or never published."""
-    row = indexes.find(job.workspace_id, job.payload["agentId"])
+    row = indexes.find(job.workspace_id, agent_id=job.payload["agentId"])
     delete_unused(job.payload["keys"], [row.key] if row else ())
 
 
@@ -143,7 +145,7 @@ def _published(workspace_id: str) -> list[Document]:
     """Return the pages that visitors can see, by site and in the order of the site."""
     documents: list[Document] = []
     for entry in SITES.entries(workspace_id, status="active"):
-        _, rows = pages.read_site_and_pages(workspace_id, entry.id)
+        _, rows = pages.read_site_and_pages(workspace_id, site_id=entry.id)
         documents += [
             Document(page_source(page.id), page.title, page.canonical_url, page.html_key)
             for page in rows

@@ -21,7 +21,7 @@ NOT_LOADED = "a knowledge index was not loaded"
 log = logging.getLogger(__name__)
 
 
-def find(workspace_id: str, bot_id: str, question: str, limit: int) -> list[Passage]:
+def find(workspace_id: str, *, bot_id: str, question: str, limit: int) -> list[Passage]:
     """Return up to ``limit`` passages that fit a question, best match first.
 
     The result is empty if nothing fits, if there is no index yet, or if the index cannot be loaded
@@ -30,7 +30,7 @@ def find(workspace_id: str, bot_id: str, question: str, limit: int) -> list[Pass
     Raises:
         UnavailableError: the database cannot be read.
     """
-    row = indexes.find(workspace_id, bot_id)
+    row = indexes.find(workspace_id, agent_id=bot_id)
     if row is None:
         # A bot or an installation from before the first index. Later changes schedule the job.
         jobs.schedule(jobs.for_changes(KNOWLEDGE_STALE, workspace_id))
@@ -39,7 +39,7 @@ def find(workspace_id: str, bot_id: str, question: str, limit: int) -> list[Pass
         return []
     # The index loads while the database is read.
     begun, loading = monotonic(), index_cache().request(row.key)
-    answering = sources.answering_ids(workspace_id, bot_id)
+    answering = sources.answering_ids(workspace_id, agent_id=bot_id)
     path = _loaded(loading, LOADING_SECONDS - (monotonic() - begun), row.key)
     if path is None:
         return []

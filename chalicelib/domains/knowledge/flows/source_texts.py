@@ -36,24 +36,28 @@ def store_in_unit(unit: UnitOfWork, source: SourceRow, text: str) -> None:
     former = source.text_key
 
     def store() -> str:
-        key = f"{sources.folder(unit.workspace_id, source.agent_id)}texts/{new_id()}.txt"
+        key = f"{sources.folder(unit.workspace_id, agent_id=source.agent_id)}texts/{new_id()}.txt"
         # The job is written before the object, so that a process that dies leaves none behind.
-        job = _removal_job(unit.workspace_id, source.id, [key, former], UNUSED_TEXT_AFTER)
+        job = _removal_job(
+            unit.workspace_id, source_id=source.id, keys=[key, former], delay=UNUSED_TEXT_AFTER
+        )
         jobs.schedule(job)
         unit.on_failure(lambda: jobs.attempt(job, remove_unused_texts))
         object_store().put(key, text.encode(), TEXT_TYPE)
         return key
 
-    source.set_text(unit.run_side_effect_once("text", store), text, digest_of(text))
+    source.set_text(unit.run_side_effect_once("text", store), text=text, digest=digest_of(text))
 
 
 def removal_job(workspace_id: str, source: SourceRow) -> JobRow:
     """Return the job that removes the text of a deleted source."""
-    return _removal_job(workspace_id, source.id, [source.text_key], timedelta())
+    return _removal_job(
+        workspace_id, source_id=source.id, keys=[source.text_key], delay=timedelta()
+    )
 
 
 def _removal_job(
-    workspace_id: str, source_id: str, keys: list[str | None], delay: timedelta
+    workspace_id: str, *, source_id: str, keys: list[str | None], delay: timedelta
 ) -> JobRow:
     payload = {"sourceId": source_id, "keys": [key for key in keys if key]}
     return jobs.row(UNUSED_TEXT, workspace_id, payload, clock.now() + delay)
@@ -62,5 +66,5 @@ def _removal_job(
 @job_handler(UNUSED_TEXT)
 def remove_unused_texts(job: Job) -> None:
     """Remove the texts that the source does not use."""
-    source = SOURCES.find(job.workspace_id, job.payload["sourceId"])
+    source = SOURCES.find(job.workspace_id, record_id=job.payload["sourceId"])
     delete_unused(job.payload["keys"], [source.text_key] if source else ())

@@ -154,9 +154,9 @@ def add_knowledge(ctx: Context, args: KnowledgeAdd) -> SourceResult:
     A text is ready at once. A page or a file is pending until a job has read it. The bot finds what
     is ready within two minutes. A bot has up to 100 sources with 3 MB of text.
     """
-    lock = locks.lock_row(ctx.workspace_id, sources.lock_name(args.id))
-    agent = AGENTS.require(ctx.workspace_id, args.id)
-    there = sources.read_all(ctx.workspace_id, agent.id)
+    lock = locks.lock_row(ctx.workspace_id, what=sources.lock_name(args.id))
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.id)
+    there = sources.read_all(ctx.workspace_id, agent_id=agent.id)
     if len(there) >= quotas.MAX_SOURCES:
         msg = f"The bot has {len(there)} sources, which is the maximum. Delete a source first."
         raise ConflictError(msg)
@@ -189,7 +189,7 @@ def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
         raise PayloadTooLargeError(msg, errors=[FieldError("text", message)])
     full_text = passages.normal_form(text)
     if not full_text:
-        raise ValidationError.of("text", "expected a text, received only white space")
+        raise ValidationError.of("text", message="expected a text, received only white space")
     if too_much := quotas.problem(used, full_text):
         msg = f"{too_much} Delete a source first."
         raise ConflictError(msg)
@@ -204,13 +204,13 @@ def _readable_file(ctx: Context, file_id: str) -> str:
         NotFoundError: the file does not exist.
         ValidationError: its type or its size does not fit.
     """
-    file = FILES.require(ctx.workspace_id, file_id)
+    file = FILES.require(ctx.workspace_id, record_id=file_id)
     if file.mime_type not in PARSED_TYPES:
         message = f"expected a txt, md, html, csv or pdf file, received {file.mime_type}"
-        raise ValidationError.of("fileId", message)
+        raise ValidationError.of("fileId", message=message)
     if file.bytes > MAX_BYTES:
         message = f"expected a file of at most {MAX_BYTES:,} bytes, received {file.bytes:,}"
-        raise ValidationError.of("fileId", message)
+        raise ValidationError.of("fileId", message=message)
     return str(file.id)
 
 
@@ -223,8 +223,8 @@ def _readable_file(ctx: Context, file_id: str) -> str:
 )
 def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
     """List all sources of a bot's knowledge with their states, oldest first."""
-    agent = AGENTS.require(ctx.workspace_id, args.id)
-    bot_sources = sources.read_all(ctx.workspace_id, agent.id)
+    agent = AGENTS.require(ctx.workspace_id, record_id=args.id)
+    bot_sources = sources.read_all(ctx.workspace_id, agent_id=agent.id)
     return SourceList(sources=[SourceOut.from_row(source.values) for source in bot_sources])
 
 
@@ -240,7 +240,7 @@ def delete_knowledge(ctx: Context, args: KnowledgeRef) -> DeletedResult:
 
     The file of a source stays in the workspace.
     """
-    source = SOURCES.require(ctx.workspace_id, args.source_id)
+    source = SOURCES.require(ctx.workspace_id, record_id=args.source_id)
     if source.agent_id != args.id:
         raise SOURCES.not_found()
     ctx.unit.delete(source)

@@ -29,7 +29,7 @@ def _partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#KNOWLEDGE#INDEX"
 
 
-def find(workspace_id: str, agent_id: str) -> IndexRow | None:
+def find(workspace_id: str, *, agent_id: str) -> IndexRow | None:
     """Return the row of a bot's index, or None if it was never built."""
     return IndexRow.find(_partition(workspace_id), agent_id)
 

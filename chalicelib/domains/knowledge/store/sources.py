@@ -46,7 +46,7 @@ class SourceRow(Record):
     last_modified = UnicodeAttribute(null=True)
     failures = NumberAttribute(default=0)
 
-    def set_text(self, key: str, text: str, digest: str) -> None:
+    def set_text(self, key: str, *, text: str, digest: str) -> None:
         """Set the object of the source's text, and what follows from the text."""
         self.text_key, self.digest = key, digest
         self.chars, self.size = len(text), len(text.encode())
@@ -85,18 +85,18 @@ def lock_name(agent_id: str) -> str:
     return f"knowledge#{agent_id}"
 
 
-def read_all(workspace_id: str, agent_id: str) -> list[SourceRow]:
+def read_all(workspace_id: str, *, agent_id: str) -> list[SourceRow]:
     """Return a bot's sources, in the order of their creation."""
     ids = [entry.id for entry in SOURCES.entries(workspace_id, agent_id)]
     return sorted(SOURCES.fetch(workspace_id, ids), key=lambda source: source.id)
 
 
-def answering_ids(workspace_id: str, agent_id: str) -> set[str]:
+def answering_ids(workspace_id: str, *, agent_id: str) -> set[str]:
     """Return the ids of a bot's sources that have a text, in one request."""
     source_entries = SOURCES.entries(workspace_id, agent_id, present="text_key")
     return {entry.id for entry in source_entries}
 
 
-def folder(workspace_id: str, agent_id: str) -> str:
+def folder(workspace_id: str, *, agent_id: str) -> str:
     """Return the object-store prefix of a bot's texts and indexes."""
     return f"{workspace_id}/knowledge/{agent_id}/"

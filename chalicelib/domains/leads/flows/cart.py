@@ -26,7 +26,7 @@ def read_cart(
     text. All products are read in one request.
     """
 
-    def field_error(path: str, key: str) -> FieldError:
+    def field_error(path: str, *, key: str) -> FieldError:
         message = form_text(language, f"cart_{key}", lines=MAX_LINES, quantity=MAX_QUANTITY)
         return FieldError(f"{CART}{path}", message)
 
@@ -34,9 +34,9 @@ def read_cart(
         return [], []
     lines = _parse_lines(submitted)
     if lines is None:
-        return [], [field_error("", "list")]
+        return [], [field_error("", key="list")]
     if len(lines) > MAX_LINES:
-        return [], [field_error("", "many")]
+        return [], [field_error("", key="many")]
     ids = [line.get("productId") for line in lines]
     product_rows = PRODUCTS.fetch(
         # A set, because an order may have a product on several lines.
@@ -50,9 +50,9 @@ def read_cart(
         product = products.get(str(line.get("productId")))
         quantity = _parse_quantity(line.get("quantity", 1))
         if product is None:
-            errors.append(field_error(f".{number}.productId", "product"))
+            errors.append(field_error(f".{number}.productId", key="product"))
         elif quantity is None:
-            errors.append(field_error(f".{number}.quantity", "quantity"))
+            errors.append(field_error(f".{number}.quantity", key="quantity"))
         else:
             items.append(
                 {

@@ -130,14 +130,14 @@ class _Control(NamedTuple):
     autocomplete: str | None
 
 
-def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, language: str) -> str:
+def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, *, language: str) -> str:
     """Return the embed code of a form.
 
     Without JavaScript, the browser posts the form and shows one of the pages below.
     """
     return _render(
         "embed",
-        language,
+        language=language,
         title=title,
         submit_url=submit_url,
         style=_FORM_STYLE,
@@ -153,7 +153,7 @@ def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
     """
     return _render(
         "preview",
-        language,
+        language=language,
         page_style=_PREVIEW_STYLE,
         title=title,
         submit_url="",
@@ -199,7 +199,7 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
     values = {CART: json.dumps(cart) if cart else "", PAGE: page_url}
     return _page(
         "form",
-        language,
+        language=language,
         title=title,
         business=business,
         submit_url=submit_url,
@@ -225,26 +225,33 @@ def error_page(  # noqa: PLR0913  a form, its values and errors
     hidden fields. ``errors`` are messages by field name.
     """
     form = _form(fields, values, errors, "again")
-    return _page("error", language, title=title, message=message, **form)
+    return _page("error", language=language, title=title, message=message, **form)
 
 
-def thanks_page(message: str, language: str, back_url: str | None) -> str:
+def thanks_page(message: str, *, language: str, back_url: str | None) -> str:
     """Return the page after the submission of a form that has no redirect URL.
 
     ``back_url`` is the browser's ``Referer``. No field of the form can set it.
     """
     is_heading = len(message) <= _MAX_HEADING and "\n" not in message
     title = form_text(language, "thanks")
-    return _page("thanks", language, back_url, title=title, message=message, is_heading=is_heading)
+    return _page(
+        "thanks",
+        language=language,
+        back_url=back_url,
+        title=title,
+        message=message,
+        is_heading=is_heading,
+    )
 
 
-def failure_page(message: str, language: str, back_url: str | None) -> str:
+def failure_page(message: str, *, language: str, back_url: str | None) -> str:
     """Return the page after a failure for which the form cannot be shown again."""
     title = form_text(language, "not_sent")
-    return _page("failure", language, back_url, title=title, message=message)
+    return _page("failure", language=language, back_url=back_url, title=title, message=message)
 
 
-def _page(template: str, language: str, back_url: str | None = None, **values: object) -> str:
+def _page(template: str, *, language: str, back_url: str | None = None, **values: object) -> str:
     """Return a page.
 
     It has a link to ``back_url`` if this is an http(s) URL.
@@ -252,11 +259,11 @@ def _page(template: str, language: str, back_url: str | None = None, **values: o
     # A link with another scheme, such as ``javascript:``, could run code on the page.
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
-    page = _render(template, language, back_url=back_url, style=_PAGE_STYLE, **values)
+    page = _render(template, language=language, back_url=back_url, style=_PAGE_STYLE, **values)
     return f"{page}\n"
 
 
-def _render(name: str, language: str, **values: object) -> str:
+def _render(name: str, *, language: str, **values: object) -> str:
     template = _templates().get_template(f"{name}.html")
     return template.render(lang=language, translate=partial(form_text, language), **values)
 

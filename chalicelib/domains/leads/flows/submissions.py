@@ -109,7 +109,7 @@ def public_form(form_id: str) -> PublicForm:
         NotFoundError: the form does not exist, or its site is suspended.
     """
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
-    form = FORMS.found_for_visitor(FORMS.find(workspace_id, form_id))
+    form = FORMS.found_for_visitor(FORMS.find(workspace_id, record_id=form_id))
     _open_site(workspace_id, form, Rows())
     return _public_form(form)
 
@@ -121,7 +121,7 @@ def form_with_business(form_id: str) -> tuple[PublicForm, str]:
         NotFoundError: the form does not exist, or its site is suspended.
     """
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
-    rows, key = Rows(), FORMS.key(workspace_id, form_id)
+    rows, key = Rows(), FORMS.key(workspace_id, record_id=form_id)
     rows.read([key, workspaces.key(workspace_id)])
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
     _open_site(workspace_id, form, rows)
@@ -140,7 +140,7 @@ def _open_site(workspace_id: str, form: FormRow, rows: Rows) -> SiteRow | None:
     """
     if form.project_id is None:
         return None
-    site = rows.find(SiteRow, SITES.key(workspace_id, form.project_id))
+    site = rows.find(SiteRow, SITES.key(workspace_id, record_id=form.project_id))
     if site is None or site.status == SUSPENDED:
         raise FORMS.unavailable()
     return site
@@ -166,7 +166,7 @@ def submit(
         RateLimitedError: the visitor or the form has too many submissions today.
         ValidationError: values are missing or wrong.
     """
-    rows, key = Rows(), FORMS.key(ctx.workspace_id, args.id)
+    rows, key = Rows(), FORMS.key(ctx.workspace_id, record_id=args.id)
     rows.read([key, workspaces.key(ctx.workspace_id)])
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
     workspace = workspaces.get(ctx.workspace_id, rows)
@@ -233,7 +233,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     data |= {CART: items} if items else {}
     errors = [*errors, *cart_errors]
     key = _submission_key(ctx, form, data, proposal_id)
-    keys = [SITES.key(workspace_id, form.project_id)] if form.project_id else []
+    keys = [SITES.key(workspace_id, record_id=form.project_id)] if form.project_id else []
     # A wrong value is refused anyway, so neither the quota nor the client is read.
     if errors:
         rows.read(keys)
@@ -255,7 +255,7 @@ def _submission_key(
     sorted_values = sorted((name, to_json(value)) for name, value in data.items())
     parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values), proposal_id or ""]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
-    return leads.submission_key(ctx.workspace_id, digest)
+    return leads.submission_key(ctx.workspace_id, digest=digest)
 
 
 def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
@@ -287,7 +287,9 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     if match is not None:
         match.count(ctx.unit, now, leads=1)
     source = sources.source_of(
-        args.page, args.referrer, args.campaign.model_dump() if args.campaign else {}
+        args.page,
+        referrer=args.referrer,
+        campaign=args.campaign.model_dump() if args.campaign else {},
     )
     lead = LEADS.new(
         ctx.workspace_id,

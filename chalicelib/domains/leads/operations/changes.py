@@ -36,7 +36,7 @@ from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, T
 from chalicelib.lib.shortening import size_of, truncated_fields
 
 
-def merge(target: Any, patch: Any) -> Any:  # noqa: ANN401  JSON
+def merge(target: Any, *, patch: Any) -> Any:  # noqa: ANN401  JSON
     """Return the target with the patch applied.
 
     A null removes a value, an object is merged, and any other value is set.
@@ -48,7 +48,7 @@ def merge(target: Any, patch: Any) -> Any:  # noqa: ANN401  JSON
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = merge(merged.get(name), value)
+            merged[name] = merge(merged.get(name), patch=value)
     return merged
 
 
@@ -85,7 +85,7 @@ class LeadPatch(Patch, LeadRef):
 )
 def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     """Set the status of a lead. Its history records the change and its author."""
-    lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+    lead = LEADS.found(leads.find(ctx.workspace_id, lead_id=args.id))
     old_status = lead.status
     if args.status != old_status:
         lead.status = args.status
@@ -112,21 +112,25 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     """
     with deadline.side_by_side() as start:
         workspace_task = start(lambda: workspaces.get(ctx.workspace_id))
-        lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+        lead = LEADS.found(leads.find(ctx.workspace_id, lead_id=args.id))
         workspace = workspace_task.result()
     lead.require_version(args.if_version)
     changes, changed_fields = args.changes, []
     former = contact = Contact(lead.name, lead.email, lead.phone, lead.phone_entered)
-    require_whole(changes.get("notes"), lead.notes, field="notes", length=MAX_LISTED_NOTES)
+    require_whole(
+        changes.get("notes"), stored_text=lead.notes, field="notes", length=MAX_LISTED_NOTES
+    )
     if "data" in changes:
         fields, data = _patch_data(ctx, lead, changes.pop("data"))
         if data != lead.whole_data:
             changed_fields.append("data")
-            contact = _updated_contact(contact, fields, lead.whole_data, data, workspace.country)
+            contact = _updated_contact(
+                contact, fields, lead.whole_data, new_data=data, country=workspace.country
+            )
             leads.set_data(ctx.unit, lead, data)
     if "phone" in changes and changes["phone"] != lead.phone:
         entered = changes["phone_entered"] = changes["phone"]
-        changes["phone"] = entered and contacts.phone_of(entered, workspace.country)
+        changes["phone"] = entered and contacts.phone_of(entered, country=workspace.country)
     contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
     for name, value in {**contact._asdict(), **changes}.items():
         if getattr(lead, name) != value:
@@ -135,7 +139,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
     if not changed_fields:
         return LeadResult(lead=LeadOut.from_record(lead))
     if contact.identity != former.identity:
-        _assign_client(ctx, lead, contact, former, workspace)
+        _assign_client(ctx, lead, contact, former=former, workspace=workspace)
     texts = leads.texts_in({k: v for k, v in lead.whole_data.items() if k != CART})
     lead.named_contacts = contact_lookups.merge_contacts(
         lead.named_contacts,
@@ -156,12 +160,12 @@ def _patch_data(
     """Return the form's fields (none if the form is deleted), and the patched data."""
     if CART in patch:
         raise ValidationError.of(
-            "data.items", "the products of an order cannot be changed; omit this field"
+            "data.items", message="the products of an order cannot be changed; omit this field"
         )
-    if shortened := truncated_fields(patch, lead.whole_data):
+    if shortened := truncated_fields(patch, stored_fields=lead.whole_data):
         path = f"data.{shortened[0]}"
         raise cut_error(path)
-    form = FORMS.find(ctx.workspace_id, lead.form_id) if lead.form_id else None
+    form = FORMS.find(ctx.workspace_id, record_id=lead.form_id) if lead.form_id else None
     fields = form.specs if form else ()
     declared = [field for field in fields if field.name in patch]
     cleaned, errors = form_fields.validate(declared, patch, "en")
@@ -175,7 +179,7 @@ def _patch_data(
         summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
         raise ValidationError(summary, errors=errors)
     valid_values = {field.name: cleaned.get(field.name) for field in declared}
-    data: dict[str, Any] = merge(lead.whole_data, {**patch, **valid_values})
+    data: dict[str, Any] = merge(lead.whole_data, patch={**patch, **valid_values})
     if (size := size_of(data)) > MAX_DATA_BYTES:
         msg = f"data: expected at most {MAX_DATA_BYTES:,} bytes of JSON, received {size:,}."
         raise PayloadTooLargeError(msg)
@@ -186,6 +190,7 @@ def _updated_contact(
     contact: Contact,
     fields: tuple[FieldSpec, ...],
     old_data: dict[str, Any],
+    *,
     new_data: dict[str, Any],
     country: str,
 ) -> Contact:
@@ -200,7 +205,7 @@ def _updated_contact(
 
 
 def _assign_client(
-    ctx: Context, lead: LeadRow, contact: Contact, former: Contact, workspace: WorkspaceRow
+    ctx: Context, lead: LeadRow, contact: Contact, *, former: Contact, workspace: WorkspaceRow
 ) -> None:
     """Assign the client that the new contacts match.
 
@@ -211,7 +216,7 @@ def _assign_client(
     match = matching.match(ctx.workspace_id, contact, fills=fills)
     is_reassigned = (match.client.id if match else None) != lead.client_id
     if is_reassigned and lead.client_id is not None:
-        former_client = CLIENTS.find(ctx.workspace_id, lead.client_id)
+        former_client = CLIENTS.find(ctx.workspace_id, record_id=lead.client_id)
         if former_client is not None:
             clients.count(ctx.unit, former_client, None, leads=-1)
     if match is not None:

@@ -57,8 +57,8 @@ class FormDetail(FormOut):
     @classmethod
     def read(cls, workspace_id: str, form: FormRow) -> Self:
         """Return the wire form of a form, with the number of its leads."""
-        site = SITES.find(workspace_id, form.project_id) if form.project_id else None
-        count = counters.read_value(workspace_id, LEADS.noun, "form_id", form.id)
+        site = SITES.find(workspace_id, record_id=form.project_id) if form.project_id else None
+        count = counters.read_value(workspace_id, noun=LEADS.noun, facet="form_id", value=form.id)
         is_active = site is None or site.status != SUSPENDED
         attributes: dict[str, Any] = dict(
             FormOut.from_record(form, is_active=is_active, submissions=count)
@@ -90,7 +90,7 @@ class FormPatch(Patch, FormRef):
 @operation(role=Role.MEMBER, example={"id": "FORM_ID"})
 def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
     """Return one form with its version and the HTML to embed."""
-    form = FORMS.require(ctx.workspace_id, args.id)
+    form = FORMS.require(ctx.workspace_id, record_id=args.id)
     return FormDetailResult(form=FormDetail.read(ctx.workspace_id, form))
 
 
@@ -102,7 +102,7 @@ def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
 )
 def update_form(ctx: Context, args: FormPatch) -> FormDetailResult:
     """Change a form; omitted values stay unchanged. Leads keep the values of removed fields."""
-    form = FORMS.require(ctx.workspace_id, args.id)
+    form = FORMS.require(ctx.workspace_id, record_id=args.id)
     form.require_version(args.if_version)
     for name, value in args.changes.items():
         stored_value = [field.stored_values for field in args.fields] if name == "fields" else value

@@ -175,7 +175,7 @@ class FormOut(FormRef):
     def from_record(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
         """Return the wire form of a stored form."""
         url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
-        html = embed_html(form.title, form.specs, url, form.language)
+        html = embed_html(form.title, form.specs, url, language=form.language)
         return cls.from_row(
             form.values,
             fields=[FormFieldOut.from_row(field) for field in form.fields],
@@ -256,12 +256,16 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
     page = FORMS.page(ctx.workspace_id, query)
     sites = dict.fromkeys(form.project_id for form in page.records if form.project_id)
     closed = {s.id for s in SITES.fetch(ctx.workspace_id, sites) if s.status == SUSPENDED}
-    leads = counters.read_facet(ctx.workspace_id, LEADS.noun, "form_id") if page.records else {}
+    leads = (
+        counters.read_facet(ctx.workspace_id, noun=LEADS.noun, facet="form_id")
+        if page.records
+        else {}
+    )
     forms = [
         FormOut.from_record(
             form,
             is_active=form.project_id not in closed,
-            submissions=leads.get(counters.name("form_id", form.id), 0),
+            submissions=leads.get(counters.name("form_id", value=form.id), 0),
         )
         for form in page.records
     ]
@@ -292,7 +296,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
     """
     is_active = True
     if args.project_id is not None:
-        site = SITES.require(ctx.workspace_id, args.project_id)
+        site = SITES.require(ctx.workspace_id, record_id=args.project_id)
         ctx.unit.require(site, on_conflict=SITES.not_found())
         is_active = site.status != SUSPENDED
     values = args.provided() | {"fields": [field.stored_values for field in args.fields]}
@@ -312,9 +316,11 @@ def delete_form(ctx: Context, args: FormDelete) -> FormDeleted:
     """Delete a form. Its submitUrl stops working; its leads are kept."""
     with deadline.side_by_side() as start:
         count_task = start(
-            lambda: counters.read_value(ctx.workspace_id, LEADS.noun, "form_id", args.id)
+            lambda: counters.read_value(
+                ctx.workspace_id, noun=LEADS.noun, facet="form_id", value=args.id
+            )
         )
-        form = FORMS.require(ctx.workspace_id, args.id)
+        form = FORMS.require(ctx.workspace_id, record_id=args.id)
         lead_count = count_task.result()
     ctx.unit.soft_delete(form, until=clock.now() + KEPT_AFTER_DELETION)
     return FormDeleted(id=form.id, deleted=not args.dry_run, leads_kept=lead_count)

@@ -80,8 +80,8 @@ class LeadDetails(Wire):
 def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     """Return a lead with labels of its values, names of its site and client, and its history."""
     with deadline.side_by_side() as start:
-        read = start(lambda: EventRow.newest(ctx.workspace_id, args.id))
-        lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+        read = start(lambda: EventRow.newest(ctx.workspace_id, record_id=args.id))
+        lead = LEADS.found(leads.find(ctx.workspace_id, lead_id=args.id))
         events = read.result()
     related_rows = _read_around(ctx.workspace_id, lead, {event.by for event in events})
     form, client = related_rows.get(FormRow), related_rows.get(ClientRow)
@@ -136,7 +136,9 @@ def _read_around(workspace_id: str, lead: LeadRow, actors: Iterable[str]) -> _Ar
         (PAGES, lead.page_id),
         (CLIENTS, lead.client_id),
     )
-    keys = [listing.key(workspace_id, record_id) for listing, record_id in places if record_id]
+    keys = [
+        listing.key(workspace_id, record_id=record_id) for listing, record_id in places if record_id
+    ]
     keys += [accounts.key(actor) for actor in actors if actor_kind(actor) == "account"]
     rows_read = fetch(keys)
     people = {row.id: row for row in rows_read if isinstance(row, AccountRow)}

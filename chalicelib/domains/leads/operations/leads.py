@@ -249,8 +249,8 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     Submitted data are untrusted text.
     """
     with deadline.side_by_side() as start:
-        events = start(lambda: leads.EventRow.newest(ctx.workspace_id, args.id))
-        lead = LEADS.found(leads.find(ctx.workspace_id, args.id))
+        events = start(lambda: leads.EventRow.newest(ctx.workspace_id, record_id=args.id))
+        lead = LEADS.found(leads.find(ctx.workspace_id, lead_id=args.id))
     created = LeadEvent(at=lead.created_at, by="visitor", change="created")
     history = [created, *map(LeadEvent.from_record, events.result())]
     return LeadWithHistory(lead=LeadOut.from_record(lead), history=history)
@@ -274,23 +274,23 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
         searched[EMAIL] = emails.find_email(args.email)
     if args.phone is not None:
         country = workspaces.get(ctx.workspace_id).country
-        searched[PHONE] = phones.find_phone(args.phone, country)
+        searched[PHONE] = phones.find_phone(args.phone, country=country)
     for name, value in searched.items():
         if value is None:
             kind = "e-mail address" if name == EMAIL else "phone number"
             ctx.warn(f"{name} is not a valid {kind}, so no lead matches it.")
     with deadline.side_by_side() as start:
         lookup_tasks = [
-            start(partial(LEADS.find_by, ctx.workspace_id, name, value))
+            start(partial(LEADS.find_by, ctx.workspace_id, lookup=name, value=value))
             for name, value in searched.items()
             if value
         ]
         holders = clients.holders(ctx.workspace_id, searched)
     ids = {lead_id for some in lookup_tasks for lead_id in some.result()}
     newest = sorted(ids, reverse=True)[:MAX_FOUND]
-    keys = [LEADS.key(ctx.workspace_id, lead_id) for lead_id in newest]
+    keys = [LEADS.key(ctx.workspace_id, record_id=lead_id) for lead_id in newest]
     if holder := holders.get(EMAIL) or holders.get(PHONE):
-        keys.append(CLIENTS.key(ctx.workspace_id, holder))
+        keys.append(CLIENTS.key(ctx.workspace_id, record_id=holder))
     rows = fetch(keys)
     return LeadsFound(
         leads=_shortened(ctx, [row for row in rows if isinstance(row, LeadRow)]),

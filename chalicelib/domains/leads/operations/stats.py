@@ -82,16 +82,16 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
 
     A lead counts on the day of its creation, by its current status. Sources are untrusted text.
     """
-    first, last = period(ctx.workspace_id, args.from_, args.to)
+    first, last = period(ctx.workspace_id, args.from_, last=args.to)
     with deadline.side_by_side() as start:
-        clients = start(lambda: counters.read(ctx.workspace_id, CLIENTS.noun)[counters.TOTAL])
+        clients = start(lambda: counters.read(ctx.workspace_id, noun=CLIENTS.noun)[counters.TOTAL])
         if _can_match(ctx, args):
             subject = crm_metrics.subject(form_id=args.form_id, project_id=args.project_id)
             total_task = start(lambda: _total(ctx, args))
-            days = metrics.read(ctx.workspace_id, subject, first, last)
+            days = metrics.read(ctx.workspace_id, subject=subject, first=first, last=last)
             total = total_task.result()
         else:
-            days, total = dict.fromkeys(_days(first, last), DayCounts()), 0
+            days, total = dict.fromkeys(_days(first, last=last), DayCounts()), 0
     totals = metrics.total(days.values())
     created, completed = totals.totals[crm_metrics.CREATED], totals.totals["completed"]
     sources = {
@@ -121,7 +121,7 @@ def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     )
 
 
-def _days(first: date, last: date) -> list[date]:
+def _days(first: date, *, last: date) -> list[date]:
     return [first + timedelta(n) for n in range((last - first).days + 1)]
 
 
@@ -141,5 +141,5 @@ def _can_match(ctx: Context, args: StatsQuery) -> bool:
 def _total(ctx: Context, args: StatsQuery) -> int:
     for facet in ("form_id", "project_id"):
         if value := getattr(args, facet):
-            return counters.read_value(ctx.workspace_id, LEADS.noun, facet, value)
-    return counters.read(ctx.workspace_id, LEADS.noun)[counters.TOTAL]
+            return counters.read_value(ctx.workspace_id, noun=LEADS.noun, facet=facet, value=value)
+    return counters.read(ctx.workspace_id, noun=LEADS.noun)[counters.TOTAL]

@@ -66,7 +66,7 @@ class FieldSpec(NamedTuple):
 
 def name_for(label: str, taken_names: Container[str]) -> str:
     """Return a name for a new field, made from its label in Latin letters, that no other has."""
-    words = slugs.slugify(label, "field").replace("-", "_")
+    words = slugs.slugify(label, fallback="field").replace("-", "_")
     base = (words if words[0].isalpha() else f"field_{words}")[:_MAX_MADE_NAME].rstrip("_")
     endings = chain([""], (f"_{number}" for number in count(2)))
     names = (f"{base}{ending}" for ending in endings)
@@ -161,7 +161,7 @@ def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN4
     if not is_visible(entered):
         return None
     if field.type == "number":
-        return _number(entered, language)
+        return _number(entered, language=language)
     if field.type == "select" and entered not in field.options:
         raise _InvalidValueError("unchosen", options=_format_options(field.options))
     parse = _PARSERS.get(field.type)
@@ -233,7 +233,7 @@ def _phone(entered: str) -> str:
     return entered
 
 
-def _number(entered: str, language: str) -> int | float:
+def _number(entered: str, *, language: str) -> int | float:
     """Return a number entered with a decimal point or comma, with or without thousands separators.
 
     A comma before three digits separates thousands in English, and decimals in Russian.

@@ -62,12 +62,12 @@ TEMPLATES: Mapping[str, Sequence[TemplateField]] = {
 """The fields of each template, in order."""
 
 
-def title(template: str, language: str) -> str:
+def title(template: str, *, language: str) -> str:
     """Return the title of a template's form."""
     return form_text(language, f"template_{template}")
 
 
-def fields(template: str, language: str) -> list[dict[str, Any]]:
+def fields(template: str, *, language: str) -> list[dict[str, Any]]:
     """Return the fields of a template, as ``create_form`` takes them."""
     return [
         {

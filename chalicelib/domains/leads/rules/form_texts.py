@@ -28,7 +28,7 @@ def form_text(language: str, key: str, **values: object) -> str:
     return str(catalogue(language).texts[key]).format(**values)
 
 
-def for_failure(language: str, code: str) -> str:
+def for_failure(language: str, *, code: str) -> str:
     """Return the message for an error code.
 
     Programs read the code itself.

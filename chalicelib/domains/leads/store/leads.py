@@ -189,12 +189,12 @@ class SubmissionRow(ContentRow):
     lead_id = UnicodeAttribute()
 
 
-def data_key(workspace_id: str, lead_id: str) -> Key:
+def data_key(workspace_id: str, *, lead_id: str) -> Key:
     """Return the key of a lead's long data."""
     return Key(DataRow, f"W#{workspace_id}#LEAD#DATA", lead_id)
 
 
-def find(workspace_id: str, lead_id: str) -> LeadRow | None:
+def find(workspace_id: str, *, lead_id: str) -> LeadRow | None:
     """Return a lead with its data, in one round trip, or None.
 
     Raises:
@@ -211,8 +211,8 @@ def read_whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
         ConcurrentUpdateError: as for ``find``.
     """
     ids = list(ids)
-    keys = [LEADS.key(workspace_id, lead_id) for lead_id in ids]
-    rows = fetch([*keys, *(data_key(workspace_id, lead_id) for lead_id in ids)])
+    keys = [LEADS.key(workspace_id, record_id=lead_id) for lead_id in ids]
+    rows = fetch([*keys, *(data_key(workspace_id, lead_id=lead_id) for lead_id in ids)])
     leads = [row for row in rows if isinstance(row, LeadRow)]
     attach_data(leads, rows)
     return leads
@@ -224,7 +224,9 @@ def add_long_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
     Raises:
         ConcurrentUpdateError: as for ``find``.
     """
-    long = [data_key(workspace_id, lead.id) for lead in leads if lead.data_revision is not None]
+    long = [
+        data_key(workspace_id, lead_id=lead.id) for lead in leads if lead.data_revision is not None
+    ]
     attach_data(leads, fetch(long))
     return leads
 
@@ -250,7 +252,7 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
 
     The caller stages the creation or update of the lead.
     """
-    key = data_key(unit.workspace_id, lead.id)
+    key = data_key(unit.workspace_id, lead_id=lead.id)
     if size_of(data) > INLINE_DATA_BYTES:
         # The number is the revision after the commit, by which a torn read is noticed.
         lead.data_revision = int(lead.version or 0) + 1
@@ -299,10 +301,10 @@ def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:
 
 def record_event(unit: UnitOfWork, lead: LeadRow, by: str, **attributes: Any) -> None:  # noqa: ANN401  the row's attributes
     """Stage an entry of a lead's history."""
-    unit.create(EventRow.new(unit.workspace_id, lead.id, by, **attributes))
+    unit.create(EventRow.new(unit.workspace_id, record_id=lead.id, by=by, **attributes))
 
 
-def submission_key(workspace_id: str, digest: str) -> Key:
+def submission_key(workspace_id: str, *, digest: str) -> Key:
     """Return the key of the record of a submission."""
     return Key(SubmissionRow, f"W#{workspace_id}#LEAD#SUBMITTED", digest)
 

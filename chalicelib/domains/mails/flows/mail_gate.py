@@ -46,7 +46,7 @@ def is_paused(workspace_id: str, mail_class: MailClass) -> bool:
     return mail_rates.find_pause(workspace_id, cause_of(mail_class)) is not None
 
 
-def is_blocked(address: str, workspace_id: str, mail_class: MailClass) -> bool:
+def is_blocked(address: str, *, workspace_id: str, mail_class: MailClass) -> bool:
     """Return whether an address gets no e-mail of a class now, whatever the budgets have left."""
     if not mail.is_on() or not mail.takes(address):
         return True
@@ -54,10 +54,10 @@ def is_blocked(address: str, workspace_id: str, mail_class: MailClass) -> bool:
 
 
 def forecast(
-    address: str, workspace_id: str, mail_class: MailClass
+    address: str, *, workspace_id: str, mail_class: MailClass
 ) -> Literal["sent", "waiting", "withheld"]:
     """Return what will become of an e-mail of a class that waits, counting nothing."""
-    if is_blocked(address, workspace_id, mail_class):
+    if is_blocked(address, workspace_id=workspace_id, mail_class=mail_class):
         return "withheld"
     mailbox, plan = mail_budgets.budget_key(address), workspaces.get(workspace_id).plan
     counters = _counters(workspace_id, mail_class, mailbox, plan, ())
@@ -156,7 +156,7 @@ def deliver(  # noqa: PLR0913  what decides on an e-mail
             if mail_class in BUDGETS:
                 # The mark is written after the mail, because a crash in between must not lose the
                 # mail.
-                mail_log.note_sent(_tenant(workspace_id), message.id)
+                mail_log.note_sent(_tenant(workspace_id), mail_id=message.id)
             verdict = Verdict("sent")
     note(verdict)
     if verdict.retry_at is not None:
@@ -183,7 +183,9 @@ def admit(  # noqa: PLR0913  what decides on an e-mail
     Raises:
         UnavailableError: the database is unavailable.
     """
-    stored_mail = mail_log.find(_tenant(workspace_id), mail_id) if mail_class in BUDGETS else None
+    stored_mail = (
+        mail_log.find(_tenant(workspace_id), mail_id=mail_id) if mail_class in BUDGETS else None
+    )
     if stored_mail is not None and stored_mail.state != "admitted":
         return Verdict(stored_mail.state, stored_mail.reason)
     checks: dict[Reason, Callable[[], bool]] = {

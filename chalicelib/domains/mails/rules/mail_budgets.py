@@ -86,15 +86,17 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
         return []
     if mail_class == "link":
         what = "links by e-mail per day that visitors cause"
-        return [_of_strangers("workspace-link-mails", what, max_mails // _LINKS_PART)]
+        return [
+            _of_strangers("workspace-link-mails", what=what, max_mails=max_mails // _LINKS_PART)
+        ]
     if mail_class in BY_STRANGERS:
         what = "e-mails per day that visitors cause"
         part = max_mails // _STRANGERS_PART
-        return [total, _of_strangers("workspace-stranger-mails", what, part)]
+        return [total, _of_strangers("workspace-stranger-mails", what=what, max_mails=part)]
     return [total]
 
 
-def _of_strangers(name: str, what: str, max_mails: int) -> Limit:
+def _of_strangers(name: str, *, what: str, max_mails: int) -> Limit:
     part = max(_LEAST_FOR_VISITOR, max_mails // _VISITOR_PART)
     return Limit(name, what, max_mails, _DAY, share=Limit(f"{name}-share", what, part, _DAY))
 

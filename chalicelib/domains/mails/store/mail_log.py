@@ -84,20 +84,20 @@ class Known(NamedTuple):
     reason: Reason | None
 
 
-def find(tenant: str, mail_id: str) -> Known | None:
+def find(tenant: str, *, mail_id: str) -> Known | None:
     """Return what became of an e-mail, or None for one that was not tried."""
-    row = ClientMailRow.find(_place(tenant, mail_id), SORT_KEY)
+    row = ClientMailRow.find(_place(tenant, mail_id=mail_id), SORT_KEY)
     return Known(cast("State", row.state), cast("Reason | None", row.reason)) if row else None
 
 
 def stage_admission(unit: UnitOfWork, mail_id: str) -> None:
     """Stage that an e-mail is admitted, with the limits that it counts for."""
-    unit.create(_row(unit.workspace_id, mail_id, "admitted"))
+    unit.create(_row(unit.workspace_id, mail_id=mail_id, state="admitted"))
 
 
 def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
     """Stage that an e-mail is withheld for a reason, and count it."""
-    unit.save(_row(unit.workspace_id, mail_id, "withheld", reason))
+    unit.save(_row(unit.workspace_id, mail_id=mail_id, state="withheld", reason=reason))
     if reason not in Withheld._fields:
         return
     row = WithheldRow(_days(unit.workspace_id), clock.now().date().isoformat())
@@ -106,13 +106,13 @@ def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
     unit.update(row, actions, WithheldRow.pk.exists() | WithheldRow.pk.does_not_exist())
 
 
-def note_sent(workspace_id: str, mail_id: str) -> None:
+def note_sent(workspace_id: str, *, mail_id: str) -> None:
     """Record that an e-mail was sent, so that a job that is repeated does not send it again.
 
     Raises:
         UnavailableError: the database is unavailable.
     """
-    row = ClientMailRow(_place(workspace_id, mail_id), SORT_KEY)
+    row = ClientMailRow(_place(workspace_id, mail_id=mail_id), SORT_KEY)
     try:
         row.update([ClientMailRow.state.set("sent")])
     except UpdateError as error:
@@ -128,13 +128,13 @@ def withheld(workspace_id: str, day: date) -> Withheld:
 
 
 def _row(
-    workspace_id: str, mail_id: str, state: State, reason: Reason | None = None
+    workspace_id: str, *, mail_id: str, state: State, reason: Reason | None = None
 ) -> ClientMailRow:
-    place, expires = _place(workspace_id, mail_id), clock.now() + KEPT_FOR
+    place, expires = _place(workspace_id, mail_id=mail_id), clock.now() + KEPT_FOR
     return ClientMailRow(place, SORT_KEY, state=state, reason=reason, expires=expires)
 
 
-def _place(workspace_id: str, mail_id: str) -> str:
+def _place(workspace_id: str, *, mail_id: str) -> str:
     return f"W#{workspace_id}#CLIENT-MAIL#{mail_id}"
 
 

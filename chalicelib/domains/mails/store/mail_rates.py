@@ -93,7 +93,7 @@ def stage_count(
 def counts(workspace_id: str, cause: Cause) -> Counts:
     """Return the counts of e-mails with a cause of the last 30 days, or since the last pause."""
     first = (clock.now() - WINDOW).date()
-    if cause == "stranger" and (pause := _find(workspace_id, SORT_KEY)) is not None:
+    if cause == "stranger" and (pause := _find(workspace_id, sort_key=SORT_KEY)) is not None:
         first = max(first, pause.ends_at.date())
     # Old days may still exist, because DynamoDB removes expired rows late.
     days = MailDayRow.partition(_days(workspace_id, cause))
@@ -113,7 +113,7 @@ def pause_strangers(workspace_id: str, reason: Pause) -> bool:
     Raises:
         UnavailableError: the database is unavailable.
     """
-    now, last = clock.now(), _find(workspace_id, SORT_KEY)
+    now, last = clock.now(), _find(workspace_id, sort_key=SORT_KEY)
     if last is not None and last.ends_at > now:
         return False
     is_recent = last is not None and last.ends_at > now - WINDOW
@@ -135,7 +135,7 @@ def pause_strangers(workspace_id: str, reason: Pause) -> bool:
 
 def stage_pause(unit: UnitOfWork, reason: Pause) -> bool:
     """Stage the operator's pause of all e-mails to clients, and return whether it is new."""
-    if _find(unit.tenant, BY_OPERATOR) is not None:
+    if _find(unit.tenant, sort_key=BY_OPERATOR) is not None:
         return False
     unit.create(MailPauseRow(_pauses(unit.tenant), BY_OPERATOR, reason=reason, since=clock.now()))
     return True
@@ -143,9 +143,9 @@ def stage_pause(unit: UnitOfWork, reason: Pause) -> bool:
 
 def find_pause(workspace_id: str, cause: Cause) -> PausedMails | None:
     """Return the pause of a workspace's e-mails with a cause, or None. Strangers have both."""
-    if (pause := _find(workspace_id, BY_OPERATOR)) is not None:
+    if (pause := _find(workspace_id, sort_key=BY_OPERATOR)) is not None:
         return PausedMails(cast("Pause", pause.reason), None)
-    pause = _find(workspace_id, SORT_KEY) if cause == "stranger" else None
+    pause = _find(workspace_id, sort_key=SORT_KEY) if cause == "stranger" else None
     if pause is None or pause.ends_at <= clock.now():
         return None
     return PausedMails(cast("Pause", pause.reason), pause.ends_at)
@@ -160,7 +160,7 @@ def stage_resumption(unit: UnitOfWork) -> bool:
     if not was_paused:
         return False
     for sort_key in (SORT_KEY, BY_OPERATOR):
-        if (pause := _find(unit.tenant, sort_key)) is not None:
+        if (pause := _find(unit.tenant, sort_key=sort_key)) is not None:
             unit.delete(pause)
     for cause in get_args(Cause):
         for day in MailDayRow.partition(_days(unit.tenant, cause)):
@@ -168,7 +168,7 @@ def stage_resumption(unit: UnitOfWork) -> bool:
     return True
 
 
-def _find(workspace_id: str, sort_key: str) -> MailPauseRow | None:
+def _find(workspace_id: str, *, sort_key: str) -> MailPauseRow | None:
     return MailPauseRow.find(_pauses(workspace_id), sort_key)
 
 

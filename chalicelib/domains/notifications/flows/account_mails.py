@@ -48,7 +48,13 @@ def mail_password_reset(job: Job) -> None:
     row, account = reset
     language = cast("Language", account.mail_language or row.language)
     url = reset_links.page_url(token)
-    message = _password_mail(f"password-reset-{reset_id}", "password_reset", account, language, url)
+    message = _password_mail(
+        f"password-reset-{reset_id}",
+        kind="password_reset",
+        account=account,
+        language=language,
+        url=url,
+    )
     mail_gate.deliver(message, "account", row.expires_at, account=account)
 
 
@@ -65,7 +71,9 @@ def mail_password_set(job: Job) -> None:
         return
     url = settings().public_url + reset_links.REQUEST_PAGE
     mail_id = f"password-set-{job.job_id}"
-    message = _password_mail(mail_id, "password_set", account, _language_of(account), url)
+    message = _password_mail(
+        mail_id, kind="password_set", account=account, language=_language_of(account), url=url
+    )
     until = datetime.fromisoformat(job.payload["setAt"]) + mail_gate.LONGEST_WAIT
     mail_gate.deliver(message, "account", until, account=account)
 
@@ -104,7 +112,7 @@ def _language_of(account: AccountRow) -> Language:
 
 
 def _password_mail(
-    mail_id: str, kind: str, account: AccountRow, language: Language, url: str
+    mail_id: str, *, kind: str, account: AccountRow, language: Language, url: str
 ) -> Mail:
     message = mails.render(TEMPLATES, kind, language, email=account.email, page_url=url)
     return Mail(

@@ -69,7 +69,7 @@ def mail_client(job: Job) -> None:
         MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
-    booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
+    booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     at = datetime.fromisoformat(job.payload["at"])
     events = job.payload["events"]
     if booking is None or booking.client_email is None:
@@ -77,7 +77,7 @@ def mail_client(job: Job) -> None:
     # Only money may arrive after the start.
     if booking.starts_at <= at and REFUNDED_EVENT not in events:
         return
-    options = mail_options(job.workspace_id, booking.service_id)
+    options = mail_options(job.workspace_id, service_id=booking.service_id)
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
@@ -99,8 +99,8 @@ def mail_booking_link(job: Job) -> None:
         MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
-    token = booking_links.book_token(job.workspace_id, job.payload["requestId"])
-    requested = requested_bookings.find_awaited(job.workspace_id, token)
+    token = booking_links.book_token(job.workspace_id, request_id=job.payload["requestId"])
+    requested = requested_bookings.find_awaited(job.workspace_id, token=token)
     if requested is not None and mail.is_on():
         send_link(job, requested, token)
 
@@ -113,13 +113,13 @@ def remind_client(job: Job) -> None:
         MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
-    booking = BOOKINGS.find(job.workspace_id, job.payload["bookingId"])
+    booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     if booking is None or booking.client_email is None:
         return
     # A booking that was moved has the reminder of its new start.
     if booking.status != "confirmed" or epoch_ms(booking.starts_at) != job.payload["startMs"]:
         return
-    options = mail_options(job.workspace_id, booking.service_id)
+    options = mail_options(job.workspace_id, service_id=booking.service_id)
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
@@ -132,9 +132,15 @@ def remind_client(job: Job) -> None:
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
     """Tell the client of a refund, unless its state has changed since. That has its own e-mail."""
     named = job.payload["refund"]
-    refund = payments.find_refund(job.workspace_id, named["paymentId"], named["refundId"])
-    kind = client_kind(MAIL_CLIENT, named["status"])
-    if refund is not None and kind == client_kind(MAIL_CLIENT, refund.status) and kind is not None:
+    refund = payments.find_refund(
+        job.workspace_id, payment_id=named["paymentId"], refund_id=named["refundId"]
+    )
+    kind = client_kind(MAIL_CLIENT, status=named["status"])
+    if (
+        refund is not None
+        and kind == client_kind(MAIL_CLIENT, status=refund.status)
+        and kind is not None
+    ):
         shown_refund = client_mail_texts.Refund(int(refund.amount), refund.reason)
         send_to_client(job, booking, kind, "business", at, refund=shown_refund)
 

@@ -43,9 +43,9 @@ class MailOptions(NamedTuple):
     reminders: tuple[int, ...]
 
 
-def mail_options(workspace_id: str, service_id: str) -> MailOptions:
+def mail_options(workspace_id: str, *, service_id: str) -> MailOptions:
     """Return the options of a service, or the default options for a deleted service."""
-    service = SERVICES.find(workspace_id, service_id)
+    service = SERVICES.find(workspace_id, record_id=service_id)
     if service is None:
         return MailOptions(has_mails=True, reminders=REMINDERS)
     return MailOptions(service.visitor_mails, tuple(map(int, service.reminders)))
@@ -131,7 +131,9 @@ def _mail(
 ) -> Mail:
     message = client_mail_texts.mail(_language(workspace, booking.language), kind, facts)
     # The file has the address of the page on which the client moves or cancels the booking.
-    event = booking_links.client_calendar_event(workspace.id, workspace.name, booking)
+    event = booking_links.client_calendar_event(
+        workspace.id, workspace=workspace.name, booking=booking
+    )
     return Mail(
         id=mail_id,
         recipient=booking.client_email or "",

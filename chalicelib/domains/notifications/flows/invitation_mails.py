@@ -33,7 +33,9 @@ def mail_invitation(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     invitation_id = job.payload["invitationId"]
-    invitation = invitation_links.working(rows.find_by_id(job.workspace_id, invitation_id))
+    invitation = invitation_links.working(
+        rows.find_by_id(job.workspace_id, invitation_id=invitation_id)
+    )
     if invitation is None or not mail.is_on():
         return
     until = invitation.row.created_at + mail_gate.LONGEST_WAIT

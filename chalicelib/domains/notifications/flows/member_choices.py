@@ -25,21 +25,21 @@ def members(workspace_id: str) -> list[tuple[Member, Choices]]:
     ]
 
 
-def read_choices(workspace_id: str, account_id: str) -> Choices:
+def read_choices(workspace_id: str, *, account_id: str) -> Choices:
     """Return the choices of a member.
 
     Raises:
         ForbiddenError: the account is not a member.
     """
-    membership = workspaces.membership(account_id, workspace_id)
+    membership = workspaces.membership(account_id, workspace_id=workspace_id)
     if membership is None:
         raise ForbiddenError("You are not a member of this workspace.")
     country, language = workspaces.get(workspace_id).country, accounts.get(account_id).mail_language
-    return Choices(membership, country, language, choices.find(workspace_id, account_id))
+    return Choices(membership, country, language, choices.find(workspace_id, account_id=account_id))
 
 
 def stage_change(
-    unit: UnitOfWork, workspace_id: str, account_id: str, change: Callable[[Choices], object]
+    unit: UnitOfWork, workspace_id: str, *, account_id: str, change: Callable[[Choices], object]
 ) -> Choices:
     """Stage a change of a member's choices, and of the kinds that the workspace then sends.
 
@@ -48,8 +48,8 @@ def stage_change(
     Raises:
         ForbiddenError: the account is not a member.
     """
-    lock = locks.lock_row(workspace_id, LOCK)
-    own_choices = read_choices(workspace_id, account_id)
+    lock = locks.lock_row(workspace_id, what=LOCK)
+    own_choices = read_choices(workspace_id, account_id=account_id)
     change(own_choices)
     others = [
         member_choices
@@ -58,20 +58,20 @@ def stage_change(
     ]
     # Two members who change their choices at the same time would each miss the other's.
     unit.save(lock)
-    unit.save(own_choices.row(workspace_id, account_id))
+    unit.save(own_choices.row(workspace_id, account_id=account_id))
     _stage_unwanted(unit, workspace_id, [own_choices, *others])
     return own_choices
 
 
 def stage_link(
-    unit: UnitOfWork, workspace_id: str, account_id: str, resource_id: str | None
+    unit: UnitOfWork, workspace_id: str, *, account_id: str, resource_id: str | None
 ) -> None:
     """Stage the link of a member to a member of the staff, and the kinds of messages to send.
 
     Raises:
         NotFoundError: the account is not a member.
     """
-    lock = locks.lock_row(workspace_id, LOCK)
+    lock = locks.lock_row(workspace_id, what=LOCK)
     everyone = members(workspace_id)
     linked = next((member for member, _ in everyone if member.account.id == account_id), None)
     if linked is None:
@@ -94,7 +94,7 @@ def stage_link(
     _stage_unwanted(unit, workspace_id, [own_choices, *others])
 
 
-def remove(workspace_id: str, account_id: str) -> None:
+def remove(workspace_id: str, *, account_id: str) -> None:
     """Remove the choices of a former member. The choices of a member who has returned are kept.
 
     Raises:
@@ -102,10 +102,10 @@ def remove(workspace_id: str, account_id: str) -> None:
     """
 
     def stage(unit: UnitOfWork) -> None:
-        lock = locks.lock_row(workspace_id, LOCK)
-        row = choices.find(workspace_id, account_id)
+        lock = locks.lock_row(workspace_id, what=LOCK)
+        row = choices.find(workspace_id, account_id=account_id)
         # The account may have joined again since the job was written.
-        if row is None or workspaces.membership(account_id, workspace_id) is not None:
+        if row is None or workspaces.membership(account_id, workspace_id=workspace_id) is not None:
             return
         unit.save(lock)
         unit.delete(row)

@@ -110,7 +110,9 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
 def _send_message(job: Job, recipient: _Recipient) -> None:
     at, told = datetime.fromisoformat(job.payload["at"]), MEMBER_KINDS[recipient.kind]
     event_type = MESSAGE_KINDS[recipient.kind].type
-    record = read_records(job.workspace_id, event_type, job.payload["recordId"])
+    record = read_records(
+        job.workspace_id, event_type=event_type, record_id=job.payload["recordId"]
+    )
     if record is None or (told.status and record["status"] != told.status):
         return
     if messages.is_about_nobody(recipient.kind, record):
@@ -162,11 +164,11 @@ def _recipient(job: Job) -> _Recipient | None:
     account_id, kind = job.payload["accountId"], job.payload["kind"]
     channel: Channel = job.payload["channel"]
     account = accounts.get(account_id)
-    membership = workspaces.membership(account_id, job.workspace_id)
+    membership = workspaces.membership(account_id, workspace_id=job.workspace_id)
     if membership is None or account.disabled_at is not None or kind not in MESSAGE_KINDS:
         return None
     workspace = workspaces.get(job.workspace_id)
-    choices_row = choices.find(job.workspace_id, account_id)
+    choices_row = choices.find(job.workspace_id, account_id=account_id)
     own_choices = Choices(membership, workspace.country, account.mail_language, choices_row)
     if not own_choices.wants(kind, channel):
         return None
@@ -179,9 +181,11 @@ def _send(recipient: _Recipient, message: Message, message_id: str) -> None:
         case "mail":
             _send_mail(recipient, message, message_id)
         case "telegram":
-            link = telegram_links.find(recipient.workspace.id, recipient.account.id)
+            link = telegram_links.find(recipient.workspace.id, account_id=recipient.account.id)
             if link is not None:
-                text = messages.to_text(message, recipient.workspace.name, recipient.console_url)
+                text = messages.to_text(
+                    message, recipient.workspace.name, console_url=recipient.console_url
+                )
                 telegram_chats.deliver(int(link.chat_id), text)
 
 
@@ -189,7 +193,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
     if not mail.is_on():
         return
     workspace, account = recipient.workspace, recipient.account
-    token = unsubscribing.token(workspace.id, account.id, recipient.kind)
+    token = unsubscribing.token(workspace.id, account_id=account.id, kind=recipient.kind)
     unsubscribe = f"{settings().public_url}/unsubscribe/{token}"
     content = messages.mail(
         recipient.language,
@@ -209,7 +213,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
 
 
 def _form_title(workspace_id: str, form_id: Any) -> str | None:  # noqa: ANN401  a value of the record
-    form = listing_of("FORM").find(workspace_id, form_id) if form_id else None
+    form = listing_of("FORM").find(workspace_id, record_id=form_id) if form_id else None
     return form.title if form else None
 
 
@@ -221,5 +225,7 @@ def remove_telegram_link(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     account_id, ended_at = job.payload["accountId"], job.payload["endedAt"]
-    telegram_chats.end_link(job.workspace_id, account_id, datetime.fromisoformat(ended_at))
-    member_choices.remove(job.workspace_id, account_id)
+    telegram_chats.end_link(
+        job.workspace_id, account_id=account_id, ended_at=datetime.fromisoformat(ended_at)
+    )
+    member_choices.remove(job.workspace_id, account_id=account_id)

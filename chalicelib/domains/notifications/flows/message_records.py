@@ -20,7 +20,7 @@ from chalicelib.engine.listing.registry import listing_of
 Record = dict[str, Any]
 
 
-def read_records(workspace_id: str, event_type: str, record_id: str) -> Record | None:
+def read_records(workspace_id: str, *, event_type: str, record_id: str) -> Record | None:
     """Return the record of an event, or None if it is deleted.
 
     Raises:
@@ -30,7 +30,7 @@ def read_records(workspace_id: str, event_type: str, record_id: str) -> Record |
         if read := _READERS.get(event_type):
             return read(workspace_id, record_id)
         if event_type not in INTERNAL_TYPES:
-            return records.read(workspace_id, event_type, record_id)
+            return records.read(workspace_id, event_type=event_type, record_id=record_id)
         return _READERS[event_type.partition(".")[0]](workspace_id, record_id)
     except NotFoundError:
         return None
@@ -43,12 +43,15 @@ def _balance(_: str, account_id: str) -> Record:
 
 
 def _bot(workspace_id: str, agent_id: str) -> Record:
-    return {"id": agent_id, "name": listing_of("AGENT").require(workspace_id, agent_id).name}
+    return {
+        "id": agent_id,
+        "name": listing_of("AGENT").require(workspace_id, record_id=agent_id).name,
+    }
 
 
 def _moved(workspace_id: str, booking_id: str) -> Record | None:
     """Return a booking with its time and resource before the last move, if they are recorded."""
-    record = records.read(workspace_id, "booking.moved", booking_id)
+    record = records.read(workspace_id, event_type="booking.moved", record_id=booking_id)
     moves = [entry["move"] for entry in (record or {}).get("statusHistory", ()) if entry["move"]]
     if record is None or not moves:
         return record
@@ -60,17 +63,19 @@ def _moved(workspace_id: str, booking_id: str) -> Record | None:
 
 def _paid(workspace_id: str, booking_id: str) -> Record | None:
     """Return a booking with the kopecks that are paid."""
-    record = records.read(workspace_id, "booking.paid", booking_id)
-    paid = listing_of("BOOKING").require(workspace_id, booking_id).paid
+    record = records.read(workspace_id, event_type="booking.paid", record_id=booking_id)
+    paid = listing_of("BOOKING").require(workspace_id, record_id=booking_id).paid
     return record and {**record, "paid": int(paid or 0)}
 
 
 def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None:
     """Return a booking with the kopecks of its refunds that have failed, or that are done."""
-    record = records.read(workspace_id, "booking.created", booking_id)
+    record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
     if record is None:
         return None
-    payment_ids = listing_of("BOOKING").require(workspace_id, booking_id).payment_ids or []
+    payment_ids = (
+        listing_of("BOOKING").require(workspace_id, record_id=booking_id).payment_ids or []
+    )
     refunds = payments.refunds_of(workspace_id, payment_ids)
     amounts = {
         state: sum(int(refund.amount) for refund in refunds if refund.status == state)
@@ -82,7 +87,7 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
 
 
 def _client(workspace_id: str, client_id: str) -> Record | None:
-    return records.read(workspace_id, "client.updated", client_id)
+    return records.read(workspace_id, event_type="client.updated", record_id=client_id)
 
 
 def _key(workspace_id: str, key_id: str) -> Record:
@@ -106,13 +111,16 @@ def _connection(workspace_id: str, connection_id: str) -> Record:
 
 
 def _member(workspace_id: str, account_id: str) -> Record:
-    account, membership = accounts.get(account_id), workspaces.membership(account_id, workspace_id)
+    account, membership = (
+        accounts.get(account_id),
+        workspaces.membership(account_id, workspace_id=workspace_id),
+    )
     role = membership.role if membership else None
     return {"name": account.name, "email": account.email, "role": role}
 
 
 def _payment(workspace_id: str, payment_id: str) -> Record:
-    payment = payments.require(workspace_id, payment_id)
+    payment = payments.require(workspace_id, payment_id=payment_id)
     return {
         "description": payment.description,
         "kopecks": int(payment.amount),
@@ -121,7 +129,7 @@ def _payment(workspace_id: str, payment_id: str) -> Record:
 
 
 def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
-    row = listing_of("WEBHOOK").find(workspace_id, webhook_id)
+    row = listing_of("WEBHOOK").find(workspace_id, record_id=webhook_id)
     return row and {to_camel(name): value for name, value in row.values.items()}
 
 

@@ -25,7 +25,7 @@ def mail_reply(job: Job) -> None:
         MailDelayedError: the e-mail may be sent later.
         UnavailableError: the database is unavailable.
     """
-    dialog = DIALOGS.find(job.workspace_id, job.payload["dialogId"])
+    dialog = DIALOGS.find(job.workspace_id, record_id=job.payload["dialogId"])
     replies = (dialog and dialog.replies) or []
     reply = next((row for row in replies if row["id"] == job.payload["replyId"]), None)
     if dialog is None or reply is None or not mail.is_on():
@@ -55,7 +55,7 @@ def mail_reply(job: Job) -> None:
 
 def _address(workspace_id: str, dialog: DialogRow) -> str | None:
     """Return the address of the dialog's lead, or else the first one that the visitor wrote."""
-    lead = LEADS.find(workspace_id, dialog.lead_id) if dialog.lead_id else None
+    lead = LEADS.find(workspace_id, record_id=dialog.lead_id) if dialog.lead_id else None
     contacts = [lead.email if lead else None, *(dialog.named_contacts or ())]
     addresses = (emails.find_email(contact or "") for contact in contacts)
     return next(filter(None, addresses), None)

@@ -90,7 +90,7 @@ def _answer(message: Message) -> str:
         case "stop":
             for workspace_id, account_id in telegram_links.read_memberships(message.chat_id):
                 stage: Stage = partial(_stage_end, account_id, message.chat_id)
-                _once(message, workspace_id, account_id, UNLINK, stage)
+                _once(message, workspace_id, account_id=account_id, operation=UNLINK, stage=stage)
             return _text(message, "stopped")
     return _text(message, "help")
 
@@ -105,15 +105,19 @@ def _start(message: Message) -> str:
     if code is not None:
         stage: Stage = partial(_stage_link, message)
         try:
-            return _once(message, code.workspace_id, code.account_id, LINK, stage)
+            return _once(
+                message, code.workspace_id, account_id=code.account_id, operation=LINK, stage=stage
+            )
         # An unknown code and a refused one give the same answer, so a guess reveals nothing.
         except _RefusedError:
             pass
-    return _once(message, PLATFORM, "", None, partial(_stage_wrong_code, message))
+    return _once(
+        message, PLATFORM, account_id="", operation=None, stage=partial(_stage_wrong_code, message)
+    )
 
 
 def _once(
-    message: Message, tenant: str, account_id: str, operation: str | None, stage: Stage
+    message: Message, tenant: str, *, account_id: str, operation: str | None, stage: Stage
 ) -> str:
     """Commit what a message changes for an account.
 
@@ -151,11 +155,11 @@ def _stage_link(message: Message, unit: UnitOfWork) -> str:
     account_id = code.account_id
     linked = _text(message, "linked", workspace=workspaces.get(unit.tenant).name)
     if code.chat_id is not None:  # The user may have followed the link twice.
-        link = telegram_links.find(unit.tenant, account_id)
+        link = telegram_links.find(unit.tenant, account_id=account_id)
         if link is None or not link.chat_id == code.chat_id == message.chat_id:
             raise _RefusedError
         return linked
-    membership = workspaces.membership(account_id, unit.tenant)
+    membership = workspaces.membership(account_id, workspace_id=unit.tenant)
     if membership is None or accounts.is_disabled(account_id):
         raise _RefusedError
     # A membership that ends in the meantime ends before the link is made, or its job removes the
@@ -163,7 +167,9 @@ def _stage_link(message: Message, unit: UnitOfWork) -> str:
     unit.require(membership)
     unit.require(accounts.row(account_id), AccountRow.disabled_at.does_not_exist())
     telegram_links.stage_use(unit, code, message.chat_id)
-    telegram_links.stage_link(unit, account_id, message.chat_id, message.name, message.language)
+    telegram_links.stage_link(
+        unit, account_id, message.chat_id, message.name, language=message.language
+    )
     return linked
 
 
@@ -174,21 +180,24 @@ def _stage_wrong_code(message: Message, unit: UnitOfWork) -> str:
 
 def _stage_end(account_id: str, chat_id: int, unit: UnitOfWork) -> str:
     """Stage the end of a member's link, unless it leads to another chat by now."""
-    link = telegram_links.find(unit.tenant, account_id)
+    link = telegram_links.find(unit.tenant, account_id=account_id)
     if link is not None and link.chat_id == chat_id:
         telegram_links.stage_end(unit, link)
     return ""
 
 
-def end_link(workspace_id: str, account_id: str, ended_at: datetime) -> None:
+def end_link(workspace_id: str, *, account_id: str, ended_at: datetime) -> None:
     """Remove the link of a former member.
 
     A later link of a member who has returned is kept.
     """
-    link = telegram_links.find(workspace_id, account_id)
+    link = telegram_links.find(workspace_id, account_id=account_id)
     if link is None:
         return
     # A link of an earlier membership ends, but a newer one belongs to the member who has returned.
-    if link.linked_at <= ended_at or workspaces.membership(account_id, workspace_id) is None:
+    if (
+        link.linked_at <= ended_at
+        or workspaces.membership(account_id, workspace_id=workspace_id) is None
+    ):
         stage = partial(_stage_end, link.account_id, int(link.chat_id))
         run_unit(workspace_id, AuditEvent.by_job(MEMBERSHIP_ENDED), stage)

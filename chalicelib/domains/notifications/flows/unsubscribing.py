@@ -29,7 +29,7 @@ class Subscription(NamedTuple):
     kind: str
 
 
-def token(workspace_id: str, account_id: str, kind: str) -> str:
+def token(workspace_id: str, *, account_id: str, kind: str) -> str:
     """Return the token that ends the e-mails of a kind to a member.
 
     Raises:
@@ -71,8 +71,8 @@ def unsubscribe(subscription: Subscription) -> None:
         member_choices.stage_change(
             unit,
             workspace_id,
-            account_id,
-            lambda own_choices: own_choices.choose(kind, "mail", is_on=False),
+            account_id=account_id,
+            change=lambda own_choices: own_choices.choose(kind, "mail", is_on=False),
         )
 
     try:

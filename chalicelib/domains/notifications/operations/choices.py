@@ -96,7 +96,9 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     Until a choice, the owner gets all kinds by mail but new chats. Managers get failed refunds and
     half of a spending limit, and members who are linked to the staff get their own bookings.
     """
-    return _to_wire(ctx, member_choices.read_choices(_workspace(ctx), ctx.principal.account_id))
+    return _to_wire(
+        ctx, member_choices.read_choices(_workspace(ctx), account_id=ctx.principal.account_id)
+    )
 
 
 @operation(title="Change one's own notifications", platform=True, idempotent=True, role=Role.MEMBER)
@@ -111,7 +113,7 @@ def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
             own_choices.choose(choice.kind, "telegram", is_on=choice.telegram)
 
     own_choices = member_choices.stage_change(
-        ctx.unit, workspace_id, ctx.principal.account_id, change
+        ctx.unit, workspace_id, account_id=ctx.principal.account_id, change=change
     )
     return _to_wire(ctx, own_choices)
 

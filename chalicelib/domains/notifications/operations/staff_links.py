@@ -24,6 +24,8 @@ def link_member(ctx: Context, args: StaffLink) -> StaffLink:
     The member then sees the own calendar first, and gets messages about the own bookings.
     """
     if args.resource_id is not None:
-        RESOURCES.require(ctx.workspace_id, args.resource_id)
-    member_choices.stage_link(ctx.unit, ctx.workspace_id, args.account_id, args.resource_id)
+        RESOURCES.require(ctx.workspace_id, record_id=args.resource_id)
+    member_choices.stage_link(
+        ctx.unit, ctx.workspace_id, account_id=args.account_id, resource_id=args.resource_id
+    )
     return args

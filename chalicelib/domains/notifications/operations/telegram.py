@@ -55,7 +55,7 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
         configured = telegram.is_configured()
     except telegram.TelegramError as error:
         raise UpstreamFailedError(_reason(error)) from error
-    link = telegram_links.find(_workspace(ctx), ctx.principal.account_id)
+    link = telegram_links.find(_workspace(ctx), account_id=ctx.principal.account_id)
     return TelegramState(
         is_configured=configured,
         is_linked=link is not None,
@@ -82,7 +82,9 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
     except telegram.TelegramError as error:
         raise UpstreamFailedError(_reason(error)) from error
     code = ctx.unit.run_side_effect_once("code", lambda: token_urlsafe(CODE_BYTES))
-    row = telegram_links.code_row(code, workspace_id, ctx.principal.account_id)
+    row = telegram_links.code_row(
+        code, workspace_id=workspace_id, account_id=ctx.principal.account_id
+    )
     ctx.unit.create(row)
     url = f"{settings().telegram_links}/{bot}?start={code}"
     return TelegramCode(code=code, bot=bot, url=url, expires_at=row.expires or clock.now())
@@ -91,7 +93,7 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
 @operation(title="Unlink one's own Telegram chat", platform=True, idempotent=True, role=Role.MEMBER)
 def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:
     """End the caller's link in the workspace. The chat receives no more messages about it."""
-    link = telegram_links.find(_workspace(ctx), ctx.principal.account_id)
+    link = telegram_links.find(_workspace(ctx), account_id=ctx.principal.account_id)
     if link is not None:
         telegram_links.stage_end(ctx.unit, link)
     return TelegramUnlinked(was_linked=link is not None)

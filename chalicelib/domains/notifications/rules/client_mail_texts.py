@@ -77,13 +77,13 @@ def kind_of(
     if is_new and was_held and status == "confirmed":
         return None
     if is_new:
-        return who_is_told.client_kind(created, status)
+        return who_is_told.client_kind(created, status=status)
     if status == "cancelled":
         is_cancellation = previous_status not in {None, "cancelled"}
-        return who_is_told.client_kind(changed, status) if is_cancellation else None
+        return who_is_told.client_kind(changed, status=status) if is_cancellation else None
     if previous_status in _BEFORE_CONFIRMATION:
-        return who_is_told.client_kind(changed, status)
-    return who_is_told.client_kind(moved, status) if moved in events else None
+        return who_is_told.client_kind(changed, status=status)
+    return who_is_told.client_kind(moved, status=status) if moved in events else None
 
 
 def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:

@@ -122,7 +122,7 @@ def confirmed_title(language: Language, operation: str) -> str:
     return _text(language, f"confirmed_{operation}")
 
 
-def to_text(message: Message, workspace: str, console_url: str) -> str:
+def to_text(message: Message, workspace: str, *, console_url: str) -> str:
     """Return a message as a few lines that may be sent to third-party services."""
     lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]
     lines.append(f"{console_url}/{message.page}")
@@ -146,7 +146,7 @@ def mail(
         "member",
         language,
         title=message.title,
-        facts=[(label, value, _address(key, value)) for key, label, value in message.facts],
+        facts=[(label, value, _address(key, value=value)) for key, label, value in message.facts],
         kind=kind_name(language, message.kind),
         workspace=mailed_name(workspace),
         unsubscribe_url=unsubscribe_url,
@@ -340,7 +340,7 @@ def _contacts(person: Record) -> Pairs:
     return [("phone", person["phone"]), ("email", person["email"])]
 
 
-def _address(key: str, value: str) -> str | None:
+def _address(key: str, *, value: str) -> str | None:
     """Return the URL that calls a number or writes to an address, or None for other facts."""
     if key == "phone":
         return f"tel:{value}" if phones.is_number(value) else None

@@ -208,7 +208,7 @@ MEMBER_KINDS: Mapping[str, ToMembers] = {
 """The kinds of messages to members."""
 
 
-def client_kind(event: str, status: str) -> ClientKind | None:
+def client_kind(event: str, *, status: str) -> ClientKind | None:
     """Return the e-mail to the client that follows an event or a job, by the status, or None."""
     client = (EVENTS.get(event) or JOBS[event]).client
     kind = client.by_status.get(status) if isinstance(client, ToClient) else None

@@ -78,7 +78,7 @@ class Choices:
                 self._chosen[f"{name}.{channel}"] = self.wants(name, channel)
         self._chosen[f"{kind}.{channel}"] = is_on
 
-    def row(self, workspace_id: str, account_id: str) -> ChoicesRow:
+    def row(self, workspace_id: str, *, account_id: str) -> ChoicesRow:
         """Return the row of the choices, for the caller to stage."""
         choices = {
             # A kind that a later release has removed must not fill the row for ever.
@@ -89,7 +89,7 @@ class Choices:
         return ChoicesRow(_place(workspace_id), account_id, chosen=choices, language=self.language)
 
 
-def find(workspace_id: str, account_id: str) -> ChoicesRow | None:
+def find(workspace_id: str, *, account_id: str) -> ChoicesRow | None:
     """Return the choices that a member has made, or None."""
     return ChoicesRow.find(_place(workspace_id), account_id)
 

@@ -69,7 +69,7 @@ class Membership(NamedTuple):
     account_id: str
 
 
-def find(workspace_id: str, account_id: str) -> TelegramLinkRow | None:
+def find(workspace_id: str, *, account_id: str) -> TelegramLinkRow | None:
     """Return the link of a member, or None."""
     return TelegramLinkRow.find(_workspace_partition(workspace_id), account_id)
 
@@ -80,29 +80,31 @@ def read_memberships(chat_id: int) -> list[Membership]:
     return [Membership(*row.sk.split("#")) for row in rows]
 
 
-def stage_link(unit: UnitOfWork, account_id: str, chat_id: int, name: str, language: str) -> None:
+def stage_link(
+    unit: UnitOfWork, account_id: str, chat_id: int, name: str, *, language: str
+) -> None:
     """Stage the link of a member to a chat.
 
     It replaces the member's former link.
     """
-    link = find(unit.tenant, account_id)
+    link = find(unit.tenant, account_id=account_id)
     if link is not None and link.chat_id != chat_id:
         # The former chat must not receive what the member's new chat gets.
-        unit.delete(_chat_row(int(link.chat_id), unit.tenant, account_id))
+        unit.delete(_chat_row(int(link.chat_id), unit.tenant, account_id=account_id))
     row = link or TelegramLinkRow(_workspace_partition(unit.tenant), account_id)
     row.chat_id, row.name, row.language = chat_id, name, language
     row.linked_at = clock.now()
     unit.save(row)
-    unit.save(_chat_row(chat_id, unit.tenant, account_id))
+    unit.save(_chat_row(chat_id, unit.tenant, account_id=account_id))
 
 
 def stage_end(unit: UnitOfWork, link: TelegramLinkRow) -> None:
     """Stage the end of a link."""
     unit.delete(link)
-    unit.delete(_chat_row(int(link.chat_id), link.workspace_id, link.account_id))
+    unit.delete(_chat_row(int(link.chat_id), link.workspace_id, account_id=link.account_id))
 
 
-def code_row(code: str, workspace_id: str, account_id: str) -> TelegramCodeRow:
+def code_row(code: str, *, workspace_id: str, account_id: str) -> TelegramCodeRow:
     """Return the row of a new code, for the caller to stage."""
     return TelegramCodeRow(
         _code_partition(code),
@@ -130,7 +132,7 @@ def stage_use(unit: UnitOfWork, code: TelegramCodeRow, chat_id: int) -> None:
     )
 
 
-def _chat_row(chat_id: int, workspace_id: str, account_id: str) -> TelegramChatRow:
+def _chat_row(chat_id: int, workspace_id: str, *, account_id: str) -> TelegramChatRow:
     return TelegramChatRow(_chat_partition(chat_id), f"{workspace_id}#{account_id}")
 
 

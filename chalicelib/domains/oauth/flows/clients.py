@@ -50,7 +50,7 @@ def find(client_id: str) -> Client:
         raise OAuthError("invalid_client", msg)
     client_metadata.check_document_url(client_id)
     return client_metadata.from_document(
-        client_id, _document("client", client_id, MAX_DOCUMENT_BYTES)
+        client_id, _document("client", url=client_id, max_bytes=MAX_DOCUMENT_BYTES)
     )
 
 
@@ -72,7 +72,7 @@ def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence
         raise _client_error(msg)
     claims = _verified(client, form.get("client_assertion", ""))
     expires = _checked_claims(client, claims, audiences)
-    if not assertions.use(client.id, claims["jti"], expires + LEEWAY):
+    if not assertions.use(client.id, jti=claims["jti"], expires=expires + LEEWAY):
         raise _client_error(
             "client_assertion: expected an assertion that was not used before; sign a new one "
             "with another jti"
@@ -151,10 +151,12 @@ def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc i
 
     document: Mapping[str, Any] | None = client.jwks
     if document is None:
-        document = _document("client-keys", client.jwks_uri, MAX_KEYS_BYTES)
+        document = _document("client-keys", url=client.jwks_uri, max_bytes=MAX_KEYS_BYTES)
         if key_id and key_id not in {key.get("kid") for key in _usable(document)}:
             # Cached under another kind for a minute, so that wrong ids do not cause requests.
-            document = _document("client-keys-again", client.jwks_uri, MAX_KEYS_BYTES, SHORTEST)
+            document = _document(
+                "client-keys-again", url=client.jwks_uri, max_bytes=MAX_KEYS_BYTES, longest=SHORTEST
+            )
     usable = [
         {name: value for name, value in key.items() if name not in {"use", "key_ops"}}
         for key in _usable(document)
@@ -189,7 +191,9 @@ def _modulus_bits(modulus: object) -> int:
     return int.from_bytes(data).bit_length()
 
 
-def _document(kind: str, url: str, max_bytes: int, longest: timedelta = LONGEST) -> dict[str, Any]:
+def _document(
+    kind: str, *, url: str, max_bytes: int, longest: timedelta = LONGEST
+) -> dict[str, Any]:
     """Return the JSON object at a URL, from the cache or from its server.
 
     Errors are not cached.
@@ -206,7 +210,7 @@ def _document(kind: str, url: str, max_bytes: int, longest: timedelta = LONGEST)
     def life(answer: list[Any]) -> timedelta:
         return min(max(timedelta(seconds=answer[1]), SHORTEST), longest)
 
-    document: dict[str, Any] = cached(f"oauth-{kind}", url, life, request)[0]
+    document: dict[str, Any] = cached(f"oauth-{kind}", key=url, ttl=life, produce=request)[0]
     return document
 
 

@@ -141,7 +141,7 @@ def widen_connection(ctx: Context, args: ConnectionWidening) -> ConnectionScopes
         raise ForbiddenError("Only the account that connected the app can allow it more.")
     if row.state != "live":
         raise ConflictError("The app is no longer connected. Connect it again.")
-    check_holder(account, ctx.workspace_id, "connected apps")
+    check_holder(account, ctx.workspace_id, what="connected apps")
     added = [scope for scope in grantable(args.scopes, account.role) if scope not in row.scopes]
     if added:
         is_live = connections.unchanged(row) & ConnectionRow.ended_at.does_not_exist()

@@ -80,12 +80,12 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     person cannot grant are left out.
     """
     account_id = ctx.principal.account_id
-    lock = locks.lock_row(ctx.workspace_id, api_keys.LOCK)
-    own_lock = locks.lock_row(PLATFORM, connections.lock_name(account_id))
+    lock = locks.lock_row(ctx.workspace_id, what=api_keys.LOCK)
+    own_lock = locks.lock_row(PLATFORM, what=connections.lock_name(account_id))
     workspace = workspaces.get(ctx.workspace_id)
     require_plan(workspace.plan)
     account = accounts.get(account_id)
-    check_holder(account, workspace.id, "connected apps")
+    check_holder(account, workspace.id, what="connected apps")
     _check_session(ctx.principal, account)
     scopes = grantable(args.scopes, account.role)
     replaced = replaced_connections(
@@ -94,10 +94,10 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
         client_id=args.client_id,
         redirect_uri=args.redirect_uri,
     )
-    _check_limits(workspace.id, account.id, replaced=len(replaced))
+    _check_limits(workspace.id, account_id=account.id, replaced=len(replaced))
     connection_id = ctx.unit.run_side_effect_once("id", new_id)
     code = ctx.unit.run_side_effect_once(
-        "code", lambda: tokens.generate_for(connection_id, tokens.CODE_PREFIX)
+        "code", lambda: tokens.generate_for(connection_id, prefix=tokens.CODE_PREFIX)
     )
     connection = connections.row(
         connection_id,
@@ -175,7 +175,7 @@ def replaced_connections(
     ]
 
 
-def _check_limits(workspace_id: str, account_id: str, *, replaced: int) -> None:
+def _check_limits(workspace_id: str, *, account_id: str, replaced: int) -> None:
     count = len(connections.live(workspace_id)) - replaced
     if count >= connections.MAX_LIVE:
         msg = (
@@ -190,4 +190,4 @@ def _check_limits(workspace_id: str, account_id: str, *, replaced: int) -> None:
             "Disconnect an app first."
         )
         raise ConflictError(msg)
-    check_room(len(api_keys.live(workspace_id)), count)
+    check_room(len(api_keys.live(workspace_id)), connected=count)

@@ -100,7 +100,7 @@ def _token(args: CodeExchange | TokenRefresh | TokenRevocation) -> tuple[str, tu
 
 def _connection_id(args: CodeExchange | TokenRefresh | TokenRevocation) -> str | None:
     token, prefixes = _token(args)
-    return next(filter(None, (tokens.owner_id(token, prefix) for prefix in prefixes)), None)
+    return next(filter(None, (tokens.owner_id(token, prefix=prefix) for prefix in prefixes)), None)
 
 
 def _tenant(args: CodeExchange | TokenRefresh | TokenRevocation) -> str:
@@ -225,12 +225,12 @@ class _Issued(NamedTuple):
 
 
 def _new_tokens(connection_id: str) -> _Issued:
-    refresh = tokens.generate_for(connection_id, tokens.REFRESH_PREFIX)
+    refresh = tokens.generate_for(connection_id, prefix=tokens.REFRESH_PREFIX)
     return _Issued(_new_access_token(connection_id), refresh)
 
 
 def _new_access_token(connection_id: str) -> str:
-    return tokens.generate_for(connection_id, tokens.ACCESS_PREFIX)
+    return tokens.generate_for(connection_id, prefix=tokens.ACCESS_PREFIX)
 
 
 def _pair(issued: _Issued) -> token_pairs.TokenPair:

@@ -51,7 +51,7 @@ class Client:
 
     def allows(self, redirect_uri: str) -> bool:
         """Whether a request of the client may use a redirect URI."""
-        return any(redirect_uris.matches(uri, redirect_uri) for uri in self.redirect_uris)
+        return any(redirect_uris.matches(uri, requested=redirect_uri) for uri in self.redirect_uris)
 
 
 def check_document_url(url: str) -> None:

@@ -101,7 +101,7 @@ def parse(uri: str) -> RedirectUri:
     return RedirectUri(scheme, host, web["rest"] or "")
 
 
-def matches(registered: str, requested: str) -> bool:
+def matches(registered: str, *, requested: str) -> bool:
     """Return whether a request may use a URI that its client has registered.
 
     URIs are compared character by character. Only the port of http on the user's own machine may

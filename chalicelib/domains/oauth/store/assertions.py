@@ -13,7 +13,7 @@ class UsedAssertionRow(ControlRow):
     """An assertion that was used, until it expires."""
 
 
-def use(client_id: str, jti: str, expires: datetime) -> bool:
+def use(client_id: str, *, jti: str, expires: datetime) -> bool:
     """Return whether an assertion is used for the first time.
 
     Raises:

@@ -46,7 +46,7 @@ class ActivityTotals(Wire):
     visitors: int = Field(description="Visitors of sites, counted once per site and day.")
 
     @classmethod
-    def from_counts(cls, leads: DayCounts, other_counts: DayCounts) -> Self:
+    def from_counts(cls, leads: DayCounts, *, other_counts: DayCounts) -> Self:
         """Return the totals of a period."""
         return cls(
             leads=leads.totals[crm_metrics.CREATED],
@@ -162,7 +162,10 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
     recent = {
         day: counts for day, counts in daily_counts.items() if day > today - timedelta(PERIOD_DAYS)
     }
-    recent_totals = {day: ActivityTotals.from_counts(*counts) for day, counts in recent.items()}
+    recent_totals = {
+        day: ActivityTotals.from_counts(leads, other_counts=others)
+        for day, (leads, others) in recent.items()
+    }
     week = today + timedelta(DAYS_AHEAD - 1)
     upcoming = booked_times.upcoming_until(
         workspace.id, clock.moment_of(week, workspace.timezone, end=True), MAX_ROWS
@@ -183,10 +186,10 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
         leads_over_quota=sum(
             counts.totals[crm_metrics.OVER_QUOTA] for counts, _ in daily_counts.values()
         ),
-        new_leads=_count_with_status(workspace, LEADS.noun, "new"),
+        new_leads=_count_with_status(workspace, LEADS.noun, status="new"),
         bookings_today=sum(start <= end_of_today for start in upcoming.starts),
         bookings_week=len(upcoming.starts),
-        active_sites=_count_with_status(workspace, SITES.noun, "active"),
+        active_sites=_count_with_status(workspace, SITES.noun, status="active"),
         active_bots=len(AGENTS.entries(workspace.id, present="is_active")),
         latest_leads=list(map(LeadSummary.from_record, LEADS.latest(workspace.id, MAX_ROWS))),
         next_bookings=list(
@@ -200,7 +203,7 @@ def _daily_counts(workspace: WorkspaceRow, today: date) -> dict[date, tuple[DayC
     """Return the counts of leads, and all other counts, for each day of both periods."""
     first = today - timedelta(2 * PERIOD_DAYS - 1)
     leads, other_counts = (
-        metrics.read(workspace.id, subject, first, today)
+        metrics.read(workspace.id, subject=subject, first=first, last=today)
         for subject in (crm_metrics.subject(), workspace_metrics.SUBJECT)
     )
     return {day: (leads[day], other_counts[day]) for day in leads}
@@ -208,12 +211,14 @@ def _daily_counts(workspace: WorkspaceRow, today: date) -> dict[date, tuple[DayC
 
 def _total(days: Mapping[date, tuple[DayCounts, DayCounts]]) -> ActivityTotals:
     leads, other_counts = zip(*days.values(), strict=True)
-    return ActivityTotals.from_counts(metrics.total(leads), metrics.total(other_counts))
+    return ActivityTotals.from_counts(
+        metrics.total(leads), other_counts=metrics.total(other_counts)
+    )
 
 
 def _funds(workspace: WorkspaceRow) -> Funds:
     return Funds.from_row(ledger.wallet(workspace.owner_id).attribute_values)
 
 
-def _count_with_status(workspace: WorkspaceRow, noun: str, status: str) -> int:
-    return counters.read(workspace.id, noun)[counters.name("status", status)]
+def _count_with_status(workspace: WorkspaceRow, noun: str, *, status: str) -> int:
+    return counters.read(workspace.id, noun=noun)[counters.name("status", value=status)]

@@ -98,12 +98,14 @@ def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
 
     Referrers are untrusted text.
     """
-    site = SITES.require(ctx.workspace_id, args.id)
+    site = SITES.require(ctx.workspace_id, record_id=args.id)
     zone = workspaces.get(ctx.workspace_id).timezone
-    first, last = period(ctx.workspace_id, args.from_, args.to)
-    days = metrics.read(ctx.workspace_id, site_visits.subject(site.id), first, last)
+    first, last = period(ctx.workspace_id, args.from_, last=args.to)
+    days = metrics.read(
+        ctx.workspace_id, subject=site_visits.subject(site.id), first=first, last=last
+    )
     leads = metrics.read(
-        ctx.workspace_id, crm_metrics.subject(project_id=site.id), first, last
+        ctx.workspace_id, subject=crm_metrics.subject(project_id=site.id), first=first, last=last
     ).values()
     period_counts = metrics.total(days.values())
     return SiteStatsReport.from_row(

@@ -23,12 +23,12 @@ from chalicelib.gateways.sealing import UnsealError
 log = logging.getLogger(__name__)
 
 
-def seal_secret(workspace_id: str, merchant_id: str, secret: str) -> str:
+def seal_secret(workspace_id: str, *, merchant_id: str, secret: str) -> str:
     """Return the encrypted secret of an account.
 
     Raises the errors of ``sealing.seal``.
     """
-    return sealing.seal(secret, _purpose(workspace_id, merchant_id))
+    return sealing.seal(secret, purpose=_purpose(workspace_id, merchant_id=merchant_id))
 
 
 def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
@@ -44,18 +44,18 @@ def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
     if merchant.secret_removed_at is not None:
         msg = "The secret of this former account was removed. Do this at the provider."
         raise ProviderError(msg)
-    purpose = _purpose(workspace_id, merchant.merchant_id)
+    purpose = _purpose(workspace_id, merchant_id=merchant.merchant_id)
     try:
-        secret = sealing.unseal(merchant.sealed_secret, purpose)
+        secret = sealing.unseal(merchant.sealed_secret, purpose=purpose)
     except UnsealError:
         # Another master key is a fault of the stage, which an operator must see.
         log.exception("the secret of a merchant cannot be read", extra={"workspace": workspace_id})
         msg = "The secret cannot be read. Enter it again in the payment settings."
         raise ProviderError(msg) from None
-    return provider_at(merchant.provider, merchant.shop_id, secret)
+    return provider_at(merchant.provider, shop_id=merchant.shop_id, secret=secret)
 
 
-def provider_at(provider: str, shop_id: str, secret: str) -> PaymentProvider:
+def provider_at(provider: str, *, shop_id: str, secret: str) -> PaymentProvider:
     """Return the provider of an account that may not be stored yet.
 
     Raises:
@@ -100,7 +100,9 @@ def merchant_of(workspace_id: str, payment: PaymentRow) -> MerchantRow:
     Raises:
         ProviderError: the account does not exist any more.
     """
-    merchant = merchants.find(merchant_owner(workspace_id, payment.purpose), payment.merchant_id)
+    merchant = merchants.find(
+        merchant_owner(workspace_id, purpose=payment.purpose), merchant_id=payment.merchant_id
+    )
     if merchant is None:
         msg = "The account of this payment was deleted."
         raise ProviderError(msg)
@@ -113,17 +115,18 @@ def provider_of_payment(workspace_id: str, payment: PaymentRow) -> PaymentProvid
     Raises the errors of ``provider_of``.
     """
     merchant = merchant_of(workspace_id, payment)
-    return provider_of(merchant_owner(workspace_id, payment.purpose), merchant)
+    return provider_of(merchant_owner(workspace_id, purpose=payment.purpose), merchant)
 
 
-def merchant_owner(workspace_id: str, purpose: str) -> str:
+def merchant_owner(workspace_id: str, *, purpose: str) -> str:
     """Return the tenant whose account takes a payment."""
     return PLATFORM if purpose == "top_up" else workspace_id
 
 
-def receipt_of(  # noqa: PLR0913, PLR0917  the parts of a receipt
+def receipt_of(  # noqa: PLR0913  the parts of a receipt
     merchant: MerchantRow,
     email: str | None,
+    *,
     phone: str | None,
     description: str,
     amount: int,
@@ -146,5 +149,5 @@ def needs_email(workspace_id: str) -> bool:
     return merchant is not None and merchant.provider == "yookassa" and bool(merchant.vat_code)
 
 
-def _purpose(workspace_id: str, merchant_id: str) -> str:
+def _purpose(workspace_id: str, *, merchant_id: str) -> str:
     return f"merchant\0{workspace_id}\0{merchant_id}"

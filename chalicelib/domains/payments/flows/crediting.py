@@ -68,7 +68,9 @@ def receipt(workspace_id: str, payment: PaymentRow) -> Receipt | None:
     email = identity_accounts.get(payment.subject_id).email
     amount = int(payment.amount)
     mode = cast("PaymentMode", payment.mode)
-    return accounts.receipt_of(merchant, email, None, payment.description, amount, mode)
+    return accounts.receipt_of(
+        merchant, email, phone=None, description=payment.description, amount=amount, mode=mode
+    )
 
 
 def settle(workspace_id: str, payment_id: str) -> PaymentRow:
@@ -76,7 +78,9 @@ def settle(workspace_id: str, payment_id: str) -> PaymentRow:
 
     Raises as ``settling.settle``.
     """
-    return settling.settle(workspace_id, payment_id, _stage_credit, stage_return=_stage_return)
+    return settling.settle(
+        workspace_id, payment_id=payment_id, stage_success=_stage_credit, stage_return=_stage_return
+    )
 
 
 @job_handler(PAYMENT_JOBS[TOP_UP])

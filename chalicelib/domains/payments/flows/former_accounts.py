@@ -26,7 +26,7 @@ class Needs(NamedTuple):
     open_payments: int
 
 
-def read_needs(workspace_id: str, merchant_id: str, limit: int = MAX_COUNTED) -> Needs:
+def read_needs(workspace_id: str, *, merchant_id: str, limit: int = MAX_COUNTED) -> Needs:
     """Return what the secret of an account of a workspace is needed for.
 
     Counting ends at ``limit`` payments.
@@ -66,18 +66,20 @@ def end_secret(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     workspace_id, merchant_id = job.workspace_id, job.payload["merchantId"]
-    former = merchants.find_former(workspace_id, merchant_id)
+    former = merchants.find_former(workspace_id, merchant_id=merchant_id)
     if former is None or former.replaced_at is None or former.secret_removed_at is not None:
         return  # It may have become the current account again.
     now, end = clock.now(), former.replaced_at + merchants.FORMER_KEPT_FOR
     if now < former.replaced_at + FORMER_CHECKED_AFTER:  # It was replaced again.
         raise Postponed(former.replaced_at + FORMER_CHECKED_AFTER)
     # Payments to the platform are stored with the workspaces that paid, and may be disputed.
-    if now < end and (workspace_id == PLATFORM or any(read_needs(workspace_id, merchant_id, 1))):
+    if now < end and (
+        workspace_id == PLATFORM or any(read_needs(workspace_id, merchant_id=merchant_id, limit=1))
+    ):
         raise Postponed(min(now + PAUSE, end))
 
     def stage(unit: UnitOfWork) -> None:
-        row = merchants.find_former(workspace_id, merchant_id)
+        row = merchants.find_former(workspace_id, merchant_id=merchant_id)
         if row is not None and row.replaced_at == former.replaced_at:
             merchants.stage_end_of_secret(unit, row)
 

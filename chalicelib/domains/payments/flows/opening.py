@@ -68,9 +68,9 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
         raise UpstreamFailedError(msg) from error
 
     def stage(unit: UnitOfWork) -> PaymentRow:
-        row = payments.require(workspace_id, payment.id)
+        row = payments.require(workspace_id, payment_id=payment.id)
         if row.status == CREATED:
-            payments.stage_created(unit, row, new_page.provider_id, new_page.url)
+            payments.stage_created(unit, row, new_page.provider_id, url=new_page.url)
             _stage_merchant(unit, row)
         return row
 
@@ -91,12 +91,12 @@ def _stage_merchant(unit: UnitOfWork, payment: PaymentRow) -> None:
 
     An account that was set up before returned payments were listed gets its first list.
     """
-    owner = accounts.merchant_owner(unit.workspace_id, payment.purpose)
+    owner = accounts.merchant_owner(unit.workspace_id, purpose=payment.purpose)
     merchant = accounts.merchant_of(unit.workspace_id, payment)
     if merchant.refused_at is not None:
         merchants.stage_refusal(unit, merchant, None)
     elif merchant.returns_read_at is None:
-        unit.save(merchants.returns_job(owner, merchant.merchant_id))
+        unit.save(merchants.returns_job(owner, merchant_id=merchant.merchant_id))
         merchants.stage_returns_read(unit, merchant, clock.now())
 
 
@@ -125,7 +125,7 @@ def _event(payment: PaymentRow) -> AuditEvent:
 
 def _fail(workspace_id: str, payment: PaymentRow, reason: str) -> None:
     def stage(unit: UnitOfWork) -> None:
-        row = payments.require(workspace_id, payment.id)
+        row = payments.require(workspace_id, payment_id=payment.id)
         if row.status == CREATED:
             payments.stage_change(unit, row, status=FAILED, reason=reason)
             _stage_message(unit, row)
@@ -135,8 +135,8 @@ def _fail(workspace_id: str, payment: PaymentRow, reason: str) -> None:
 
 def _stage_message(unit: UnitOfWork, payment: PaymentRow) -> None:
     """Stage the message about the first refusal of an account, until it takes a payment again."""
-    owner = accounts.merchant_owner(unit.workspace_id, payment.purpose)
-    merchant = merchants.find(owner, payment.merchant_id)
+    owner = accounts.merchant_owner(unit.workspace_id, purpose=payment.purpose)
+    merchant = merchants.find(owner, merchant_id=payment.merchant_id)
     if merchant is None or merchant.refused_at is not None:
         return
     merchants.stage_refusal(unit, merchant, clock.now())

@@ -107,8 +107,10 @@ def send(job: Job, receipt_of: ReceiptOf, stage_end: StageEnd) -> None:
         UnavailableError: the database is unavailable.
     """
     workspace_id, payload = job.workspace_id, job.payload
-    payment = payments.find(workspace_id, payload["paymentId"])
-    refund = payments.find_refund(workspace_id, payload["paymentId"], payload["refundId"])
+    payment = payments.find(workspace_id, payment_id=payload["paymentId"])
+    refund = payments.find_refund(
+        workspace_id, payment_id=payload["paymentId"], refund_id=payload["refundId"]
+    )
     if payment is None or refund is None or refund.status == FAILED:
         return
     refund, end = _mark_sent(job, refund), partial(stage_end, payment)
@@ -141,7 +143,7 @@ def send(job: Job, receipt_of: ReceiptOf, stage_end: StageEnd) -> None:
 
 def _later(refund: RefundRow) -> Postponed:
     now = clock.now()
-    return Postponed(payment_states.next_refund_check(refund.first_sent_at or now, now))
+    return Postponed(payment_states.next_refund_check(refund.first_sent_at or now, now=now))
 
 
 def _is_repeatable(refund: RefundRow) -> bool:
@@ -225,5 +227,5 @@ def _record(
 
 
 def _read(job: Job, refund: RefundRow) -> RefundRow:
-    row = payments.find_refund(job.workspace_id, refund.payment_id, refund.id)
+    row = payments.find_refund(job.workspace_id, payment_id=refund.payment_id, refund_id=refund.id)
     return row if row is not None else refund

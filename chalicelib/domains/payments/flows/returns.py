@@ -28,7 +28,7 @@ def read_returns(job: Job) -> None:
         UnavailableError: the database is unavailable.
     """
     workspace_id, merchant_id = job.workspace_id, job.payload["merchantId"]
-    merchant = merchants.find(workspace_id, merchant_id)
+    merchant = merchants.find(workspace_id, merchant_id=merchant_id)
     if merchant is None or merchant.secret_removed_at is not None:
         return
     now = clock.now()
@@ -39,12 +39,14 @@ def read_returns(job: Job) -> None:
         log.warning("returned payments were not read", extra={"cause": repr(error)})
         raise Postponed(now + RETURNS_READ_AFTER) from None
     for provider_id in sorted(ids):
-        if (known := payments.find_by_provider_id(merchant_id, provider_id)) is not None:
-            payment = payments.require(known.workspace_id, known.payment_id)
+        if (
+            known := payments.find_by_provider_id(merchant_id, provider_id=provider_id)
+        ) is not None:
+            payment = payments.require(known.workspace_id, payment_id=known.payment_id)
             jobs.schedule(payments.payment_job(known.workspace_id, payment, now))
 
     def stage(unit: UnitOfWork) -> None:
-        row = merchants.find(workspace_id, merchant_id)
+        row = merchants.find(workspace_id, merchant_id=merchant_id)
         if row is not None:
             merchants.stage_returns_read(unit, row, now)
 

@@ -50,9 +50,9 @@ log = logging.getLogger(__name__)
 
 def settle(
     workspace_id: str,
+    *,
     payment_id: str,
     stage_success: StageSuccess,
-    *,
     stage_return: StageReturn | None = None,
     ends: bool = False,
 ) -> PaymentRow:
@@ -68,7 +68,7 @@ def settle(
         UnknownOutcomeError: the provider failed or did not respond.
         UnavailableError: the database is unavailable.
     """
-    payment = payments.require(workspace_id, payment_id)
+    payment = payments.require(workspace_id, payment_id=payment_id)
     if payment.provider_id is None:
         return payment
     event = AuditEvent.by_job(PAYMENT_JOBS[payment.purpose])
@@ -82,12 +82,12 @@ def settle(
         raise
 
     def stage(unit: UnitOfWork, problem: str | None = None) -> None:
-        row = payments.require(workspace_id, payment_id)
+        row = payments.require(workspace_id, payment_id=payment_id)
         problem = problem or _problem(row, merchant, state)
         if problem is not None:
             log.error("a payment provider reports another payment", extra={"problem": problem})
             payments.stage_change(unit, row, problem=problem)
-        elif payment_states.may_follow(row.status, state.status):
+        elif payment_states.may_follow(row.status, new_status=state.status):
             _stage_status(unit, row, state, stage_success)
         else:
             _stage_report(unit, row, state, stage_return)
@@ -100,7 +100,7 @@ def settle(
         # One transaction cannot credit a balance and take from it.
         if state.refunded or state.disputed:
             run_unit(workspace_id, event, stage)
-    return payments.require(workspace_id, payment_id)
+    return payments.require(workspace_id, payment_id=payment_id)
 
 
 def follow(job: Job, settle_payment: Settle) -> None:
@@ -116,12 +116,12 @@ def follow(job: Job, settle_payment: Settle) -> None:
         payment = settle_payment(workspace_id, payment_id)
     except (ProviderError, UnknownOutcomeError) as error:
         log.warning("a payment's state is unknown", extra={"cause": repr(error)})
-        payment, is_known = payments.require(workspace_id, payment_id), False
+        payment, is_known = payments.require(workspace_id, payment_id=payment_id), False
     except NotFoundError:
         return
     if is_known and not payment.is_open:
         return
-    due = payment_states.next_check(payment.created_at, clock.now())
+    due = payment_states.next_check(payment.created_at, now=clock.now())
     # A payment that the provider never had cannot be made any more.
     is_lost = payment.provider_id is None and not payments.is_repeatable(
         payment.created_at, IDEMPOTENCY_HOURS
@@ -130,7 +130,7 @@ def follow(job: Job, settle_payment: Settle) -> None:
         raise Postponed(due)
 
     def stage(unit: UnitOfWork) -> None:
-        row = payments.require(workspace_id, payment_id)
+        row = payments.require(workspace_id, payment_id=payment_id)
         if row.is_open:
             payments.stage_change(unit, row, status=EXPIRED)
 
@@ -147,7 +147,7 @@ def _read_state(
 
 def _stage_problem(payment_id: str, unit: UnitOfWork, *, reason: str) -> None:
     """Stage why the state of a payment could not be read, which the owner sees."""
-    row = payments.require(unit.workspace_id, payment_id)
+    row = payments.require(unit.workspace_id, payment_id=payment_id)
     payments.stage_change(unit, row, problem=reason)
 
 

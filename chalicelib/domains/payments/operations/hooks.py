@@ -66,7 +66,7 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
 
     The provider waits for the response, so it is not asked here.
     """
-    merchant = merchants.find(ctx.workspace_id, args.merchant_id)
+    merchant = merchants.find(ctx.workspace_id, merchant_id=args.merchant_id)
     if merchant is None:
         return HookReceived(is_known=False)
     try:
@@ -74,11 +74,13 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
     except ProviderError:
         return HookReceived(is_known=False)  # The cause is logged, and the payment's job follows.
     named = provider.read_hook(args.body.encode())
-    known_id = named and payments.find_by_provider_id(args.merchant_id, named.payment_id)
+    known_id = named and payments.find_by_provider_id(
+        args.merchant_id, provider_id=named.payment_id
+    )
     if named is None or known_id is None:
         return HookReceived(is_known=False)
     workspace_id = known_id.workspace_id
-    payment = payments.require(workspace_id, known_id.payment_id)
+    payment = payments.require(workspace_id, payment_id=known_id.payment_id)
     # Notifications of one second share their jobs.
     due = clock.now().replace(microsecond=0)
     job_rows = [payments.payment_job(workspace_id, payment, due)]

@@ -215,8 +215,8 @@ def list_former_merchants(ctx: Context, args: NoInput) -> FormerMerchants:
 @operation(title="Get a former payment account", role=Role.OWNER, reads=True)
 def get_former_merchant(ctx: Context, args: FormerMerchantRef) -> FormerMerchantUse:
     """Return a former account, and what its secret is still needed for."""
-    former = _require_former(ctx.workspace_id, args.id)
-    needs = former_accounts.read_needs(ctx.workspace_id, former.merchant_id)
+    former = _require_former(ctx.workspace_id, merchant_id=args.id)
+    needs = former_accounts.read_needs(ctx.workspace_id, merchant_id=former.merchant_id)
     return FormerMerchantUse(merchant=FormerMerchant.from_record(former), **needs._asdict())
 
 
@@ -229,15 +229,15 @@ def get_former_merchant(ctx: Context, args: FormerMerchantRef) -> FormerMerchant
 )
 def remove_merchant_secret(ctx: Context, args: FormerMerchantRef) -> FormerMerchants:
     """Remove the secret of a former account, whose payments are then refunded at the provider."""
-    former = _require_former(ctx.workspace_id, args.id)
+    former = _require_former(ctx.workspace_id, merchant_id=args.id)
     if former.secret_removed_at is None:
         merchants.stage_end_of_secret(ctx.unit, former)
         ctx.unit.mention(f"workspace:{ctx.workspace_id}")
     return FormerMerchants(merchants=[FormerMerchant.from_record(former)])
 
 
-def _require_former(workspace_id: str, merchant_id: str) -> MerchantRow:
-    former = merchants.find_former(workspace_id, merchant_id)
+def _require_former(workspace_id: str, *, merchant_id: str) -> MerchantRow:
+    former = merchants.find_former(workspace_id, merchant_id=merchant_id)
     if former is None or not merchants.is_former(former):
         raise NotFoundError("No former account has this id. List the former payment accounts.")
     return former
@@ -248,15 +248,19 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
     merchant = merchants.find_current(workspace_id)
     is_same = merchant is not None and _place(merchant) == (args.provider, args.shop_id)
     if args.provider == "yookassa" and not args.shop_id:
-        raise ValidationError.of("shopId", "expected the shop id of YooKassa, received none")
+        raise ValidationError.of(
+            "shopId", message="expected the shop id of YooKassa, received none"
+        )
     if args.secret is None and not is_same:
-        raise ValidationError.of("secret", "expected the secret key of the account, received none")
+        raise ValidationError.of(
+            "secret", message="expected the secret key of the account, received none"
+        )
     if args.secret is not None:
         merchant = _stage_secret(ctx, args, merchant, args.secret)
     assert merchant is not None  # noqa: S101  without a secret, it is the stored account
     if merchant.has_receipts and args.vat_code is None:
         problem = "expected a code, because this shop sends receipts, received none"
-        raise ValidationError.of("vatCode", problem)
+        raise ValidationError.of("vatCode", message=problem)
     merchant.vat_code, merchant.tax_system_code = args.vat_code, args.tax_system_code
     merchant.closing_vat_code, merchant.refused_at = args.closing_vat_code, None
     merchant.updated_at = clock.now()
@@ -277,27 +281,29 @@ def _stage_secret(
     account, same = ctx.unit.run_side_effect_once("account", lambda: _inspect(ctx, args))
     if workspace_id == PLATFORM and account.is_test and settings().payments_live:
         problem = "expected a live key, received a test key. With it, top-ups would move no money"
-        raise ValidationError.of("secret", problem)
+        raise ValidationError.of("secret", message=problem)
     row = current or merchants.new_current(workspace_id)
     if current is None or current.merchant_id != same:
         if current is not None:
             merchants.stage_former(ctx.unit, current)
-        former = merchants.find_former(workspace_id, same) if same else None
+        former = merchants.find_former(workspace_id, merchant_id=same) if same else None
         if former is None:
             row.merchant_id = ctx.unit.run_side_effect_once("id", lambda: token_urlsafe(24))
-            ctx.unit.create(merchants.hook_claim(workspace_id, row.merchant_id))
+            ctx.unit.create(merchants.hook_claim(workspace_id, merchant_id=row.merchant_id))
             row.account_id = None
         else:
             # The address for notifications stays, and the secret applies to earlier payments.
             row.merchant_id, row.account_id = former.merchant_id, former.account_id
             ctx.unit.delete(former)
         row.replaced_at = row.secret_removed_at = None
-        ctx.unit.save(merchants.returns_job(workspace_id, row.merchant_id))
+        ctx.unit.save(merchants.returns_job(workspace_id, merchant_id=row.merchant_id))
         row.returns_read_at = former.returns_read_at if former else clock.now()
     row.provider, row.shop_id = args.provider, args.shop_id
     row.account_id, row.is_test = account.account_id or row.account_id, account.is_test
     row.has_receipts = account.has_receipts
-    row.sealed_secret = accounts.seal_secret(workspace_id, row.merchant_id, secret)
+    row.sealed_secret = accounts.seal_secret(
+        workspace_id, merchant_id=row.merchant_id, secret=secret
+    )
     row.last_four = secret[-SHOWN_CHARACTERS:]
     return row
 
@@ -318,7 +324,7 @@ def _inspect(ctx: Context, args: MerchantSet) -> tuple[Account, str | None]:
         account = client.inspect()
         same = accounts.find_same(workspace_id, client, account, **place)
     except ProviderError as error:
-        raise ValidationError.of("secret", error.reason) from error
+        raise ValidationError.of("secret", message=error.reason) from error
     except UnknownOutcomeError as error:
         msg = "The payment provider did not respond. Try again in a minute."
         raise UpstreamFailedError(msg) from error

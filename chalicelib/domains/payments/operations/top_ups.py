@@ -85,7 +85,7 @@ def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
             unit, ctx.principal.account_id, args.amount, page_url
         ).id.encode(),
     )
-    payment = payments.require(ctx.workspace_id, batch.decode())
+    payment = payments.require(ctx.workspace_id, payment_id=batch.decode())
     receipt = crediting.receipt(ctx.workspace_id, payment)
     url = opening.open_at_provider(ctx.workspace_id, payment, receipt)
     return TopUpOpened(id=payment.id, url=url)
@@ -94,7 +94,7 @@ def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
 @operation(title="Read a top-up", role=Role.OWNER, reads=True)
 def get_top_up(ctx: Context, args: TopUpRef) -> TopUpResult:
     """Return a top-up of the session's account, after a question to the provider if it is open."""
-    payment = payments.require(ctx.workspace_id, args.id)
+    payment = payments.require(ctx.workspace_id, payment_id=args.id)
     if (payment.purpose, payment.subject_id) != (crediting.TOP_UP, ctx.principal.account_id):
         raise NotFoundError("Your account has no top-up with this id.")
     if payment.is_open:

@@ -22,14 +22,14 @@ REFUND_PAUSE = timedelta(minutes=5)
 """Pause before a refund whose result is unknown is sent or read again, in its first hour."""
 
 
-def next_check(created_at: datetime, now: datetime) -> datetime | None:
+def next_check(created_at: datetime, *, now: datetime) -> datetime | None:
     """Return when to ask for the state of a payment next, or None if its time has ended.
 
     The checks follow 1, 5, 15 and 60 minutes after the creation, then hourly, and then daily.
 
     >>> from datetime import UTC
     >>> made = datetime(2027, 1, 18, 10, tzinfo=UTC)
-    >>> next_check(made, made + timedelta(minutes=2)) - made
+    >>> next_check(made, now=made + timedelta(minutes=2)) - made
     datetime.timedelta(seconds=300)
     """
     age = now - created_at
@@ -42,13 +42,13 @@ def next_check(created_at: datetime, now: datetime) -> datetime | None:
     return created_at + step * (age // step + 1)
 
 
-def next_refund_check(first_sent_at: datetime, now: datetime) -> datetime:
+def next_refund_check(first_sent_at: datetime, *, now: datetime) -> datetime:
     """Return when to send a refund again, or to read its state again."""
     is_recent = now - first_sent_at < timedelta(hours=1)
     return now + (REFUND_PAUSE if is_recent else timedelta(hours=1))
 
 
-def may_follow(status: str, new_status: str) -> bool:
+def may_follow(status: str, *, new_status: str) -> bool:
     """Return whether a payment with a status may get a new one.
 
     Money may arrive late, so a payment that expired or failed may still succeed. Nothing follows
@@ -59,10 +59,10 @@ def may_follow(status: str, new_status: str) -> bool:
     return new_status == "succeeded" or status in {"created", "pending"}
 
 
-def deposit(price: int, percent: int) -> int:
+def deposit(price: int, *, percent: int) -> int:
     """Return the part of a price that is paid in advance, in kopecks, rounded up.
 
-    >>> deposit(999, 50), deposit(1000, 100), deposit(0, 50)
+    >>> deposit(999, percent=50), deposit(1000, percent=100), deposit(0, percent=50)
     (500, 1000, 0)
     """
     return -(-price * percent // 100)

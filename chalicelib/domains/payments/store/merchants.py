@@ -88,19 +88,19 @@ def find_current(workspace_id: str, rows: Rows | None = None) -> MerchantRow | N
     return MerchantRow.find(place.pk, place.sk)
 
 
-def find(workspace_id: str, merchant_id: str) -> MerchantRow | None:
+def find(workspace_id: str, *, merchant_id: str) -> MerchantRow | None:
     """Return a current or former account, or None."""
     # An account may become the current one again between two reads.
     for _ in range(2):
         current = find_current(workspace_id)
         if current is not None and current.merchant_id == merchant_id:
             return current
-        if (former := find_former(workspace_id, merchant_id)) is not None:
+        if (former := find_former(workspace_id, merchant_id=merchant_id)) is not None:
             return former
     return None
 
 
-def find_former(workspace_id: str, merchant_id: str) -> MerchantRow | None:
+def find_former(workspace_id: str, *, merchant_id: str) -> MerchantRow | None:
     """Return a former account, or None."""
     return MerchantRow.find(_partition(workspace_id), merchant_id)
 
@@ -147,7 +147,7 @@ def stage_refusal(unit: UnitOfWork, merchant: MerchantRow, at: datetime | None) 
     unit.update(merchant, [path.set(at) if at else path.remove()], is_unchanged)
 
 
-def returns_job(workspace_id: str, merchant_id: str) -> jobs.JobRow:
+def returns_job(workspace_id: str, *, merchant_id: str) -> jobs.JobRow:
     """Return the job that lists refunds and disputes at the provider for the first time."""
     due = clock.now() + RETURNS_READ_AFTER
     payload = {"merchantId": merchant_id}
@@ -160,14 +160,14 @@ def stage_end_of_secret(unit: UnitOfWork, former: MerchantRow) -> None:
     unit.save(former)
 
 
-def hook_claim(workspace_id: str, merchant_id: str) -> ClaimRow:
+def hook_claim(workspace_id: str, *, merchant_id: str) -> ClaimRow:
     """Return the claim that leads from the address of a webhook to the workspace."""
-    return claim(HOOK_CLAIM, merchant_id, merchant_id, workspace_id)
+    return claim(HOOK_CLAIM, name=merchant_id, target=merchant_id, workspace_id=workspace_id)
 
 
 def workspace_of_hook(merchant_id: str) -> str | None:
     """Return the workspace of a webhook's address, or None if the address is unknown."""
-    return ClaimRow.workspace_of(HOOK_CLAIM, merchant_id)
+    return ClaimRow.workspace_of(HOOK_CLAIM, name=merchant_id)
 
 
 def _partition(workspace_id: str) -> str:

@@ -186,7 +186,7 @@ def new(workspace_id: str, purpose: Purpose, **attributes: Any) -> PaymentRow:  
 def stage_new(unit: UnitOfWork, payment: PaymentRow) -> None:
     """Stage a new payment with the job that asks the provider for its state."""
     unit.create(payment)
-    due = payment_states.next_check(payment.created_at, payment.created_at)
+    due = payment_states.next_check(payment.created_at, now=payment.created_at)
     unit.create(payment_job(unit.workspace_id, payment, due))
 
 
@@ -196,7 +196,7 @@ def payment_job(workspace_id: str, payment: PaymentRow, due: datetime | None = N
     return jobs.row(kind, workspace_id, payload, due, job_id=payment.id)
 
 
-def find(workspace_id: str, payment_id: str) -> PaymentRow | None:
+def find(workspace_id: str, *, payment_id: str) -> PaymentRow | None:
     """Return a payment, or None."""
     return PaymentRow.find(_payments(workspace_id), payment_id)
 
@@ -207,13 +207,13 @@ def fetch(workspace_id: str, payment_ids: list[str]) -> list[PaymentRow]:
     return sorted(fetch_of(PaymentRow, keys), key=lambda row: row.id, reverse=True)
 
 
-def require(workspace_id: str, payment_id: str) -> PaymentRow:
+def require(workspace_id: str, *, payment_id: str) -> PaymentRow:
     """Return a payment.
 
     Raises:
         NotFoundError: the workspace has no payment with this id.
     """
-    payment = find(workspace_id, payment_id)
+    payment = find(workspace_id, payment_id=payment_id)
     if payment is None:
         raise NotFoundError("No payment has this id in the workspace. List the payments.")
     return payment
@@ -238,7 +238,7 @@ def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None: 
     unit.update(payment, _actions(PaymentRow, values), unchanged)
 
 
-def stage_created(unit: UnitOfWork, payment: PaymentRow, provider_id: str, url: str) -> None:
+def stage_created(unit: UnitOfWork, payment: PaymentRow, provider_id: str, *, url: str) -> None:
     """Stage that the provider has a payment, which is found by the provider's id."""
     stage_change(unit, payment, status=PENDING, provider_id=provider_id, url=url)
     stage_provider_id(unit, payment, provider_id)
@@ -282,7 +282,7 @@ def refund_job(
     return jobs.row(kind, workspace_id, payload, due, job_id=job_id)
 
 
-def find_refund(workspace_id: str, payment_id: str, refund_id: str) -> RefundRow | None:
+def find_refund(workspace_id: str, *, payment_id: str, refund_id: str) -> RefundRow | None:
     """Return a refund, or None."""
     return RefundRow.find(_refunds(workspace_id), f"{payment_id}#{refund_id}")
 
@@ -333,7 +333,7 @@ def stage_provider_id(unit: UnitOfWork, payment: PaymentRow, provider_id: str) -
     unit.update(row, actions, is_free, on_conflict=ProviderIdTakenError())
 
 
-def find_by_provider_id(merchant_id: str, provider_id: str) -> ProviderIdRow | None:
+def find_by_provider_id(merchant_id: str, *, provider_id: str) -> ProviderIdRow | None:
     """Return what a provider's id stands for within an account, or None."""
     return ProviderIdRow.find(_provider_ids(merchant_id), provider_id)
 
@@ -341,7 +341,7 @@ def find_by_provider_id(merchant_id: str, provider_id: str) -> ProviderIdRow | N
 def known_payment(merchant_id: str) -> PaymentRow | None:
     """Return a payment that an account at a provider has, or None if it has none."""
     rows = ProviderIdRow.partition(_provider_ids(merchant_id), limit=1)
-    return find(rows[0].workspace_id, rows[0].payment_id) if rows else None
+    return find(rows[0].workspace_id, payment_id=rows[0].payment_id) if rows else None
 
 
 def latest(

@@ -71,7 +71,9 @@ class StaffPlan(NamedTuple):
             return cls([], {}, [], {}, entries)
         ids = [member.id for member in staff]
         with deadline.side_by_side() as start:
-            off_task = start(lambda: time_off.overlapping(workspace_id, *period))
+            off_task = start(
+                lambda: time_off.overlapping(workspace_id, period.start, last_ms=period.end)
+            )
             keys = opening_hours.keys_of_schedules(workspace_id, ids)
             # The console only shows the hours, so they may be a second old, at half the read units.
             hours = fetch(keys, consistent=False)
@@ -105,7 +107,7 @@ class StaffPlan(NamedTuple):
             opening_hours.schedule_of(self.hours.get(resource.id)),
             resource.timezone,
             first - 2 * _DAY,
-            last + _DAY,
+            last=last + _DAY,
         )
         return slots.clip(opened, span)
 

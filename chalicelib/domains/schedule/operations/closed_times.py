@@ -56,14 +56,16 @@ def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> Mispl
     now = clock.now()
     first, last = epoch_ms(now), epoch_ms(now + CHECKED_PERIOD)
     ids = [args.resource_id] if args.resource_id else None
-    blocking = booked_times.blocking_between(ctx.workspace_id, ids, first, last, limit=MAX_CHECKED)
+    blocking = booked_times.blocking_between(
+        ctx.workspace_id, ids, first, last_ms=last, limit=MAX_CHECKED
+    )
     upcoming = BOOKINGS.fetch(ctx.workspace_id, blocking.ids)
     used = dict.fromkeys(booking.resource_id for booking in upcoming)
     with_hours = {
         resource.id: (resource, hours)
         for resource, hours in opening_hours.find_with_schedules(ctx.workspace_id, used)
     }
-    off = time_off.overlapping(ctx.workspace_id, first, last)
+    off = time_off.overlapping(ctx.workspace_id, first, last_ms=last)
     misplaced = [
         MisplacedBooking.from_record(booking, reason=reason)
         for booking in upcoming

@@ -162,7 +162,7 @@ def _rule_out(rule: Rule) -> OpeningRuleOut:
 def list_availability(ctx: Context, args: AvailabilityQuery) -> Availability:
     """Return a resource's opening hours. Without rules it cannot be booked."""
     return Availability.from_record(
-        *opening_hours.require_with_schedule(ctx.workspace_id, args.resource_id)
+        *opening_hours.require_with_schedule(ctx.workspace_id, resource_id=args.resource_id)
     )
 
 
@@ -191,14 +191,16 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
     intervals: []}.
     """
     hours = _parsed(args)
-    resource = RESOURCES.require(ctx.workspace_id, args.resource_id)
+    resource = RESOURCES.require(ctx.workspace_id, record_id=args.resource_id)
     timezone = args.timezone or resource.timezone
     warn_of_zone(ctx, resource, timezone)
     unused = [resource]  # The first attempt writes what was read before, or conflicts.
 
     def stage(unit: UnitOfWork) -> bytes:
         resource = (
-            unused.pop() if unused else RESOURCES.require(unit.workspace_id, args.resource_id)
+            unused.pop()
+            if unused
+            else RESOURCES.require(unit.workspace_id, record_id=args.resource_id)
         )
         _check_version(unit, args)
         resource.timezone = timezone
@@ -224,7 +226,7 @@ def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
     if args.if_version is None:
         return
     current = opening_hours.hours_version(
-        opening_hours.find_schedule(unit.workspace_id, args.resource_id)
+        opening_hours.find_schedule(unit.workspace_id, resource_id=args.resource_id)
     )
     if current != args.if_version:
         msg = (
@@ -239,7 +241,7 @@ def _parsed(args: AvailabilityInput) -> Schedule:
         return open_windows.parse([rule.rule for rule in args.rules])
     except ScheduleError as error:
         field = f"rules.{error.index}.{error.field}"
-        raise ValidationError.of(field, error.message) from None
+        raise ValidationError.of(field, message=error.message) from None
 
 
 def _warn_of_bookings_outside(
@@ -248,7 +250,7 @@ def _warn_of_bookings_outside(
     now = clock.now()
     first, last = epoch_ms(now), epoch_ms(now + CHECKED_PERIOD)
     blocking = booked_times.blocking_between(
-        ctx.workspace_id, [resource_id], first, last, limit=MAX_CHECKED
+        ctx.workspace_id, [resource_id], first, last_ms=last, limit=MAX_CHECKED
     )
     upcoming = BOOKINGS.fetch(ctx.workspace_id, blocking.ids)
     outside = [

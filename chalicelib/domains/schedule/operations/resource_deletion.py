@@ -65,7 +65,9 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
     """
     with deadline.side_by_side() as start:
         count_task = start(lambda: booked_times.future_count(ctx.workspace_id, resource_id=args.id))
-        resource, schedule = opening_hours.require_with_schedule(ctx.workspace_id, args.id)
+        resource, schedule = opening_hours.require_with_schedule(
+            ctx.workspace_id, resource_id=args.id
+        )
         upcoming = count_task.result()
     if upcoming and not args.force:
         msg = (
@@ -90,8 +92,8 @@ def release(job: Job) -> None:
     """
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     with deadline.side_by_side() as start:
-        own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id))
-        bound = services.bound_to(workspace_id, resource_id)
+        own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id=resource_id))
+        bound = services.bound_to(workspace_id, resource_id=resource_id)
     cascade_over(job, bound, BATCH_SIZE, partial(_unbind, resource_id))
     cascade_over(job, [absence.id for absence in own_time_off.result()], BATCH_SIZE, _remove)
 

@@ -40,7 +40,7 @@ def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
     """Delete a service. It has no more slots; its bookings are kept."""
     with deadline.side_by_side() as start:
         count_task = start(lambda: booked_times.future_count(ctx.workspace_id, service_id=args.id))
-        service = SERVICES.require(ctx.workspace_id, args.id)
+        service = SERVICES.require(ctx.workspace_id, record_id=args.id)
         upcoming = count_task.result()
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)

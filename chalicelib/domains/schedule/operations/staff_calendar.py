@@ -115,7 +115,7 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     zone = periods.zone_of_workspace(ctx)
     today = clock.local_day(clock.now(), zone)
     days = _days(args, today)
-    spans = [zoned_times.span_of_days(day, day, zone) for day in days]
+    spans = [zoned_times.span_of_days(day, last=day, timezone=zone) for day in days]
     period = Span(spans[0].start, spans[-1].end)
     entries = booked_times.overlapping(ctx.workspace_id, period, args.resource_id)
     by_day = [

@@ -114,7 +114,9 @@ class _Period(NamedTuple):
 )
 def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     """List past and future time off. With resourceId null, it applies to all resources."""
-    resource = RESOURCES.find(ctx.workspace_id, args.resource_id) if args.resource_id else None
+    resource = (
+        RESOURCES.find(ctx.workspace_id, record_id=args.resource_id) if args.resource_id else None
+    )
     if args.resource_id and resource is None:
         return TimeOffList(time_off=[], total=0)
     timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
@@ -122,7 +124,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
     last = epoch_ms(clock.moment_of(args.to, timezone, end=True)) if args.to else time_off.LATEST
     absences = [
         absence
-        for absence in time_off.overlapping(ctx.workspace_id, first, last)
+        for absence in time_off.overlapping(ctx.workspace_id, first, last_ms=last)
         if (resource is None or absence.applies_to(resource.id))
         and absence.span(timezone).start <= last
         and absence.span(timezone).end > first
@@ -153,7 +155,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     def stage(unit: UnitOfWork) -> bytes:
         resource = None
         if args.resource_id is not None:
-            resource = RESOURCES.require(unit.workspace_id, args.resource_id)
+            resource = RESOURCES.require(unit.workspace_id, record_id=args.resource_id)
         timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
         period = _period(args, timezone)
         row = time_off.new_row(
@@ -169,8 +171,10 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     # Committed separately: a booking made at the same time either reads the time off or is found
     # below.
     response = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
-    rows, key = Rows(), time_off.key(ctx.workspace_id, response.id)
-    resource_keys = [RESOURCES.key(ctx.workspace_id, args.resource_id)] if args.resource_id else []
+    rows, key = Rows(), time_off.key(ctx.workspace_id, time_off_id=response.id)
+    resource_keys = (
+        [RESOURCES.key(ctx.workspace_id, record_id=args.resource_id)] if args.resource_id else []
+    )
     rows.read([key, *resource_keys])
     row = rows.find(TimeOffRow, key)
     affected = _affected(ctx, row.time_off, rows) if row else booked_times.Blocking([], 0)
@@ -189,10 +193,10 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
 )
 def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
     """Delete time off. Its period can be booked again."""
-    row = time_off.find(ctx.workspace_id, args.id)
+    row = time_off.find(ctx.workspace_id, time_off_id=args.id)
     if row is None:
-        raise NotFoundError.of("time off", "the time off", "svc_list_time_off")
-    resource = RESOURCES.find(ctx.workspace_id, row.f1) if row.f1 else None
+        raise NotFoundError.of("time off", plural="the time off", listed_by="svc_list_time_off")
+    resource = RESOURCES.find(ctx.workspace_id, record_id=row.f1) if row.f1 else None
     time_off.stage_deletion(ctx.unit, row, resource)
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
@@ -202,13 +206,15 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
     start, end = args.start_at, args.end_at
     if not isinstance(start, datetime) and not isinstance(end, datetime):
         if end < start:
-            raise ValidationError.of("endAt", f"expected {start} or a later date, received {end}")
+            raise ValidationError.of(
+                "endAt", message=f"expected {start} or a later date, received {end}"
+            )
         return _Period(None, (start, end))
     first = epoch_ms(clock.moment_of(start, timezone))
     last = epoch_ms(clock.moment_of(end, timezone, end=True))
     last += not isinstance(end, datetime)  # A date ends after its last millisecond.
     if last <= first:
-        raise ValidationError.of("endAt", "expected a time after startAt")
+        raise ValidationError.of("endAt", message="expected a time after startAt")
     return _Period(Span(first, last), None)
 
 
@@ -218,7 +224,7 @@ def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> booked_times.Blocki
     for timezone, resource_ids in _resources(ctx, absence, rows):
         start, end = absence.span(timezone)
         some = booked_times.blocking_between(
-            ctx.workspace_id, resource_ids, start, end, limit=MAX_AFFECTED
+            ctx.workspace_id, resource_ids, start, last_ms=end, limit=MAX_AFFECTED
         )
         ids += some.ids
         total += some.total
@@ -237,7 +243,9 @@ def _resources(
         return [("UTC", None)]
     ids = [absence.resource_id] if absence.resource_id else _all_ids(workspace_id)
     zoned: dict[str, list[str]] = {}
-    for resource in rows.fetch(RESOURCES.key(workspace_id, resource_id) for resource_id in ids):
+    for resource in rows.fetch(
+        RESOURCES.key(workspace_id, record_id=resource_id) for resource_id in ids
+    ):
         if isinstance(resource, ResourceRow):
             zoned.setdefault(resource.timezone, []).append(resource.id)
     if absence.resource_id is None and len(zoned) == 1:

@@ -33,7 +33,7 @@ def site_keys(workspace_id: str, site_id: str | None) -> list[Key]:
     if site_id is None:
         return []
     return [
-        SITES.key(workspace_id, site_id),
+        SITES.key(workspace_id, record_id=site_id),
         Key(SiteRow, SITES.trash(workspace_id), site_id),
     ]
 
@@ -58,7 +58,7 @@ def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
     Raises:
         NotFoundError: a service or resource no longer exists.
     """
-    read = rows.fetch(RESOURCES.key(ctx.workspace_id, resource_id) for resource_id in ids)
+    read = rows.fetch(RESOURCES.key(ctx.workspace_id, record_id=resource_id) for resource_id in ids)
     resource_rows = [row for row in read if isinstance(row, ResourceRow)]
     if len(resource_rows) < len(ids):
         raise RESOURCES.not_found()
@@ -95,7 +95,10 @@ def bind(
             f"({call('svc_update_service')})."
         )
         raise ConflictError(msg)
-    keys = [SERVICES.key(ctx.workspace_id, service_id) for service_id in {*changed_ids, *new_ids}]
+    keys = [
+        SERVICES.key(ctx.workspace_id, record_id=service_id)
+        for service_id in {*changed_ids, *new_ids}
+    ]
     read = (rows or Rows()).fetch(keys)
     services_by_id = {row.id: row for row in read if isinstance(row, ServiceRow)}
     if not services_by_id.keys() >= set(new_ids):

@@ -159,7 +159,7 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
     """Return the ids that pass the filters, or None without such filters."""
     if args.service_id is None:
         return None if args.id is None else {args.id}
-    service = SERVICES.find(ctx.workspace_id, args.service_id)
+    service = SERVICES.find(ctx.workspace_id, record_id=args.service_id)
     bound = set(service.resource_ids) if service else set()
     return bound if args.id is None else bound & {args.id}
 
@@ -173,8 +173,8 @@ def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
 def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     """Return one resource with its full description."""
     with deadline.side_by_side() as start:
-        bound = start(lambda: services.bound_to(ctx.workspace_id, args.id))
-        resource = RESOURCES.require(ctx.workspace_id, args.id)
+        bound = start(lambda: services.bound_to(ctx.workspace_id, resource_id=args.id))
+        resource = RESOURCES.require(ctx.workspace_id, record_id=args.id)
     return ResourceResult(resource=ResourceOut.from_record(resource, bound.result()))
 
 
@@ -194,7 +194,9 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     with deadline.side_by_side() as start:
         timezone = start(lambda: args.timezone or periods.zone_of_workspace(ctx))
         number = start(lambda: resources.number_at_end(ctx.workspace_id))
-        rows.read(SERVICES.key(ctx.workspace_id, service_id) for service_id in service_ids)
+        rows.read(
+            SERVICES.key(ctx.workspace_id, record_id=service_id) for service_id in service_ids
+        )
     resource = RESOURCES.new(
         ctx.workspace_id,
         name=args.name,
@@ -225,11 +227,11 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
     """Change a resource, or which services are booked with it."""
     with deadline.side_by_side() as start:
-        bound_task = start(lambda: services.bound_to(ctx.workspace_id, args.id))
-        resource = RESOURCES.require(ctx.workspace_id, args.id)
+        bound_task = start(lambda: services.bound_to(ctx.workspace_id, resource_id=args.id))
+        resource = RESOURCES.require(ctx.workspace_id, record_id=args.id)
         bound = bound_task.result()
     changes = args.changes
-    descriptions.require_whole(changes.get("description"), resource.description)
+    descriptions.require_whole(changes.get("description"), stored_text=resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
     service_ids = changes.pop("service_ids", None)
     has_photo, photo = "photo" in changes, changes.pop("photo", None)

@@ -140,7 +140,7 @@ class ServiceListQuery(ListQuery):
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        require_ordered_bounds(self, "min_price", "max_price")
+        require_ordered_bounds(self, "min_price", upper="max_price")
         return self
 
 
@@ -229,7 +229,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
 def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
     """Return one service with its full description."""
     return ServiceResult(
-        service=ServiceOut.from_record(SERVICES.require(ctx.workspace_id, args.id))
+        service=ServiceOut.from_record(SERVICES.require(ctx.workspace_id, record_id=args.id))
     )
 
 
@@ -277,10 +277,10 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it to resources. Bookings keep their duration and price."""
-    service = SERVICES.require(ctx.workspace_id, args.id)
+    service = SERVICES.require(ctx.workspace_id, record_id=args.id)
     if args.changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
-    descriptions.require_whole(args.changes.get("description"), service.description)
+    descriptions.require_whole(args.changes.get("description"), stored_text=service.description)
     for name, value in _to_attributes(ctx, args.changes, service.images).items():
         setattr(service, name, value)
     ctx.unit.save(service)
@@ -310,14 +310,14 @@ def _to_attributes(
     rows.read(_reference_keys(ctx.workspace_id, values))
     if values.get("category_id") is not None:
         kind, category_id = "service", values["category_id"]
-        categories.check(ctx.workspace_id, category_id, kind)
-        categories.require(ctx.unit, category_id, kind, on_conflict=categories.not_found(kind))
+        categories.check(ctx.workspace_id, category_id=category_id, kind=kind)
+        categories.require(ctx.unit, category_id, kind=kind, on_conflict=categories.not_found(kind))
     if values.get("site_id") is not None:
-        key = SITES.key(ctx.workspace_id, values["site_id"])
+        key = SITES.key(ctx.workspace_id, record_id=values["site_id"])
         site = SITES.found(rows.find(SiteRow, key))
         ctx.unit.require(site, on_conflict=SITES.not_found())
     if values.get("agent_id") is not None:
-        key = AGENTS.key(ctx.workspace_id, values["agent_id"])
+        key = AGENTS.key(ctx.workspace_id, record_id=values["agent_id"])
         agent = AGENTS.found(rows.find(AgentRow, key))
         ctx.unit.require(agent, on_conflict=AGENTS.not_found())
     if "resource_ids" in values:
@@ -334,12 +334,13 @@ def _reference_keys(workspace_id: str, values: Mapping[str, Any]) -> list[Key]:
     """Return the keys of the site, the bot and the resources that a service is to refer to."""
     nouns = ((SITES, values.get("site_id")), (AGENTS, values.get("agent_id")))
     keys = [
-        listing.key(workspace_id, record_id)
+        listing.key(workspace_id, record_id=record_id)
         for listing, record_id in nouns
         if record_id is not None
     ]
     return keys + [
-        RESOURCES.key(workspace_id, resource_id) for resource_id in values.get("resource_ids", ())
+        RESOURCES.key(workspace_id, record_id=resource_id)
+        for resource_id in values.get("resource_ids", ())
     ]
 
 

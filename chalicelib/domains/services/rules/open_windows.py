@@ -29,7 +29,7 @@ _Date = date  # Alias for use where a field is named date.
 class ScheduleError(ValueError):
     """The invalid ``field`` of the rule at ``index``, and the problem."""
 
-    def __init__(self, index: int, field: str, message: str) -> None:
+    def __init__(self, index: int, field: str, *, message: str) -> None:
         super().__init__(f"rules.{index}.{field}: {message}")
         self.index = index
         self.field = field
@@ -99,7 +99,7 @@ def parse(rules: Sequence[Rule]) -> Schedule:
         for weekday in _weekdays(index, rule):
             both = tuple(merge([*weekly[weekday], *hours], touching=False))
             if len(both) > MAX_INTERVALS:
-                _raise_too_many(index, len(both))
+                _raise_too_many(index, number=len(both))
             weekly[weekday] = both
         if rule.date is not None:
             if rule.date in dates:
@@ -107,7 +107,7 @@ def parse(rules: Sequence[Rule]) -> Schedule:
                     f"expected one rule per date with all its intervals, but "
                     f"rules.{rule_of[rule.date]} is also for {rule.date}; merge the two rules"
                 )
-                raise ScheduleError(index, "date", message)
+                raise ScheduleError(index, "date", message=message)
             rule_of[rule.date] = index
             dates[rule.date] = tuple(merge(hours, touching=False))
     return Schedule(tuple(weekly), dates)
@@ -139,7 +139,7 @@ def canonical(schedule: Schedule) -> list[Rule]:
     ]
 
 
-def windows(schedule: Schedule, timezone: str, first: date, last: date) -> list[Span]:
+def windows(schedule: Schedule, timezone: str, first: date, *, last: date) -> list[Span]:
     """Return the opening hours that start on the local dates ``first`` to ``last``, sorted.
 
     Spans are in milliseconds since 1970 UTC. They may overlap, such as yesterday's overnight hours
@@ -168,11 +168,11 @@ def fits(schedule: Schedule, minutes: int) -> bool:
     The time must begin with an interval of opening hours. It may continue into adjacent ones.
     """
     monday = date(2001, 1, 1)
-    weekly = windows(Schedule(schedule.weekly), "UTC", monday, monday + 9 * _A_DAY)
+    weekly = windows(Schedule(schedule.weekly), "UTC", monday, last=monday + 9 * _A_DAY)
     if _has_room(weekly, minutes):
         return True
     return any(
-        _has_room(windows(schedule, "UTC", day - 2 * _A_DAY, day + 2 * _A_DAY), minutes)
+        _has_room(windows(schedule, "UTC", day - 2 * _A_DAY, last=day + 2 * _A_DAY), minutes)
         for day, hours in schedule.dates.items()
         if hours
     )
@@ -190,10 +190,12 @@ def _weekdays(index: int, rule: Rule) -> set[int]:
     """
     kinds = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
     if sum(kinds) != 1:
-        raise ScheduleError(index, "weekday", "expected exactly one of weekday, weekdays and date")
+        raise ScheduleError(
+            index, "weekday", message="expected exactly one of weekday, weekdays and date"
+        )
     if rule.weekdays is not None:
         if not rule.weekdays:
-            raise ScheduleError(index, "weekdays", "expected at least one weekday")
+            raise ScheduleError(index, "weekdays", message="expected at least one weekday")
         return {
             _weekday(index, f"weekdays.{place}", weekday)
             for place, weekday in enumerate(rule.weekdays)
@@ -208,46 +210,52 @@ def _weekday(index: int, field: str, value: int | str) -> int:
         return _NAMES.index(name) % 7
     if re.fullmatch("[0-7]", name):
         return (int(name) - 1) % 7
-    raise ScheduleError(index, field, "expected mon to sun, or 0 to 7, where 0 and 7 are Sunday")
+    raise ScheduleError(
+        index, field, message="expected mon to sun, or 0 to 7, where 0 and 7 are Sunday"
+    )
 
 
 def _hours(index: int, rule: Rule) -> list[Span]:
     """Return the intervals of a rule, in minutes, in the order received."""
     if rule.start is not None or rule.end is not None:
         if rule.intervals is not None:
-            raise ScheduleError(index, "intervals", "expected either intervals or start and end")
+            raise ScheduleError(
+                index, "intervals", message="expected either intervals or start and end"
+            )
         if rule.start is None or rule.end is None:
             missing = "start" if rule.start is None else "end"
-            raise ScheduleError(index, missing, "expected start and end, received only one of them")
+            raise ScheduleError(
+                index, missing, message="expected start and end, received only one of them"
+            )
         return [_span(index, "", Interval(rule.start, rule.end))]
     if rule.intervals is None:
         message = "expected intervals, such as [{start: 09:00, end: 18:00}]; [] means closed"
-        raise ScheduleError(index, "intervals", message)
+        raise ScheduleError(index, "intervals", message=message)
     if len(rule.intervals) > MAX_INTERVALS:
-        _raise_too_many(index, len(rule.intervals))
+        _raise_too_many(index, number=len(rule.intervals))
     return [
         _span(index, f"intervals.{place}.", interval)
         for place, interval in enumerate(rule.intervals)
     ]
 
 
-def _raise_too_many(index: int, number: int) -> NoReturn:
+def _raise_too_many(index: int, *, number: int) -> NoReturn:
     message = f"expected at most {MAX_INTERVALS} intervals for a day, received {number}"
-    raise ScheduleError(index, "intervals", message)
+    raise ScheduleError(index, "intervals", message=message)
 
 
 def _span(index: int, prefix: str, interval: Interval) -> Span:
     start = _minutes(interval.start)
     if start is None or start == _DAY:
-        raise ScheduleError(index, f"{prefix}start", "expected a time from 00:00 to 23:59")
+        raise ScheduleError(index, f"{prefix}start", message="expected a time from 00:00 to 23:59")
     end = _minutes(interval.end)
     if end is None:
-        raise ScheduleError(index, f"{prefix}end", "expected a time from 00:00 to 24:00")
+        raise ScheduleError(index, f"{prefix}end", message="expected a time from 00:00 to 24:00")
     if start == end:
         message = (
             "expected an end that differs from the start; for a whole day, send 00:00 to 24:00"
         )
-        raise ScheduleError(index, f"{prefix}end", message)
+        raise ScheduleError(index, f"{prefix}end", message=message)
     return Span(start, end if end > start else end + _DAY)
 
 

@@ -45,7 +45,7 @@ def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -
         "weekly": [_minutes(spans) for spans in schedule.weekly],
         "dates": {day.isoformat(): _minutes(spans) for day, spans in schedule.dates.items()},
     }
-    key = _schedule_key(unit.workspace_id, resource.id)
+    key = _schedule_key(unit.workspace_id, resource_id=resource.id)
     row = ScheduleRow(
         key.pk,
         key.sk,
@@ -60,7 +60,7 @@ def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -
 
 
 def require_with_schedule(
-    workspace_id: str, resource_id: str
+    workspace_id: str, *, resource_id: str
 ) -> tuple[ResourceRow, ScheduleRow | None]:
     """Return a resource and its opening hours, or None if they were never set.
 
@@ -88,9 +88,9 @@ def find_with_schedules(
     return [(row, hours.get(row.id)) for row in rows_read if isinstance(row, ResourceRow)]
 
 
-def find_schedule(workspace_id: str, resource_id: str) -> ScheduleRow | None:
+def find_schedule(workspace_id: str, *, resource_id: str) -> ScheduleRow | None:
     """Return the opening hours of a resource, or None if they were never set."""
-    key = _schedule_key(workspace_id, resource_id)
+    key = _schedule_key(workspace_id, resource_id=resource_id)
     return ScheduleRow.find(key.pk, key.sk)
 
 
@@ -109,13 +109,13 @@ def schedule_of(hours: ScheduleRow | None) -> Schedule:
 
 def keys_with_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
     """Return the keys of resources and of their opening hours."""
-    resources = [RESOURCES.key(workspace_id, resource_id) for resource_id in ids]
+    resources = [RESOURCES.key(workspace_id, record_id=resource_id) for resource_id in ids]
     return [*resources, *keys_of_schedules(workspace_id, ids)]
 
 
 def keys_of_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
     """Return the keys of the opening hours of resources."""
-    return [_schedule_key(workspace_id, resource_id) for resource_id in ids]
+    return [_schedule_key(workspace_id, resource_id=resource_id) for resource_id in ids]
 
 
 def stage_deletion(
@@ -134,7 +134,7 @@ def stage_deletion(
 
 def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleRow | None) -> None:
     """Require that the opening hours of a resource are unchanged at commit."""
-    key = _schedule_key(unit.workspace_id, resource_id)
+    key = _schedule_key(unit.workspace_id, resource_id=resource_id)
     condition: Condition
     if hours is None:
         # New hours have a row, so a missing row is the state that was read.
@@ -146,7 +146,7 @@ def require_hours_unchanged(unit: UnitOfWork, resource_id: str, hours: ScheduleR
     unit.require(ScheduleRow(key.pk, key.sk), condition)
 
 
-def _schedule_key(workspace_id: str, resource_id: str) -> Key:
+def _schedule_key(workspace_id: str, *, resource_id: str) -> Key:
     return Key(ScheduleRow, f"W#{workspace_id}#SCHEDULE", resource_id)
 
 

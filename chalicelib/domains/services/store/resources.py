@@ -55,7 +55,7 @@ RESOURCES = register_listing(
 
 def require(unit: UnitOfWork, resource_id: str, *, on_conflict: AppError | None = None) -> None:
     """Require that a resource exists when the unit commits."""
-    key = RESOURCES.key(unit.workspace_id, resource_id)
+    key = RESOURCES.key(unit.workspace_id, record_id=resource_id)
     unit.require(ResourceRow(key.pk, key.sk), on_conflict=on_conflict)
 
 

@@ -152,7 +152,7 @@ class Bindings:
         for item in partition.items(
             index_name=BY_ROW, filter_condition=where, consistent_read=True
         ):
-            for token in token_values("resource_ids", item["c"]["S"] if "c" in item else ""):
+            for token in token_values("resource_ids", tokens=item["c"]["S"] if "c" in item else ""):
                 self._ids[token].append(item["sk"]["S"])
 
     def get_service_ids(self, resource_id: str) -> list[str]:
@@ -161,6 +161,6 @@ class Bindings:
         return self._ids.get(fold(resource_id), [])
 
 
-def bound_to(workspace_id: str, resource_id: str) -> list[str]:
+def bound_to(workspace_id: str, *, resource_id: str) -> list[str]:
     """Return the ids of the services bound to a resource, oldest first."""
     return Bindings(workspace_id, resource_id).get_service_ids(resource_id)

@@ -64,7 +64,7 @@ class TimeOff(NamedTuple):
         if self.moments is not None:
             return self.moments
         assert self.first_day is not None and self.last_day is not None  # noqa: S101, PT018  both or neither
-        return zoned_times.span_of_days(self.first_day, self.last_day, timezone)
+        return zoned_times.span_of_days(self.first_day, last=self.last_day, timezone=timezone)
 
     @property
     def span_in_any_zone(self) -> Span:
@@ -124,7 +124,7 @@ def new_row(
     )
 
 
-def all_of(workspace_id: str, resource_id: str) -> list[TimeOff]:
+def all_of(workspace_id: str, *, resource_id: str) -> list[TimeOff]:
     """Return all time off of a single resource, past and future."""
     items = Partition(_partition(workspace_id), Cost()).items(
         index_name=BY_ROW, filter_condition=ContentRow.f1 == resource_id, consistent_read=True
@@ -132,7 +132,7 @@ def all_of(workspace_id: str, resource_id: str) -> list[TimeOff]:
     return list(map(_read, items))
 
 
-def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]:
+def overlapping(workspace_id: str, first_ms: int, *, last_ms: int) -> list[TimeOff]:
     """Return time off between two moments, of any resource, sorted by its end.
 
     Both moments are in milliseconds since 1970 UTC, and inclusive. Whole dates are included if they
@@ -147,19 +147,19 @@ def overlapping(workspace_id: str, first_ms: int, last_ms: int) -> list[TimeOff]
     return [absence for absence in map(_read, items) if absence.span_in_any_zone.start <= last_ms]
 
 
-def key(workspace_id: str, time_off_id: str) -> Key:
+def key(workspace_id: str, *, time_off_id: str) -> Key:
     """Return the key of time off, so that it can be read with other rows."""
     return Key(TimeOffRow, _partition(workspace_id), time_off_id)
 
 
-def find(workspace_id: str, time_off_id: str) -> TimeOffRow | None:
+def find(workspace_id: str, *, time_off_id: str) -> TimeOffRow | None:
     """Return time off by its id, or None."""
     return TimeOffRow.find(_partition(workspace_id), time_off_id)
 
 
 def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
     """Return time off by ids, in their order, without missing ids."""
-    rows = fetch(key(workspace_id, time_off_id) for time_off_id in ids)
+    rows = fetch(key(workspace_id, time_off_id=time_off_id) for time_off_id in ids)
     return [row for row in rows if isinstance(row, TimeOffRow)]
 
 
@@ -183,7 +183,7 @@ def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | No
 
 def lock_key(workspace_id: str) -> Key:
     """Return the key of the lock row, so that it can be read with other rows."""
-    return locks.lock_key(workspace_id, LOCK)
+    return locks.lock_key(workspace_id, what=LOCK)
 
 
 def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
@@ -191,7 +191,7 @@ def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
 
     Read it before ``overlapping``.
     """
-    return locks.lock_row(workspace_id, LOCK, rows)
+    return locks.lock_row(workspace_id, what=LOCK, rows=rows)
 
 
 def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:

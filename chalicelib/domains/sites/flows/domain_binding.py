@@ -87,9 +87,9 @@ def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, proofs: frozenset[
     """
     claim = find_domain_claim(name)
     if claim is None:
-        unit.create(domain_claim(unit.workspace_id, name, site.id))
+        unit.create(domain_claim(unit.workspace_id, domain=name, site_id=site.id))
     elif claim.target != site.id:
-        holder = SITES.find(claim.workspace_id or "", claim.target)
+        holder = SITES.find(claim.workspace_id or "", record_id=claim.target)
         # The other site keeps the domain as long as its own record is still in the DNS.
         if holder and holder.domain and hostnames.txt_record_value(holder.domain.token) in proofs:
             msg = (
@@ -207,7 +207,7 @@ def _check_proof(job: Job) -> str | None:
 
 def _current(job: Job) -> tuple[SiteRow, DomainMap] | None:
     """Return the site of a check and its domain, unless a later call has replaced the check."""
-    site = SITES.find(job.workspace_id, job.payload["siteId"])
+    site = SITES.find(job.workspace_id, record_id=job.payload["siteId"])
     domain = site.domain if site else None
     if site is None or domain is None:
         return None

@@ -51,7 +51,7 @@ class _NewHtml:
 
 
 def too_large(
-    field: str, limit: int, size: int, size_label: str = "received"
+    field: str, limit: int, *, size: int, size_label: str = "received"
 ) -> PayloadTooLargeError:
     """Return the error for a field with too many bytes.
 
@@ -61,7 +61,7 @@ def too_large(
     return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
-def check_size(field: str, html: str, size_label: str = "received") -> None:
+def check_size(field: str, *, html: str, size_label: str = "received") -> None:
     """Check that HTML of a field, or HTML made from a field, has at most 1 MiB.
 
     Raises:
@@ -69,7 +69,7 @@ def check_size(field: str, html: str, size_label: str = "received") -> None:
             ``size_label``.
     """
     if (size := len(html.encode())) > MAX_HTML_BYTES:
-        raise too_large(field, MAX_HTML_BYTES, size, size_label)
+        raise too_large(field, MAX_HTML_BYTES, size=size, size_label=size_label)
 
 
 def read_html(ctx: Context, page: PageRow) -> str:
@@ -84,7 +84,7 @@ def read_html(ctx: Context, page: PageRow) -> str:
     if body is not None:
         return body.decode()
     # Other HTML was saved in the meantime, and its commit removed this object.
-    if pages.find_html_key(ctx.workspace_id, page.id) != page.html_key:
+    if pages.find_html_key(ctx.workspace_id, page_id=page.id) != page.html_key:
         raise ConcurrentUpdateError
     msg = f"the HTML of page {page.id} is missing from the object store"
     raise RuntimeError(msg)
@@ -138,7 +138,7 @@ def _orders_to_search_engines(html: str) -> tuple[bool | None, str | None]:
     if not _ORDER.search(html):
         return None, None
     metadata = page_html.find_metadata(html)
-    url = resolve(metadata.canonical or "", "")
+    url = resolve(metadata.canonical or "", base="")
     return metadata.noindex or None, url if is_web(url) and len(url) <= MAX_LENGTH else None
 
 
@@ -163,7 +163,8 @@ def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
 
     One job covers the new object and the old one. The page's record decides which object is unused.
     """
-    key = f"{pages.html_folder(ctx.workspace_id, page.project_id, page.id)}{new_id()}.html"
+    folder = pages.html_folder(ctx.workspace_id, site_id=page.project_id, page_id=page.id)
+    key = f"{folder}{new_id()}.html"
     payload = {"pageId": page.id, "keys": [key, page.html_key]}
     job = jobs.row(UNUSED, ctx.workspace_id, payload, clock.now() + UNUSED_AFTER)
     # The job is written before the object, so that a process that dies leaves none behind.
@@ -180,8 +181,8 @@ def remove_unused_html(job: Job) -> None:
     """
     # The order matters: an object leaves the page in the transaction that makes it a version.
     page_id = job.payload["pageId"]
-    used = pages.find_html_key(job.workspace_id, page_id)
-    versions = page_versions.read_all(job.workspace_id, page_id)
+    used = pages.find_html_key(job.workspace_id, page_id=page_id)
+    versions = page_versions.read_all(job.workspace_id, page_id=page_id)
     delete_unused(job.payload["keys"], {used, *(version.html_key for version in versions)})
     surplus = versions[len(page_versions.within_limits(versions)) :]
     cascade_over(job, surplus, MAX_ITEMS // 2, partial(_remove_versions, page_id))
@@ -208,6 +209,6 @@ def purge_page(job: Job) -> None:
     if page_id is not None:
         if not end_deletion(PAGES, job, page_id, clock.now()):
             return
-        page_versions.purge_of_page(workspace_id, page_id)
-        pages.purge_design(workspace_id, page_id)
+        page_versions.purge_of_page(workspace_id, page_id=page_id)
+        pages.purge_design(workspace_id, page_id=page_id)
     object_store().delete_under(job.payload["folder"])

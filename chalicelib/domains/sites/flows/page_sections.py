@@ -26,8 +26,10 @@ def set_sections(ctx: Context, page: PageRow, values: Sequence[Mapping[str, Any]
         PayloadTooLargeError: the HTML would be too large.
     """
     sections = parsing.parse(SectionList, {"sections": list(values)}).sections
-    html = replace_sections(read_html(ctx, page), page.title, sections, _photos(ctx, sections))
-    check_size("sections", html, "they would make the HTML")
+    html = replace_sections(
+        read_html(ctx, page), title=page.title, sections=sections, photos=_photos(ctx, sections)
+    )
+    check_size("sections", html=html, size_label="they would make the HTML")
     return html
 
 
@@ -43,7 +45,7 @@ def _photos(ctx: Context, sections: Sequence[Section]) -> dict[str, Photo]:
         if file is None or not is_image(file):
             message = "expected the id of an image of the workspace"
             field = f"sections.{number}.fileId"
-            raise ValidationError.of(field, message)
+            raise ValidationError.of(field, message=message)
         image = rehosting.to_image(file)
         photos[section.file_id] = Photo(image.url, image.width, image.height)
     return photos

@@ -31,13 +31,13 @@ class RenderedPage(NamedTuple):
     """The workspace of a page that is shown."""
 
 
-def render(name: str, page_slug: str) -> RenderedPage:
+def render(name: str, *, page_slug: str) -> RenderedPage:
     """Return a page of a site by its slug. The slug "" is the home page.
 
     ``name`` is the site's slug or its custom domain. Only a domain has a dot.
     """
     # A page that is saved between the read of its row and of its object is read again.
-    return retry_on_conflict(lambda: _render(name, page_slug))
+    return retry_on_conflict(lambda: _render(name, page_slug=page_slug))
 
 
 def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
@@ -45,7 +45,7 @@ def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
     found_site = _find(name)
     if not isinstance(found_site, FoundSite):
         return found_site, []
-    _, rows = pages.read_site_and_pages(found_site.workspace_id, found_site.row.id)
+    _, rows = pages.read_site_and_pages(found_site.workspace_id, site_id=found_site.row.id)
     pages_out = [
         page
         for page in rows
@@ -73,7 +73,7 @@ def _find(name: str) -> FoundSite | RenderedPage:
     return found_site
 
 
-def _render(name: str, page_slug: str) -> RenderedPage:
+def _render(name: str, *, page_slug: str) -> RenderedPage:
     found_site = _find(name)
     if not isinstance(found_site, FoundSite):
         return found_site
@@ -106,7 +106,7 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
 
 def _page(found_site: FoundSite, slug: str) -> PageRow | None:
     page_id = pages.find_id(found_site.workspace_id, found_site.row, slug)
-    return PAGES.find(found_site.workspace_id, page_id) if page_id else None
+    return PAGES.find(found_site.workspace_id, record_id=page_id) if page_id else None
 
 
 def _read_html(page: PageRow) -> str:
@@ -133,4 +133,6 @@ def _complete_html(site: SiteRow, page: PageRow, html: str, *, is_canonical: boo
     )
     if not site.stats_enabled:
         return html
-    return page_html.add_beacon(html, settings().public_url + HIT_PATH, site.id, page.id)
+    return page_html.add_beacon(
+        html, hit_url=settings().public_url + HIT_PATH, project_id=site.id, page_id=page.id
+    )

@@ -30,7 +30,7 @@ R = TypeVar("R", bound=Record)
 UNDO = Field(description="How and until when to undo it, or null.")
 
 
-def how_to_undo(route: str, record_id: str, until: datetime) -> str:
+def how_to_undo(route: str, *, record_id: str, until: datetime) -> str:
     """Return a sentence on how to undo a deletion, which a caller can show to its owner."""
     call = f'{route} with {{"id": "{record_id}"}}'
     return f"Until {iso(until)}: under Sites in the console, or {call}."
@@ -92,7 +92,7 @@ def end_deletion(listing: Listing[R], job: Job, record_id: str, now: datetime) -
         deleted = listing.row.find(trash, record_id)
         if deleted is None:
             # The second read of the trash finds a record that was deleted after the first.
-            is_live = listing.find(job.workspace_id, record_id) is not None
+            is_live = listing.find(job.workspace_id, record_id=record_id) is not None
             return not is_live and listing.row.find(trash, record_id) is None
         if deleted.expires > now:
             return False

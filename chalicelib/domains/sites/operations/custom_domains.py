@@ -56,7 +56,7 @@ def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     Then create the DNS records of the response. They are checked for 72 hours, and by each call.
     With the status active, the domain shows the site.
     """
-    site = SITES.require(ctx.workspace_id, args.id)
+    site = SITES.require(ctx.workspace_id, record_id=args.id)
     name = None if args.domain is None else _check_domain(args.domain)
     if site.domain is None or site.domain.name != name:
         domain_binding.release(ctx.unit, site)
@@ -72,12 +72,12 @@ def _check_domain(name: str) -> str:
     try:
         return hostnames.normalize(name, own_host, settings().sites_domain)
     except ValueError as error:
-        raise ValidationError.of("domain", f'{error}; received "{name[:80]}"') from None
+        raise ValidationError.of("domain", message=f'{error}; received "{name[:80]}"') from None
 
 
 def _request_domain(ctx: Context, name: str) -> DomainMap:
     token = ctx.unit.run_side_effect_once("token", lambda: secrets.token_hex(16))
-    return domain_request(name, token, apex=hostnames.is_apex(name))
+    return domain_request(name, token=token, apex=hostnames.is_apex(name))
 
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:

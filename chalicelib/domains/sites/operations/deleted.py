@@ -40,15 +40,19 @@ class DeletedPages(DeletedList):
 @operation(example={}, role=Role.MANAGER)
 def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
     """List the sites that were deleted in the last 30 days, with their pages and forms."""
-    rows = SITES.fetch_deleted(ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, ""))
+    rows = SITES.fetch_deleted(
+        ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, together_with="")
+    )
     return DeletedList(deleted=_to_wire([site for site in rows if site.deletion_id is not None]))
 
 
 @operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
 def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
     """List the pages of a site that were deleted in the last 30 days, but not with the site."""
-    site = SITES.require(ctx.workspace_id, args.project_id)
-    rows = PAGES.fetch_deleted(ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, site.id))
+    site = SITES.require(ctx.workspace_id, record_id=args.project_id)
+    rows = PAGES.fetch_deleted(
+        ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, together_with=site.id)
+    )
     return DeletedPages(deleted=_to_wire(rows), project=SiteOut.from_record(site))
 
 

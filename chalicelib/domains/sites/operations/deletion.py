@@ -77,8 +77,8 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     Leads, clients and services are kept.
     """
     with deadline.side_by_side() as start:
-        reading = start(partial(_contents, ctx.workspace_id, args.id))
-        site = SITES.require(ctx.workspace_id, args.id)
+        reading = start(partial(_contents, ctx.workspace_id, site_id=args.id))
+        site = SITES.require(ctx.workspace_id, record_id=args.id)
         page_entries, forms = contents = reading.result()
     cascade = SiteCascade(
         pages=len(page_entries),
@@ -98,14 +98,14 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     is_whole = _delete_some(ctx.unit, site, until, contents)
     cascade_job = jobs.row(CASCADE, ctx.workspace_id, {"siteId": site.id})
     ctx.unit.create_job(cascade_job, at_once=not is_whole)
-    undo = how_to_undo("POST /api/projects/restore", site.id, until)
+    undo = how_to_undo("POST /api/projects/restore", record_id=site.id, until=until)
     return SiteDeleted(id=site.id, deleted=True, cascade=cascade, undo=undo)
 
 
-def _contents(workspace_id: str, site_id: str) -> tuple[list[IndexEntry], list[str]]:
+def _contents(workspace_id: str, *, site_id: str) -> tuple[list[IndexEntry], list[str]]:
     """Return the entries of a site's live pages and the ids of its live forms."""
     with deadline.side_by_side() as start:
-        forms = start(partial(_forms, workspace_id, site_id))
+        forms = start(partial(_forms, workspace_id, site_id=site_id))
         return PAGES.entries(workspace_id, site_id), forms.result()
 
 
@@ -116,8 +116,8 @@ def _delete_some(
     workspace_id, together_with = unit.workspace_id, str(site.deletion_id)
     page_entries, forms = contents
     keys = [
-        *(PAGES.key(workspace_id, page_entry.id) for page_entry in page_entries),
-        *(listing_of(FORM).key(workspace_id, form_id) for form_id in forms),
+        *(PAGES.key(workspace_id, record_id=page_entry.id) for page_entry in page_entries),
+        *(listing_of(FORM).key(workspace_id, record_id=form_id) for form_id in forms),
     ]
     rows = [row for row in fetch(keys[:RECORDS_PER_TRANSACTION]) if isinstance(row, Record)]
     batch = first_batch(rows)
@@ -128,12 +128,12 @@ def _delete_some(
     return len(batch) == len(rows) and len(keys) <= RECORDS_PER_TRANSACTION
 
 
-def has_contents(workspace_id: str, site_id: str) -> bool:
+def has_contents(workspace_id: str, *, site_id: str) -> bool:
     """Return whether a site, live or deleted, has live pages or forms."""
-    return any(_contents(workspace_id, site_id))
+    return any(_contents(workspace_id, site_id=site_id))
 
 
-def _forms(workspace_id: str, site_id: str) -> list[str]:
+def _forms(workspace_id: str, *, site_id: str) -> list[str]:
     """Return the ids of a site's live forms."""
     form_entries = listing_of(FORM).entries(workspace_id, project_id=site_id)
     return [entry.id for entry in form_entries]
@@ -149,10 +149,10 @@ def delete_rest_of_site(job: Job) -> None:
     """
 
     def delete_some(unit: UnitOfWork) -> bool:
-        site = SITES.find_deleted(job.workspace_id, job.payload["siteId"])
+        site = SITES.find_deleted(job.workspace_id, record_id=job.payload["siteId"])
         if site is None:
             return False
-        contents = _contents(job.workspace_id, site.id)
+        contents = _contents(job.workspace_id, site_id=site.id)
         if not any(contents):
             return False
         unit.require(site)
@@ -167,6 +167,6 @@ def purge_site_files(job: Job) -> None:
     """Remove designs, versions and HTML of the pages of a site that was deleted a month ago."""
     if not end_deletion(SITES, job, job.payload["siteId"], clock.now()):
         return
-    pages.purge_designs(job.workspace_id, job.payload["siteId"])
-    page_versions.purge_of_site(job.workspace_id, job.payload["siteId"])
-    object_store().delete_under(pages.html_folder(job.workspace_id, job.payload["siteId"]))
+    pages.purge_designs(job.workspace_id, site_id=job.payload["siteId"])
+    page_versions.purge_of_site(job.workspace_id, site_id=job.payload["siteId"])
+    object_store().delete_under(pages.html_folder(job.workspace_id, site_id=job.payload["siteId"]))

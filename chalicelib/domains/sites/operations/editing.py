@@ -87,7 +87,7 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
     For a large page send edits.
     """
     if args.html is not None:
-        check_size("html", args.html)
+        check_size("html", html=args.html)
         page, html = existing_page(ctx, args.id, args.if_version), args.html
     else:
         page = existing_page(ctx, args.id, args.if_version)
@@ -129,9 +129,11 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
         message = (
             f"find matched {error.count} times, expected {expected}; {hint}. Nothing was saved"
         )
-        raise ValidationError.of(field, message) from None
+        raise ValidationError.of(field, message=message) from None
     except OversizeError as error:
         field = f"edits.{error.index}"
-        raise too_large(field, MAX_EDITED_BYTES, error.size, "it would make the HTML") from None
-    check_size("edits", edited, "they would make the HTML")
+        raise too_large(
+            field, MAX_EDITED_BYTES, size=error.size, size_label="it would make the HTML"
+        ) from None
+    check_size("edits", html=edited, size_label="they would make the HTML")
     return edited

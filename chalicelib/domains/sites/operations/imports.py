@@ -83,10 +83,10 @@ def _check_web_url(url: str) -> str:
         raise PydanticCustomError(
             "web_url", "expected a full URL that begins with http:// or https://"
         )
-    return resolve(url, "")
+    return resolve(url, base="")
 
 
-def _reject_together(args: Wire, name: str, other: str, why: str) -> None:
+def _reject_together(args: Wire, name: str, *, other: str, why: str) -> None:
     """Reject a field that has no meaning together with another field."""
     if getattr(args, name) is not None and getattr(args, other) is not None:
         field, other_field = wire_name(type(args), name), wire_name(type(args), other)
@@ -126,9 +126,11 @@ class PageImport(Wire):
     @model_validator(mode="after")
     def _one_of_each(self) -> "PageImport":
         exactly_one(self)
-        _reject_together(self, "slug", "page_id", "an existing page keeps its slug")
-        _reject_together(self, "if_version", "project_id", "a new page has no version yet")
-        _reject_together(self, "base_url", "url", "a fetched page has its own URL")
+        _reject_together(self, "slug", other="page_id", why="an existing page keeps its slug")
+        _reject_together(
+            self, "if_version", other="project_id", why="a new page has no version yet"
+        )
+        _reject_together(self, "base_url", other="url", why="a fetched page has its own URL")
         return self
 
 
@@ -182,7 +184,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
         )
     title = args.title or one_line(source.title or "", MAX_TITLE)
     if page is None:
-        page = stage_new_page(ctx, args.project_id or "", title or UNTITLED, args.slug)
+        page = stage_new_page(ctx, args.project_id or "", title=title or UNTITLED, slug=args.slug)
     else:
         page.title = title or page.title
         ctx.unit.save(page)
@@ -190,9 +192,9 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     html, imported, files_size = source.html, ImportedImages(images=0, failed=[]), 0
     if args.rehost_images:
         size_label = "with the new URLs of its images (rehostImages) it would have"
-        with _report_growth("html", size_label):
+        with _report_growth("html", size_label=size_label):
             html, imported, files_size = _rehost_images(ctx, page, source, deadline.seconds_left())
-            check_size("html", html, size_label)
+            check_size("html", html=html, size_label=size_label)
     version_id = stage_html(ctx, page, html, files_size=files_size)
     _warn_of_orders_to_search_engines(ctx, page)
     undo = how_to_undo_save(page, version_id)
@@ -220,25 +222,27 @@ def _read_source(args: PageImport) -> ImportedHtml:
     """
     size_label = "with its URLs made absolute it would have"
     if args.html is not None:
-        check_size("html", args.html)
-        with _report_growth("html", size_label):
+        check_size("html", html=args.html)
+        with _report_growth("html", size_label=size_label):
             source = html_import.read(args.html, base_url=args.base_url or "")
-            check_size("html", source.html, size_label)
+            check_size("html", html=source.html, size_label=size_label)
         return source
     page = _fetch_page(args.url or "")
-    with _report_growth("url", size_label):
+    with _report_growth("url", size_label=size_label):
         source = html_import.read(page.body, base_url=page.url, charset=_charset(page.content_type))
-        check_size("url", source.html, size_label)
+        check_size("url", html=source.html, size_label=size_label)
     return source
 
 
 @contextmanager
-def _report_growth(field: str, size_label: str) -> Iterator[None]:
+def _report_growth(field: str, *, size_label: str) -> Iterator[None]:
     """Convert the error of a page that grows too large when its URLs are replaced."""
     try:
         yield
     except html_import.PageTooLargeError as error:
-        raise too_large(field, MAX_HTML_BYTES, error.size, f"{size_label} more than") from None
+        raise too_large(
+            field, MAX_HTML_BYTES, size=error.size, size_label=f"{size_label} more than"
+        ) from None
 
 
 def _fetch_page(url: str) -> fetch.Fetched:
@@ -246,7 +250,7 @@ def _fetch_page(url: str) -> fetch.Fetched:
     try:
         fetched = fetch.fetch(url, allow_http=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
     except RefusedUrlError as error:
-        raise ValidationError.of("url", error.reason) from None
+        raise ValidationError.of("url", message=error.reason) from None
     except TooLargeError as error:
         msg = f"The page is too large: {error.reason}."
         raise PayloadTooLargeError(msg) from None
@@ -254,7 +258,7 @@ def _fetch_page(url: str) -> fetch.Fetched:
         msg = f"The page could not be fetched: {error.reason}."
         raise UpstreamFailedError(msg) from None
     if not fetched.body.strip(b"\xef\xbb\xbf \t\n\f\r"):
-        raise ValidationError.of("url", "expected a page with HTML, received an empty page")
+        raise ValidationError.of("url", message="expected a page with HTML, received an empty page")
     if not html_import.looks_like_html(fetched.body, fetched.content_type):
         kind = fetched.content_type[:80] or "something else"
         msg = f"The URL returned {kind} instead of a web page. Send the URL of a web page."

@@ -90,11 +90,11 @@ def delete_page(ctx: Context, args: PageDelete) -> PageDeleted:
     else:
         pages.count_deleted_page(ctx.unit, page, on_conflict=PAGES.not_found())
     files.release_bytes(ctx.unit, int(page.html_bytes))
-    folder = pages.html_folder(ctx.workspace_id, page.project_id, page.id)
+    folder = pages.html_folder(ctx.workspace_id, site_id=page.project_id, page_id=page.id)
     ctx.unit.create(jobs.row(PURGE, ctx.workspace_id, {"pageId": page.id, "folder": folder}, until))
     if args.dry_run:
         return PageDeleted(id=page.id, deleted=False, undo=None)
-    undo = how_to_undo("POST /api/pages/restore", page.id, until)
+    undo = how_to_undo("POST /api/pages/restore", record_id=page.id, until=until)
     return PageDeleted(id=page.id, deleted=True, undo=undo)
 
 
@@ -127,9 +127,9 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
 
     A slug that another page has taken gets an ending, such as ``-2``.
     """
-    deleted = PAGES.find_deleted(ctx.workspace_id, args.id)
+    deleted = PAGES.find_deleted(ctx.workspace_id, record_id=args.id)
     if deleted is None:
-        if PAGES.find(ctx.workspace_id, args.id) is not None:
+        if PAGES.find(ctx.workspace_id, record_id=args.id) is not None:
             msg = "The page is not deleted, so it cannot be restored."
             raise ConflictError(msg)
         msg = (
@@ -138,7 +138,9 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
         )
         raise NotFoundError(msg)
     options = list(slugs.candidates(deleted.slug))
-    site, taken_slugs = pages.site_and_taken_slugs(ctx.workspace_id, deleted.project_id, options)
+    site, taken_slugs = pages.site_and_taken_slugs(
+        ctx.workspace_id, site_id=deleted.project_id, slugs=options
+    )
     if site is None or deleted.trashed_with_id != site.id:
         msg = f"The page was deleted with its site {deleted.project_id}. Restore the site instead."
         raise ConflictError(msg)
@@ -148,7 +150,7 @@ def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
     pages.set_site(page, site)
     pages.read_design(ctx.workspace_id, page)
     missing = drop_missing_files(ctx.workspace_id, [page])
-    ctx.unit.restore(page, deleted)
+    ctx.unit.restore(page, deleted=deleted)
     if site.home_page_id is None:
         site.home_page_id, site.page_count = page.id, 1
         site.last_sort_order = max(int(site.last_sort_order or 0), int(page.sort_order)) or None

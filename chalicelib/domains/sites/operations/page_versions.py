@@ -94,7 +94,9 @@ def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
     only the HTML before the first of them. A page has at most 30 versions and 10 MiB of them.
     """
     page = existing_page(ctx, args.id)
-    versions = page_versions.within_limits(page_versions.read_all(ctx.workspace_id, page.id))
+    versions = page_versions.within_limits(
+        page_versions.read_all(ctx.workspace_id, page_id=page.id)
+    )
     return PageVersions(
         page=PageRecord.from_record(page),
         versions=[PageVersion.from_record(version) for version in versions],
@@ -109,7 +111,7 @@ def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
 def get_page_version(ctx: Context, args: PageVersionQuery) -> PageVersionRead:
     """Return an earlier version of a page and the present one, both with their HTML."""
     page = existing_page(ctx, args.id)
-    version, html = _stored_version(ctx, page.id, args.version_id)
+    version, html = _stored_version(ctx, page.id, version_id=args.version_id)
     return PageVersionRead(
         page=PageRecord.from_record(page),
         html=read_html(ctx, page),
@@ -132,7 +134,7 @@ def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionR
     The HTML that it had before becomes a version, so this can be undone in the same way.
     """
     page = existing_page(ctx, args.id, args.if_version)
-    _, html = _stored_version(ctx, page.id, args.version_id)
+    _, html = _stored_version(ctx, page.id, version_id=args.version_id)
     ctx.unit.save(page)
     stage_html(ctx, page, html, ends_edit=True)
     file_ids = stored_files.file_ids_in(html)[:MAX_FILES_PER_TEXT]
@@ -140,14 +142,14 @@ def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionR
     return PageVersionRestored(page=PageRecord.from_record(page), missing_file_ids=missing)
 
 
-def _stored_version(ctx: Context, page_id: str, version_id: str) -> tuple[VersionRow, str]:
+def _stored_version(ctx: Context, page_id: str, *, version_id: str) -> tuple[VersionRow, str]:
     """Return a version and its HTML.
 
     Raises:
         NotFoundError: the page has no such version.
         ConcurrentUpdateError: the version was removed since it was found.
     """
-    version = page_versions.find(ctx.workspace_id, page_id, version_id)
+    version = page_versions.find(ctx.workspace_id, page_id=page_id, version_id=version_id)
     if version is None:
         msg = (
             f"The page has no version with this id. A page keeps its last {MAX_VERSIONS} "

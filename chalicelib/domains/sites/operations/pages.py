@@ -200,7 +200,7 @@ def existing_page(ctx: Context, page_id: str, if_version: int | None = None) -> 
         NotFoundError: the page does not exist.
         VersionConflictError: the page has another version than ``if_version``.
     """
-    page = PAGES.found(pages.find(ctx.workspace_id, page_id))
+    page = PAGES.found(pages.find(ctx.workspace_id, page_id=page_id))
     page.require_version(if_version)
     return page
 
@@ -220,7 +220,7 @@ def _slug_taken_error(slug: str) -> SlugTakenError:
 )
 def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     """List all pages of a site without their HTML."""
-    site, rows = pages.read_site_and_pages(ctx.workspace_id, args.project_id)
+    site, rows = pages.read_site_and_pages(ctx.workspace_id, site_id=args.project_id)
     if site is None:
         raise SITES.not_found()
     if shortened := sum(page.design_revision is not None for page in rows):
@@ -283,11 +283,13 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
     """Create a page without HTML, last in its site."""
     return PageWritten(
-        page=PageRecord.from_record(stage_new_page(ctx, args.project_id, args.title, args.slug))
+        page=PageRecord.from_record(
+            stage_new_page(ctx, args.project_id, title=args.title, slug=args.slug)
+        )
     )
 
 
-def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> PageRow:
+def stage_new_page(ctx: Context, site_id: str, *, title: str, slug: str | None) -> PageRow:
     """Stage a new page of a site. Without a slug, the slug is derived from the title.
 
     Raises:
@@ -295,8 +297,8 @@ def stage_new_page(ctx: Context, site_id: str, title: str, slug: str | None) -> 
         ConflictError: the site has the maximum number of pages.
         SlugTakenError: raised at commit if another page of the site has the given slug.
     """
-    options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, "page")))
-    site, taken_slugs = pages.site_and_taken_slugs(ctx.workspace_id, site_id, options)
+    options = [slug] if slug else list(slugs.candidates(slugs.slugify(title, fallback="page")))
+    site, taken_slugs = pages.site_and_taken_slugs(ctx.workspace_id, site_id=site_id, slugs=options)
     site = check_room(SITES.found(site))
     page = PageRow(
         PAGES.partition(ctx.workspace_id),
@@ -324,7 +326,7 @@ def site_with_room(ctx: Context, site_id: str) -> SiteRow:
         NotFoundError: the site does not exist.
         ConflictError: the site has the maximum number of pages.
     """
-    return check_room(SITES.require(ctx.workspace_id, site_id))
+    return check_room(SITES.require(ctx.workspace_id, record_id=site_id))
 
 
 def check_room(site: SiteRow) -> SiteRow:
@@ -354,7 +356,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     page, changes = existing_page(ctx, args.id, args.if_version), args.changes
     size = len(to_json(changes.get("design_system")))
     if size > MAX_DESIGN_SYSTEM_BYTES:
-        raise too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size)
+        raise too_large("designSystem", MAX_DESIGN_SYSTEM_BYTES, size=size)
     if changes.pop("is_home", False):
         page.site.home_page_id = page.id
     if "design_system" in changes:

@@ -77,18 +77,20 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     """
     deleted = _deleted_site(ctx, args.id)
     workspace_id, deletion = ctx.workspace_id, str(deleted.deletion_id)
-    page_rows = PAGES.fetch_deleted(workspace_id, PAGES.deleted_ids(workspace_id, deletion))
+    page_rows = PAGES.fetch_deleted(
+        workspace_id, PAGES.deleted_ids(workspace_id, together_with=deletion)
+    )
     site = SITES.revived(workspace_id, deleted)
     options = list(slugs.candidates(site.slug))
     site.slug = new_slugs.choose(
-        ctx, options, ClaimRow.find_claimed(SLUG_CLAIM, options), slugs.RESERVED
+        ctx, options, ClaimRow.find_claimed(SLUG_CLAIM, options), reserved=slugs.RESERVED
     )
     if site.status == SUSPENDED:
         site.status_when_resumed = "inactive"
     else:
         site.status = "inactive"
     site.domain_binding, site.restoring_id = None, deletion
-    ctx.unit.restore(site, deleted)
+    ctx.unit.restore(site, deleted=deleted)
     size = sum(int(page.html_bytes) for page in page_rows)
     storage.charge(ctx.unit, ctx.principal.plan, size)
     ctx.unit.create_job(jobs.row(RESTORE, workspace_id, {"siteId": site.id}))
@@ -103,7 +105,7 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
             PageRecord.from_record(page)
             for page in sorted(restored, key=lambda page: page.order_key)
         ],
-        forms=len(listing_of(FORM).deleted_ids(workspace_id, deletion)),
+        forms=len(listing_of(FORM).deleted_ids(workspace_id, together_with=deletion)),
         former_slug=deleted.slug if site.slug != deleted.slug else None,
         unbound_domain=deleted.domain.name if deleted.domain else None,
         charged_bytes=size,
@@ -118,8 +120,8 @@ def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
         NotFoundError: the site was not deleted, or too long ago.
         ConflictError: the site is live, or its deletion is still running.
     """
-    deleted = SITES.find_deleted(ctx.workspace_id, site_id)
-    if deleted is None and SITES.find(ctx.workspace_id, site_id) is not None:
+    deleted = SITES.find_deleted(ctx.workspace_id, record_id=site_id)
+    if deleted is None and SITES.find(ctx.workspace_id, record_id=site_id) is not None:
         msg = "The site is not deleted, so it cannot be restored."
         raise ConflictError(msg)
     if deleted is None or deleted.deletion_id is None:
@@ -128,7 +130,7 @@ def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
             f"list the sites, call {call('svc_list_sites')}."
         )
         raise NotFoundError(msg)
-    if has_contents(ctx.workspace_id, site_id):
+    if has_contents(ctx.workspace_id, site_id=site_id):
         msg = "The deletion of the site is still running. Repeat the call in a minute."
         raise ConflictError(msg)
     return deleted
@@ -151,7 +153,7 @@ def restore_rest_of_site(job: Job) -> None:
     """
 
     def restore_some(unit: UnitOfWork) -> bool:
-        site = SITES.find(job.workspace_id, job.payload["siteId"])
+        site = SITES.find(job.workspace_id, record_id=job.payload["siteId"])
         if site is None or site.restoring_id is None:
             return False
         if _restore_some(unit, site):
@@ -171,26 +173,28 @@ def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
     drop_missing_files(unit.workspace_id, live)
     _free_slugs(unit.workspace_id, site, live)
     for page, deleted in zip(live, batch, strict=True):
-        unit.restore(page, deleted)
+        unit.restore(page, deleted=deleted)
     forms = listing_of(FORM)
     found_forms = [] if batch else _next_deleted(forms, unit.workspace_id, site)
     for form in found_forms:
-        unit.restore(forms.revived(unit.workspace_id, form), form)
+        unit.restore(forms.revived(unit.workspace_id, form), deleted=form)
     return bool(batch or found_forms)
 
 
 def _next_deleted(listing: Listing[R], workspace_id: str, site: SiteRow) -> list[R]:
     """Return the next records that return with a site, the home page first."""
-    ids = listing.deleted_ids(workspace_id, str(site.restoring_id))
+    ids = listing.deleted_ids(workspace_id, together_with=str(site.restoring_id))
     ids.sort(key=lambda record_id: record_id != site.home_page_id)
     return first_batch(listing.fetch_deleted(workspace_id, ids[:RECORDS_PER_TRANSACTION]))
 
 
 def _free_slugs(workspace_id: str, site: SiteRow, live: list[PageRow]) -> None:
     """Give pages whose slug was taken since the site's return another one."""
-    _, taken_slugs = pages.site_and_taken_slugs(workspace_id, site.id, [page.slug for page in live])
+    _, taken_slugs = pages.site_and_taken_slugs(
+        workspace_id, site_id=site.id, slugs=[page.slug for page in live]
+    )
     for page in live:
         if page.slug in taken_slugs:
             options = list(slugs.candidates(page.slug))
-            _, others = pages.site_and_taken_slugs(workspace_id, site.id, options)
-            page.slug = slugs.first_free(options, others, ())
+            _, others = pages.site_and_taken_slugs(workspace_id, site_id=site.id, slugs=options)
+            page.slug = slugs.first_free(options, others, reserved=())

@@ -157,7 +157,7 @@ class SiteStatsResult(SiteRef):
 def _check_slug(slug: str) -> str:
     if slug in slugs.RESERVED:
         raise ValidationError.of(
-            "slug", f'"{slug}" is reserved for the platform; choose another slug'
+            "slug", message=f'"{slug}" is reserved for the platform; choose another slug'
         )
     return slug
 
@@ -197,9 +197,12 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     if args.slug is not None:
         slug, on_conflict = _check_slug(args.slug), _slug_taken_error(args.slug)
     else:
-        options = list(slugs.candidates(slugs.slugify(args.title, "site")))
+        options = list(slugs.candidates(slugs.slugify(args.title, fallback="site")))
         taken_slugs = ClaimRow.find_claimed(SLUG_CLAIM, options)
-        slug, on_conflict = new_slugs.choose(ctx, options, taken_slugs, slugs.RESERVED), None
+        slug, on_conflict = (
+            new_slugs.choose(ctx, options, taken_slugs, reserved=slugs.RESERVED),
+            None,
+        )
     site = SITES.new(
         ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
     )
@@ -218,7 +221,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     """Change a site. Omitted fields stay unchanged."""
-    site = SITES.require(ctx.workspace_id, args.id)
+    site = SITES.require(ctx.workspace_id, record_id=args.id)
     changes = args.changes
     if changes.get("slug", site.slug) != site.slug:
         _check_slug(changes["slug"])
@@ -244,7 +247,7 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     """Switch the counting of a site's visits on or off."""
-    site = SITES.require(ctx.workspace_id, args.id)
+    site = SITES.require(ctx.workspace_id, record_id=args.id)
     site.stats_enabled = args.provided().get("enabled", not site.stats_enabled)
     ctx.unit.save(site)
     return SiteStatsResult.from_row(site.values)

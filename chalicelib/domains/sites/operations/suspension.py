@@ -39,7 +39,7 @@ def _workspace_of(args: SiteRef) -> str:
 @operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
 def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Suspend a site, whatever its status. Only resuming it ends the suspension."""
-    site = SITES.require(ctx.workspace_id, args.id)
+    site = SITES.require(ctx.workspace_id, record_id=args.id)
     if site.status != SUSPENDED:
         site.status_when_resumed, site.status = site.status, SUSPENDED
         ctx.unit.save(site)
@@ -49,7 +49,7 @@ def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
 @operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
 def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Restore a suspended site's former status. A site that is not suspended stays unchanged."""
-    site = SITES.require(ctx.workspace_id, args.id)
+    site = SITES.require(ctx.workspace_id, record_id=args.id)
     if site.status == SUSPENDED:
         site.status, site.status_when_resumed = site.status_when_resumed or "active", None
         ctx.unit.save(site)

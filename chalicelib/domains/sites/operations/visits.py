@@ -62,8 +62,8 @@ def local_day(project_id: object) -> date | None:
 )
 def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
     """Count a view of a page. A script in every published page makes this call."""
-    site = SITES.find(ctx.workspace_id, args.project_id)
-    page = PAGES.find(ctx.workspace_id, args.page_id)
+    site = SITES.find(ctx.workspace_id, record_id=args.project_id)
+    page = PAGES.find(ctx.workspace_id, record_id=args.page_id)
     if site is None or page is None or page.project_id != site.id or site.status == SUSPENDED:
         raise PAGES.unavailable()
     visitor = ctx.principal
@@ -75,10 +75,10 @@ def record_hit(ctx: Context, args: PageHit) -> PageHitResult:
         "count",
         lambda: site_visits.count(
             ctx.workspace_id,
-            site.id,
-            clock.local_day(clock.now(), zone),
+            site_id=site.id,
+            day=clock.local_day(clock.now(), zone),
             page_id=page.id,
-            referrer=sources.referring_host(site.url, args.referrer),
+            referrer=sources.referring_host(site.url, referrer=args.referrer),
             visitor=visitor.visitor,
         ),
     )

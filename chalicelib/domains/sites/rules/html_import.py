@@ -106,10 +106,10 @@ class ImportedHtml(NamedTuple):
 
         @cache
         def change(url: str) -> str:
-            full, mark, fragment = resolve(url, "").partition("#")
+            full, mark, fragment = resolve(url, base="").partition("#")
             return urls[full] + mark + fragment if full in urls else url
 
-        return _UrlRewriting(change, change).page(self.html)
+        return _UrlRewriting(change, image=change).page(self.html)
 
 
 def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -> ImportedHtml:
@@ -131,7 +131,7 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     # Browsers normalise line ends in this way, and token positions depend on it.
     text = text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = _SURROGATE.sub("\ufffd", text)
-    base = normalize_base(_base(text, base_url))
+    base = normalize_base(_base(text, base_url=base_url))
     images: dict[str, None] = {}
     relative: set[str] = set()
 
@@ -139,7 +139,7 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     def absolute(url: str) -> str:
         if _PLACEHOLDER.search(url):
             return url
-        new = resolve(url, base, encoding)
+        new = resolve(url, base=base, encoding=encoding)
         if not base and new == url and is_relative(url):
             relative.add(url)
         return new
@@ -158,7 +158,7 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
             images[full] = None
         return url if is_web(url) else new
 
-    rewriting = _UrlRewriting(link, image, drop_base=bool(base))
+    rewriting = _UrlRewriting(link, image=image, drop_base=bool(base))
     html = rewriting.page(text)
     title = " ".join(rewriting.title.split()) or None
     return ImportedHtml(html, title, rewriting.description or None, len(relative), tuple(images))
@@ -192,7 +192,7 @@ def decode(body: bytes, charset: str | None) -> tuple[str, str]:
     return body.decode(f"whatwg-{name}"), "utf-8" if is_multiple else name
 
 
-def _base(html: str, base_url: str) -> str:
+def _base(html: str, *, base_url: str) -> str:
     """Return the base of relative URLs, or "" if it is unknown."""
     from turbohtml import TokenType, tokenize
 
@@ -201,7 +201,7 @@ def _base(html: str, base_url: str) -> str:
             if token.type is TokenType.START_TAG and token.tag == "base":
                 href = token.attr("href")
                 if href is not None:
-                    base = resolve(href, base_url)
+                    base = resolve(href, base=base_url)
                     return base if is_web(base) and len(base) <= MAX_LENGTH else base_url
     return base_url
 
@@ -209,7 +209,7 @@ def _base(html: str, base_url: str) -> str:
 class _UrlRewriting:
     """One pass over a page that changes its URLs."""
 
-    def __init__(self, link: UrlRewriter, image: UrlRewriter, *, drop_base: bool = False) -> None:
+    def __init__(self, link: UrlRewriter, *, image: UrlRewriter, drop_base: bool = False) -> None:
         self.title = ""
         self.description = ""
         self._link, self._image = self._limit_growth(link), self._limit_growth(image)
@@ -247,7 +247,7 @@ class _UrlRewriting:
                     self.title += token.data or ""
                 continue
             start, source = lines[token.line - 1] + token.col, token.source or ""
-            parts.append(self._text(html[end:start], inside))
+            parts.append(self._text(html[end:start], element=inside))
             end = start + len(source)
             if token.type is TokenType.START_TAG:
                 source = self._tag(token, source)
@@ -258,10 +258,10 @@ class _UrlRewriting:
                 open_svgs -= token.tag == "svg" and open_svgs > 0
                 inside = ""
             parts.append(source)
-        parts.append(self._text(html[end:], inside))
+        parts.append(self._text(html[end:], element=inside))
         return "".join(parts)
 
-    def _text(self, text: str, element: str) -> str:
+    def _text(self, text: str, *, element: str) -> str:
         """Change the URLs in an element's own text, up to the next tag."""
         if element == "style":
             return self._css(text)
@@ -283,7 +283,9 @@ class _UrlRewriting:
     def _tag(self, token: "Token", source: str) -> str:
         """Return a start tag unchanged, or rewritten if one of its URLs changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
-        new_attributes = {name: self._value(tag, name, attributes) for name in attributes}
+        new_attributes = {
+            name: self._value(tag, name=name, attributes=attributes) for name in attributes
+        }
         if tag == "base" and self._drop_base and new_attributes.pop("href", None) is not None:
             if not new_attributes:
                 return ""
@@ -295,7 +297,7 @@ class _UrlRewriting:
         return f"<{tag}{attribute_text}{' /' if token.self_closing else ''}>"
 
     def _value(  # noqa: PLR0911  one for each kind of attribute
-        self, tag: str, name: str, attributes: dict[str, str]
+        self, tag: str, *, name: str, attributes: dict[str, str]
     ) -> str:
         value = attributes[name]
         if name == "style":
@@ -310,7 +312,11 @@ class _UrlRewriting:
         if _LAZY.fullmatch(name):
             return self._lazy(value)
         if name in _LINKS and tag != "base":
-            return self._image(value) if _is_image(tag, name, attributes) else self._link(value)
+            return (
+                self._image(value)
+                if _is_image(tag, name=name, attributes=attributes)
+                else self._link(value)
+            )
         return value
 
     def _lazy(self, value: str) -> str:
@@ -345,7 +351,7 @@ def _is_data(value: str) -> bool:
     return "{" in value or value.lstrip().startswith(("[", '"'))
 
 
-def _is_image(tag: str, name: str, attributes: dict[str, str]) -> bool:
+def _is_image(tag: str, *, name: str, attributes: dict[str, str]) -> bool:
     if tag == "input":
         return name == "src" and attributes.get("type", "").lower() == "image"
     if tag == "link":

@@ -81,7 +81,7 @@ def find_metadata(html: str) -> Metadata:
     return Metadata(title, description, canonical, noindex)
 
 
-def add_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
+def add_beacon(html: str, *, hit_url: str, project_id: str, page_id: str) -> str:
     """Return a page with a script that reports the visit, before the end of the body.
 
     It stores nothing.
@@ -91,10 +91,10 @@ def add_beacon(html: str, hit_url: str, project_id: str, page_id: str) -> str:
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"
         "referrer:document.referrer}))</script>\n"
     )
-    return _before_body_end(html, script)
+    return _before_body_end(html, addition=script)
 
 
-def add_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
+def add_snippet(html: str, *, snippet: str, begins: str, ends: str) -> str:
     """Return a page with a snippet, such as a form, before the end of the body.
 
     An earlier version of the snippet, from ``begins`` through ``ends``, is replaced where it is.
@@ -103,18 +103,18 @@ def add_snippet(html: str, snippet: str, begins: str, ends: str) -> str:
     _, closed, tail = remainder.partition(ends)
     if closed:
         return head + snippet + tail
-    return _before_body_end(html, f"{snippet}\n")
+    return _before_body_end(html, addition=f"{snippet}\n")
 
 
-def add_to_content(html: str, addition: str) -> str:
+def add_to_content(html: str, *, addition: str) -> str:
     """Return a page with HTML at the end of its ``<main>``, or else of its body."""
     *_, last = (None, *_MAIN_END.finditer(html))
     if last is None:
-        return _before_body_end(html, addition)
+        return _before_body_end(html, addition=addition)
     return html[: last.start()] + addition + html[last.start() :]
 
 
-def starter(title: str, language: str) -> str:
+def starter(title: str, *, language: str) -> str:
     """Return the HTML of a new page, with a heading, readable text and a layout for any screen."""
     return (
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
@@ -127,7 +127,7 @@ def starter(title: str, language: str) -> str:
     )
 
 
-def _before_body_end(html: str, addition: str) -> str:
+def _before_body_end(html: str, *, addition: str) -> str:
     *_, last = (None, *_BODY_END.finditer(html))
     position = last.start() if last else len(html)
     return html[:position] + addition + html[position:]

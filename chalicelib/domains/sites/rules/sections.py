@@ -137,7 +137,7 @@ def read_sections(html: str) -> list[Section] | None:
 
 
 def replace_sections(
-    html: str, title: str, sections: Sequence[Section], photos: Mapping[str, Photo]
+    html: str, *, title: str, sections: Sequence[Section], photos: Mapping[str, Photo]
 ) -> str:
     """Return a page's HTML with other sections, or without any if ``sections`` is empty.
 
@@ -145,15 +145,15 @@ def replace_sections(
     HTML does not change. A page without HTML gets a heading and a layout. ``photos`` are the images
     of photo sections, by file.
     """
-    block = _block(sections, photos, language(html, title)) if sections else ""
+    block = _block(sections, photos, language(html, title=title)) if sections else ""
     if former := find_block(html):
         return html[: former.start] + block + html[former.end :]
     if not html.strip():
-        html = page_html.starter(title, language_of(title))
-    return page_html.add_to_content(html, f"{block}\n") if block else html
+        html = page_html.starter(title, language=language_of(title))
+    return page_html.add_to_content(html, addition=f"{block}\n") if block else html
 
 
-def language(html: str, title: str) -> Literal["ru", "en"]:
+def language(html: str, *, title: str) -> Literal["ru", "en"]:
     """Return the language of a page's HTML element, or else of its title."""
     declared = _LANGUAGE.search(html)
     if declared:

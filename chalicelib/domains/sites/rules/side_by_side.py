@@ -26,15 +26,15 @@ class Row(NamedTuple):
     skipped: int = 0
 
 
-def compare(old_text: str, new_text: str) -> list[Row] | None:
+def compare(old_text: str, *, new_text: str) -> list[Row] | None:
     """Return the changed lines with their surroundings, or None if the strings are too long."""
     old, new = old_text.splitlines(), new_text.splitlines()
     if max(len(old), len(new)) > MAX_LINES:
         return None
-    return list(_rows(old, new))
+    return list(_rows(old, new=new))
 
 
-def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[Row]:
+def _rows(old: Sequence[str], *, new: Sequence[str]) -> Iterator[Row]:
     shown_end = 0
     for group in SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT_LINES):
         skipped = group[0][1] - shown_end

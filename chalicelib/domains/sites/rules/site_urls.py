@@ -3,7 +3,7 @@
 from urllib.parse import unquote, urlsplit
 
 
-def site_url(slug: str, public_url: str, sites_domain: str) -> str:
+def site_url(slug: str, *, public_url: str, sites_domain: str) -> str:
     """Return the URL of a site: its own host below the sites' domain if configured, else ``/s/``.
 
     With a host of its own, the untrusted pages of a site share no cookies with the service.
@@ -11,7 +11,7 @@ def site_url(slug: str, public_url: str, sites_domain: str) -> str:
     return f"https://{slug}.{sites_domain}" if sites_domain else f"{public_url}/s/{slug}"
 
 
-def own_url(domain: str, public_url: str, *, local: bool) -> str:
+def own_url(domain: str, *, public_url: str, local: bool) -> str:
     """Return the URL of a site on its own domain.
 
     The ``local`` server serves it with its own scheme and port.
@@ -24,7 +24,7 @@ def own_url(domain: str, public_url: str, *, local: bool) -> str:
 
 
 def page_slug(
-    url: str | None, public_url: str, site_slug: str, domain: str | None, sites_domain: str = ""
+    url: str | None, public_url: str, *, site_slug: str, domain: str | None, sites_domain: str = ""
 ) -> str | None:
     """Return the slug of a site's page by its URL: "" for the home page, None for other URLs.
 

@@ -29,7 +29,7 @@ class Edit(Protocol):
 class MismatchError(Exception):
     """The edit at ``index`` matched ``count`` times: not at all, or too often."""
 
-    def __init__(self, index: int, count: int) -> None:
+    def __init__(self, index: int, *, count: int) -> None:
         super().__init__(index, count)
         self.index = index
         self.count = count
@@ -38,7 +38,7 @@ class MismatchError(Exception):
 class OversizeError(Exception):
     """The text would have ``size`` bytes of UTF-8 after the edit at ``index``."""
 
-    def __init__(self, index: int, size: int) -> None:
+    def __init__(self, index: int, *, size: int) -> None:
         super().__init__(index, size)
         self.index = index
         self.size = size
@@ -61,9 +61,9 @@ def apply_edits(text: str, edits: Sequence[Edit], max_bytes: int) -> str:
     for index, edit in enumerate(edits):
         count = text.count(edit.find)
         if not count or (count > 1 and not edit.all):
-            raise MismatchError(index, count)
+            raise MismatchError(index, count=count)
         size += count * (len(edit.replace.encode()) - len(edit.find.encode()))
         if size > max_bytes:
-            raise OversizeError(index, size)
+            raise OversizeError(index, size=size)
         text = text.replace(edit.find, edit.replace)
     return text

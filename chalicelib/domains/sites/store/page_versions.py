@@ -75,7 +75,7 @@ def keep(unit: UnitOfWork, page: PageRow, caller: str, now: datetime) -> str:
     return version_id
 
 
-def read_all(workspace_id: str, page_id: str) -> list[VersionRow]:
+def read_all(workspace_id: str, *, page_id: str) -> list[VersionRow]:
     """Return all stored versions of a page, the latest first."""
     rows = VersionRow.partition(
         _partition(workspace_id), range_key_condition=VersionRow.sk.startswith(f"{page_id}#")
@@ -90,24 +90,24 @@ def within_limits(versions: Sequence[VersionRow]) -> Sequence[VersionRow]:
     return versions[: min(fitting, MAX_VERSIONS)]
 
 
-def find(workspace_id: str, page_id: str, version_id: str) -> VersionRow | None:
+def find(workspace_id: str, *, page_id: str, version_id: str) -> VersionRow | None:
     """Return one of the versions that a page may have, or None."""
-    versions = within_limits(read_all(workspace_id, page_id))
+    versions = within_limits(read_all(workspace_id, page_id=page_id))
     return next((version for version in versions if version.id == version_id), None)
 
 
-def purge_of_page(workspace_id: str, page_id: str) -> None:
+def purge_of_page(workspace_id: str, *, page_id: str) -> None:
     """Remove the rows of a purged page's versions."""
-    for row in read_all(workspace_id, page_id):
+    for row in read_all(workspace_id, page_id=page_id):
         with reaching():
             row.delete()
 
 
-def purge_of_site(workspace_id: str, site_id: str) -> None:
+def purge_of_site(workspace_id: str, *, site_id: str) -> None:
     """Remove the rows of the versions of all pages of a purged site."""
     pk = _partition(workspace_id)
     version_entries = list(
-        entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True)
+        entries(Partition(pk, Cost()), parent_condition(site_id), where=None, consistent=True)
     )
     for entry in version_entries:
         with reaching():

@@ -141,7 +141,7 @@ class DesignRow(ContentRow):
     revision = NumberAttribute()
 
 
-def design_key(workspace_id: str, page_id: str) -> Key:
+def design_key(workspace_id: str, *, page_id: str) -> Key:
     """Return the key of a page's long design system."""
     return Key(DesignRow, f"W#{workspace_id}#PAGE#DESIGN", page_id)
 
@@ -168,7 +168,7 @@ def clear_site_cache() -> None:
     _site_ids.clear()
 
 
-def find(workspace_id: str, page_id: str) -> PageRow | None:
+def find(workspace_id: str, *, page_id: str) -> PageRow | None:
     """Return a page with its design system and its site, or None.
 
     This takes one round trip, or two the first time that this process reads the page.
@@ -176,9 +176,9 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
     Raises:
         ConcurrentUpdateError: a change of the page happened between the reads of its two rows.
     """
-    keys = [PAGES.key(workspace_id, page_id), design_key(workspace_id, page_id)]
+    keys = [PAGES.key(workspace_id, record_id=page_id), design_key(workspace_id, page_id=page_id)]
     if (site_id := _site_ids.get(page_id)) is not None:
-        keys.append(SITES.key(workspace_id, site_id))
+        keys.append(SITES.key(workspace_id, record_id=site_id))
     rows = {type(row): row for row in fetch(keys)}
     page, design = rows.get(PageRow), rows.get(DesignRow)
     if not isinstance(page, PageRow):
@@ -188,7 +188,7 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
             # The rows are read in one request, but BatchGetItem is not a snapshot.
             raise ConcurrentUpdateError
         page.long_design = design.design_system
-    site = rows.get(SiteRow) or SITES.find(workspace_id, page.project_id)
+    site = rows.get(SiteRow) or SITES.find(workspace_id, record_id=page.project_id)
     if not isinstance(site, SiteRow):
         return None  # the site is being deleted, and its pages with it
     set_site(page, site)
@@ -198,7 +198,7 @@ def find(workspace_id: str, page_id: str) -> PageRow | None:
 def read_design(workspace_id: str, page: PageRow) -> None:
     """Read the design system of a page that returns from the trash, if it is long."""
     if page.design_revision is not None:
-        for row in fetch([design_key(workspace_id, page.id)]):
+        for row in fetch([design_key(workspace_id, page_id=page.id)]):
             page.long_design = row.design_system if isinstance(row, DesignRow) else None
 
 
@@ -208,7 +208,7 @@ def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -
     The caller stages the update of the page.
     """
     is_long = len(to_json(design)) > INLINE_DESIGN_BYTES
-    key = design_key(unit.workspace_id, page.id)
+    key = design_key(unit.workspace_id, page_id=page.id)
     if is_long:
         # The number is the revision after the commit, by which a torn read is noticed.
         page.design_revision = int(page.version) + 1
@@ -224,22 +224,22 @@ def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -
 def delete_design(unit: UnitOfWork, page: PageRow) -> None:
     """Stage the removal of a page's long design system, if it has one."""
     if page.design_revision is not None:
-        key = design_key(unit.workspace_id, page.id)
+        key = design_key(unit.workspace_id, page_id=page.id)
         unit.delete(DesignRow(key.pk, key.sk))
 
 
-def purge_design(workspace_id: str, page_id: str) -> None:
+def purge_design(workspace_id: str, *, page_id: str) -> None:
     """Remove the long design system of a purged page, if it has one."""
-    key = design_key(workspace_id, page_id)
+    key = design_key(workspace_id, page_id=page_id)
     with reaching():
         DesignRow(key.pk, key.sk).delete()
 
 
-def purge_designs(workspace_id: str, site_id: str) -> None:
+def purge_designs(workspace_id: str, *, site_id: str) -> None:
     """Remove the long design systems of all pages of a deleted site."""
-    pk = design_key(workspace_id, "").pk
+    pk = design_key(workspace_id, page_id="").pk
     design_entries = list(
-        entries(Partition(pk, Cost()), parent_condition(site_id), None, consistent=True)
+        entries(Partition(pk, Cost()), parent_condition(site_id), where=None, consistent=True)
     )
     for entry in design_entries:
         with reaching():
@@ -247,11 +247,14 @@ def purge_designs(workspace_id: str, site_id: str) -> None:
 
 
 def site_and_taken_slugs(
-    workspace_id: str, site_id: str, slugs: list[str]
+    workspace_id: str, *, site_id: str, slugs: list[str]
 ) -> tuple[SiteRow | None, set[str]]:
     """Return a site, and the given slugs that its pages already have, in one round trip."""
-    keys = {unique_key(workspace_id, PAGES.noun, "slug", s, site_id): s for s in slugs}
-    rows = fetch([SITES.key(workspace_id, site_id), *keys])
+    keys = {
+        unique_key(workspace_id, noun=PAGES.noun, name="slug", value=s, group=site_id): s
+        for s in slugs
+    }
+    rows = fetch([SITES.key(workspace_id, record_id=site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)
     taken_keys = {row.pk for row in rows if isinstance(row, LookupRow)}
     return site, {slug for key, slug in keys.items() if key.pk in taken_keys}
@@ -262,7 +265,9 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
     if not slug:
         home: str | None = site.home_page_id
         return home
-    rows = fetch([unique_key(workspace_id, PAGES.noun, "slug", slug, site.id)])
+    rows = fetch(
+        [unique_key(workspace_id, noun=PAGES.noun, name="slug", value=slug, group=site.id)]
+    )
     return next((row.target for row in rows if isinstance(row, LookupRow)), None)
 
 
@@ -282,18 +287,20 @@ def rename(page: PageRow, slug: str) -> None:
 
 def find_former(workspace_id: str, site: SiteRow, slug: str) -> PageRow | None:
     """Return the page of a site that had a slug last, or None."""
-    ids = PAGES.find_by(workspace_id, "former-slug", slug, group=site.id)
+    ids = PAGES.find_by(workspace_id, lookup="former-slug", value=slug, group=site.id)
     former_pages = PAGES.fetch(workspace_id, ids) if ids else []
     return max(former_pages, key=lambda page: page.updated_at, default=None)
 
 
-def read_site_and_pages(workspace_id: str, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
+def read_site_and_pages(workspace_id: str, *, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
     """Return a site and its pages in order, in two round trips.
 
     The site is None if it does not exist.
     """
-    keys = [PAGES.key(workspace_id, row.id) for row in PAGES.entries(workspace_id, site_id)]
-    rows = fetch([SITES.key(workspace_id, site_id), *keys])
+    keys = [
+        PAGES.key(workspace_id, record_id=row.id) for row in PAGES.entries(workspace_id, site_id)
+    ]
+    rows = fetch([SITES.key(workspace_id, record_id=site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)
     pages = [row for row in rows if isinstance(row, PageRow)]
     if site is None:
@@ -305,14 +312,16 @@ def read_site_and_pages(workspace_id: str, site_id: str) -> tuple[SiteRow | None
 
 def read(workspace_id: str, rows: list[IndexEntry]) -> list[PageRow]:
     """Return the pages of these index entries, as far as they still exist."""
-    page_rows = fetch(PAGES.key(workspace_id, row.id) for row in rows)
+    page_rows = fetch(PAGES.key(workspace_id, record_id=row.id) for row in rows)
     return [page for page in page_rows if isinstance(page, PageRow)]
 
 
-def find_html_key(workspace_id: str, page_id: str) -> str | None:
+def find_html_key(workspace_id: str, *, page_id: str) -> str | None:
     """Return the key of a page's HTML, or of its last HTML if it was deleted with its site."""
     # The order matters: a page that is deleted between the two reads is found by the second.
-    page = PAGES.find(workspace_id, page_id) or PageRow.find(PAGES.trash(workspace_id), page_id)
+    page = PAGES.find(workspace_id, record_id=page_id) or PageRow.find(
+        PAGES.trash(workspace_id), page_id
+    )
     return page.html_key if page else None
 
 
@@ -360,7 +369,7 @@ def count_deleted_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError
 
     ``on_conflict`` is raised if the site no longer exists.
     """
-    key = SITES.key(unit.workspace_id, page.project_id)
+    key = SITES.key(unit.workspace_id, record_id=page.project_id)
     unit.update(PageCountRow(key.pk, key.sk), _count_actions(-1), on_conflict=on_conflict)
 
 
@@ -368,7 +377,7 @@ def _count_actions(change: int) -> list[Action]:
     return [PageCountRow.page_count.add(change), PageCountRow.version.add(1)]
 
 
-def html_folder(workspace_id: str, site_id: str, page_id: str | None = None) -> str:
+def html_folder(workspace_id: str, *, site_id: str, page_id: str | None = None) -> str:
     """Return the object-store prefix of the HTML of a site's pages, or of one page."""
     folder = f"{workspace_id}/sites/{site_id}/pages/"
     return folder if page_id is None else f"{folder}{page_id}/"

@@ -40,9 +40,9 @@ def subject(site_id: str) -> str:
 
 def count(  # noqa: PLR0913  the attributes of a visit
     workspace_id: str,
+    *,
     site_id: str,
     day: date,
-    *,
     page_id: str,
     referrer: str | None,
     visitor: str,
@@ -54,13 +54,13 @@ def count(  # noqa: PLR0913  the attributes of a visit
     """
     counts, site_subject = Increments(workspace_id), subject(site_id)
     counts.add(site_subject, day, {VIEWS: 1}, page=page_id, referrer=referrer)
-    first_view = int(_is_first_view(workspace_id, site_id, day, visitor))
+    first_view = int(_is_first_view(workspace_id, site_id=site_id, day=day, visitor=visitor))
     counts.add(site_subject, day, {VISITORS: first_view})
     counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.VISITORS: first_view})
     counts.write()
 
 
-def _is_first_view(workspace_id: str, site_id: str, day: date, visitor: str) -> bool:
+def _is_first_view(workspace_id: str, *, site_id: str, day: date, visitor: str) -> bool:
     """Return whether a visitor is new on this day.
 
     Of concurrent views, exactly one is the first.

@@ -132,15 +132,23 @@ class SiteRow(Record):
         """URL at which visitors find the site, on its own domain if that domain is active."""
         config = settings()
         if (host := self.active_host) is not None:
-            return site_urls.own_url(host, config.public_url, local=config.site_hosts == "local")
+            return site_urls.own_url(
+                host, public_url=config.public_url, local=config.site_hosts == "local"
+            )
         slug = self.attribute_values["slug"]  # read directly, for lists: see ``Record.values``
-        return site_urls.site_url(slug, config.public_url, config.sites_domain)
+        return site_urls.site_url(
+            slug, public_url=config.public_url, sites_domain=config.sites_domain
+        )
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL, "" for the home page, or None."""
         config = settings()
         return site_urls.page_slug(
-            url, config.public_url, self.slug, self.active_host, config.sites_domain
+            url,
+            config.public_url,
+            site_slug=self.slug,
+            domain=self.active_host,
+            sites_domain=config.sites_domain,
         )
 
 
@@ -174,12 +182,15 @@ def find_urls(workspace_id: str) -> list[str]:
     config = settings()
     active = [site for site in SITES.latest(workspace_id, MAX_FOUND) if site.status != SUSPENDED]
     platform = [
-        site_urls.site_url(site.slug, config.public_url, config.sites_domain) for site in active
+        site_urls.site_url(
+            site.slug, public_url=config.public_url, sites_domain=config.sites_domain
+        )
+        for site in active
     ]
     return list(dict.fromkeys([*platform, *(site.url for site in active)]))
 
 
-def domain_request(name: str, token: str, *, apex: bool) -> DomainMap:
+def domain_request(name: str, *, token: str, apex: bool) -> DomainMap:
     """Return a new binding of a domain, with its proof pending."""
     now = clock.now()
     return DomainMap(  # type: ignore[no-untyped-call]  # as above
@@ -196,9 +207,9 @@ def forget_host(binding: dict[str, Any]) -> None:
         binding["status"] = {"S": VERIFIED}
 
 
-def domain_claim(workspace_id: str, domain: str, site_id: str) -> ClaimRow:
+def domain_claim(workspace_id: str, *, domain: str, site_id: str) -> ClaimRow:
     """Return the claim of a site on a domain that it has proven to own."""
-    return claim(DOMAIN_CLAIM, domain, site_id, workspace_id)
+    return claim(DOMAIN_CLAIM, name=domain, target=site_id, workspace_id=workspace_id)
 
 
 def find_domain_claim(domain: str) -> ClaimRow | None:
@@ -206,7 +217,7 @@ def find_domain_claim(domain: str) -> ClaimRow | None:
 
     Its ``target`` is the id of the site that holds the domain.
     """
-    return ClaimRow.find_claim(DOMAIN_CLAIM, domain)
+    return ClaimRow.find_claim(DOMAIN_CLAIM, name=domain)
 
 
 class FoundSite(NamedTuple):
@@ -218,7 +229,7 @@ class FoundSite(NamedTuple):
 
 def find_by_slug(slug: str) -> FoundSite | None:
     """Return the site that has a slug, or None."""
-    return _claimant(ClaimRow.find_claim(SLUG_CLAIM, slug))
+    return _claimant(ClaimRow.find_claim(SLUG_CLAIM, name=slug))
 
 
 def find_by_host(host: str) -> FoundSite | None:
@@ -233,7 +244,7 @@ def find_by_host(host: str) -> FoundSite | None:
 def _claimant(claim: ClaimRow | None) -> FoundSite | None:
     if claim is None or claim.workspace_id is None:
         return None
-    site = SITES.find(claim.workspace_id, claim.target)
+    site = SITES.find(claim.workspace_id, record_id=claim.target)
     return None if site is None else FoundSite(claim.workspace_id, site)
 
 

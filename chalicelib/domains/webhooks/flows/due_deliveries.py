@@ -43,7 +43,7 @@ UNPREPARED = "the service could not prepare the event, and will try again"
 log = logging.getLogger(__name__)
 
 
-def take(workspace_id: str, webhook_id: str, send: Send) -> None:
+def take(workspace_id: str, *, webhook_id: str, send: Send) -> None:
     """Send what is due to a webhook, for at most ``TURN_SECONDS``, and schedule the next turn.
 
     If another worker has the turn, it finds what is due now when its turn ends.
@@ -51,22 +51,22 @@ def take(workspace_id: str, webhook_id: str, send: Send) -> None:
     Raises:
         UnavailableError: the database is unavailable.
     """
-    webhook = WEBHOOKS.find(workspace_id, webhook_id)
+    webhook = WEBHOOKS.find(workspace_id, record_id=webhook_id)
     if webhook is None or webhook.status == OFF:
         return
-    state = turns.take(workspace_id, webhook_id, TURN)
+    state = turns.take(workspace_id, webhook_id=webhook_id, length=TURN)
     if state is None:
         # The other worker may have read the deliveries before this event was due.
-        if until := turns.find(workspace_id, webhook_id).until:
-            schedule_turn(workspace_id, webhook_id, until)
+        if until := turns.find(workspace_id, webhook_id=webhook_id).until:
+            schedule_turn(workspace_id, webhook_id=webhook_id, due_at=until)
         return
     if state.rest_until is not None and state.rest_until > clock.now():
         pause = state.rest_until - clock.now()
     else:
         pause = _send_due(workspace_id, webhook, state, send)
     turns.release(state, pause)
-    if due := deliveries.next_due(workspace_id, webhook_id):
-        schedule_turn(workspace_id, webhook_id, max(due, state.rest_until or due))
+    if due := deliveries.next_due(workspace_id, webhook_id=webhook_id):
+        schedule_turn(workspace_id, webhook_id=webhook_id, due_at=max(due, state.rest_until or due))
 
 
 def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send) -> timedelta:
@@ -76,12 +76,14 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
     waits for the next turn after a rest.
     """
     end, tried = Deadline(TURN_SECONDS), set[str]()
-    while not end.passed and (candidates := deliveries.due(workspace_id, webhook.id, BATCH)):
+    while not end.passed and (
+        candidates := deliveries.due(workspace_id, webhook_id=webhook.id, limit=BATCH)
+    ):
         # A delivery whose outcome could not be stored is still due, and must not be sent twice.
         due = [delivery for delivery in candidates if delivery.event_id not in tried]
         if not due:
             return REST_AFTER_FAILURE
-        current = WEBHOOKS.find(workspace_id, webhook.id)
+        current = WEBHOOKS.find(workspace_id, record_id=webhook.id)
         if current is None or current.status == OFF:
             break
         webhook = current  # A user may have changed its URL or its secret.
@@ -92,14 +94,14 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
             tried.update(delivery.event_id for delivery in next_ones)
             group = _drop_unwanted(webhook, next_ones)
             attempts = _send_group(webhook, group, send)
-            pause = _rest_after(workspace_id, webhook.id, state, attempts)
+            pause = _rest_after(workspace_id, webhook_id=webhook.id, state=state, attempts=attempts)
             if pause is not None:
                 return pause
     return timedelta(0)
 
 
 def _rest_after(
-    workspace_id: str, webhook_id: str, state: TurnRow, attempts: Sequence[Attempt]
+    workspace_id: str, *, webhook_id: str, state: TurnRow, attempts: Sequence[Attempt]
 ) -> timedelta | None:
     """Record what attempts came to. Returns the rest after which to go on, or None to go on now.
 
@@ -108,7 +110,7 @@ def _rest_after(
     failed = [attempt for attempt in attempts if not attempt.is_ok]
     # The status 410 means that the receiver is gone permanently (RFC 9110, 15.5.11).
     if any(attempt.status == GONE_STATUS for attempt in failed):
-        switch_off(workspace_id, webhook_id, GONE)
+        switch_off(workspace_id, webhook_id=webhook_id, reason=GONE)
         return timedelta(0)
     if len(failed) < len(attempts):
         if failed or state.failures:
@@ -119,7 +121,7 @@ def _rest_after(
     turns.note_failures(state, len(failed))
     failures, since = int(state.failures), state.failing_since
     if retries.is_to_be_switched_off(failures, since, clock.now()):
-        switch_off(workspace_id, webhook_id, FAILING)
+        switch_off(workspace_id, webhook_id=webhook_id, reason=FAILING)
         return timedelta(0)
     wished = [attempt.retry_after for attempt in failed if attempt.retry_after]
     # The receiver's own wait applies, even if it is longer than the rest.
@@ -177,7 +179,7 @@ def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
     )
 
 
-def switch_off(workspace_id: str, webhook_id: str, reason: str) -> None:
+def switch_off(workspace_id: str, *, webhook_id: str, reason: str) -> None:
     """Switch a webhook off, because the receiver is gone or has failed for days.
 
     Raises:
@@ -185,9 +187,9 @@ def switch_off(workspace_id: str, webhook_id: str, reason: str) -> None:
     """
 
     def stage(unit: UnitOfWork) -> None:
-        lock = locks.lock_row(workspace_id, LOCK)
+        lock = locks.lock_row(workspace_id, what=LOCK)
         # A member may have switched it off, or changed it, during the turn.
-        webhook = WEBHOOKS.find(workspace_id, webhook_id)
+        webhook = WEBHOOKS.find(workspace_id, record_id=webhook_id)
         if webhook is None or webhook.status == OFF:
             return
         webhook.switch_off(reason)

@@ -30,30 +30,36 @@ def make_deliveries(job: Job) -> None:
         for webhook in receivers:
             if webhook.receives(event.type, occurred_at):
                 woken[webhook.id] = None
-                place = (job.workspace_id, webhook.id, f"evt_{job.job_id}_{number}")
                 delivery_rows.append(
-                    new_delivery(*place, event, actor=job.payload["actor"], at=occurred_at)
+                    new_delivery(
+                        job.workspace_id,
+                        webhook_id=webhook.id,
+                        event_id=f"evt_{job.job_id}_{number}",
+                        event=event,
+                        actor=job.payload["actor"],
+                        at=occurred_at,
+                    )
                 )
     # A delivery that exists is not written again, so a repeated job makes none twice.
     deadline.map_in_threads(deliveries.add, delivery_rows, PARALLEL_WRITES)
     for webhook_id in woken:
-        schedule_turn(job.workspace_id, webhook_id, clock.now())
+        schedule_turn(job.workspace_id, webhook_id=webhook_id, due_at=clock.now())
 
 
 def new_delivery(  # noqa: PLR0913  the parts of a delivery
     workspace_id: str,
+    *,
     webhook_id: str,
     event_id: str,
     event: Event,
-    *,
     actor: str,
     at: datetime,
 ) -> DeliveryRow:
     """Return the delivery of an event to a webhook."""
     return deliveries.row(
         workspace_id,
-        webhook_id,
-        event_id,
+        webhook_id=webhook_id,
+        event_id=event_id,
         type=event.type,
         record_id=event.id,
         record_revision=event.revision,

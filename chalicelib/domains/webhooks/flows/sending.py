@@ -58,7 +58,10 @@ def send_delivery(
     # The time is signed, so it must be the time of this attempt (Standard Webhooks).
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
-    secrets = [webhook_secret(key, workspace_id, webhook.id, version) for version in versions]
+    secrets = [
+        webhook_secret(key, workspace_id, webhook_id=webhook.id, version=version)
+        for version in versions
+    ]
     headers = signed_headers(secrets, delivery.event_id, now, body)
     try:
         reply = post.post(webhook.url, body, {"Content-Type": "application/json", **headers})

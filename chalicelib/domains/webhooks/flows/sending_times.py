@@ -14,24 +14,26 @@ DELIVER_WEBHOOK = JobKind("deliver-webhook", Queue.EVENTS)
 """Sends what is due to one webhook."""
 
 
-def schedule_turn(workspace_id: str, webhook_id: str, due_at: datetime) -> None:
+def schedule_turn(workspace_id: str, *, webhook_id: str, due_at: datetime) -> None:
     """Schedule a turn of a webhook. Turns at the same time are one.
 
     Raises:
         UnavailableError: the database is unavailable.
     """
-    jobs.schedule(turn(workspace_id, webhook_id, due_at))
+    jobs.schedule(turn(workspace_id, webhook_id=webhook_id, due_at=due_at))
 
 
 def send_soon(unit: UnitOfWork, webhook_id: str, *, forget_failures: bool = False) -> None:
     """Stage a turn of a webhook that is due now, even if the webhook rests after a failure."""
-    state = turns.end_rest(unit.workspace_id, webhook_id, forget_failures=forget_failures)
+    state = turns.end_rest(
+        unit.workspace_id, webhook_id=webhook_id, forget_failures=forget_failures
+    )
     unit.update(*state)
-    unit.save(turn(unit.workspace_id, webhook_id, clock.now()))
+    unit.save(turn(unit.workspace_id, webhook_id=webhook_id, due_at=clock.now()))
     unit.after_commit(wake.wake)
 
 
-def turn(workspace_id: str, webhook_id: str, due_at: datetime) -> JobRow:
+def turn(workspace_id: str, *, webhook_id: str, due_at: datetime) -> JobRow:
     """Return the job for a turn of a webhook.
 
     Turns that are due by now are one for each second, so that many events make few turns.

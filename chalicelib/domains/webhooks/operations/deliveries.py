@@ -76,8 +76,8 @@ class DeliveryQueued(Wire):
 )
 def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
     """List the latest 50 deliveries of a webhook, newest first. They are kept for 30 days."""
-    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
-    latest_rows = deliveries.latest(ctx.workspace_id, webhook.id, LISTED)
+    webhook = WEBHOOKS.require(ctx.workspace_id, record_id=args.webhook_id)
+    latest_rows = deliveries.latest(ctx.workspace_id, webhook_id=webhook.id, limit=LISTED)
     return DeliveryList(deliveries=[_to_wire(delivery) for delivery in latest_rows])
 
 
@@ -91,7 +91,7 @@ def list_webhook_deliveries(ctx: Context, args: WebhookRef) -> DeliveryList:
 def resend_webhook_delivery(ctx: Context, args: DeliveryRef) -> DeliveryQueued:
     """Send an event to a webhook again, whatever came of it before."""
     webhook = _active(ctx, args.webhook_id)
-    delivery = deliveries.find(ctx.workspace_id, webhook.id, args.event_id)
+    delivery = deliveries.find(ctx.workspace_id, webhook_id=webhook.id, event_id=args.event_id)
     if delivery is None:
         msg = "The webhook has no event with this id. Events are kept for 30 days."
         raise NotFoundError(msg)
@@ -112,16 +112,24 @@ def send_test_event(ctx: Context, args: WebhookRef) -> DeliveryQueued:
     webhook = _active(ctx, args.webhook_id)
     event_id = ctx.unit.run_side_effect_once("event id", lambda: f"evt_{new_id()}")
     event = Event(TEST_EVENT, webhook.id)
-    place = (ctx.workspace_id, webhook.id, event_id)
     actor = ctx.principal.audit_actor
     ctx.unit.mention(f"webhook:{webhook.id}")
-    ctx.unit.create(make_deliveries.new_delivery(*place, event, actor=actor, at=clock.now()))
+    ctx.unit.create(
+        make_deliveries.new_delivery(
+            ctx.workspace_id,
+            webhook_id=webhook.id,
+            event_id=event_id,
+            event=event,
+            actor=actor,
+            at=clock.now(),
+        )
+    )
     sending_times.send_soon(ctx.unit, webhook.id)
     return DeliveryQueued(event_id=event_id)
 
 
 def _active(ctx: Context, webhook_id: str) -> WebhookRow:
-    webhook = WEBHOOKS.require(ctx.workspace_id, webhook_id)
+    webhook = WEBHOOKS.require(ctx.workspace_id, record_id=webhook_id)
     if webhook.status != ACTIVE:
         msg = "The webhook is switched off, so no event can be sent. Switch the webhook on first."
         raise ConflictError(msg)
@@ -138,7 +146,7 @@ def _to_wire(delivery: DeliveryRow) -> DeliveryOut:
 def deliver(job: Job) -> None:
     """Send the due events of a webhook."""
     due_deliveries.take(
-        job.workspace_id, job.payload["webhookId"], partial(_send, job.workspace_id)
+        job.workspace_id, webhook_id=job.payload["webhookId"], send=partial(_send, job.workspace_id)
     )
 
 
@@ -146,13 +154,13 @@ def deliver(job: Job) -> None:
 def forget_replies(job: Job) -> None:
     """Remove the replies to events of erased records or of a deleted webhook."""
     if webhook_id := job.payload.get("webhookId"):
-        return deliveries.forget_replies(job.workspace_id, webhook_id)
+        return deliveries.forget_replies(job.workspace_id, webhook_id=webhook_id)
     erased = set(job.payload["recordIds"])
     for webhook in webhooks.read_all(job.workspace_id):
-        deliveries.forget_replies(job.workspace_id, webhook.id, erased)
+        deliveries.forget_replies(job.workspace_id, webhook_id=webhook.id, record_ids=erased)
     return None
 
 
 def _send(workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow) -> sending.Attempt:
-    record = records.read(workspace_id, delivery.type, delivery.record_id)
+    record = records.read(workspace_id, event_type=delivery.type, record_id=delivery.record_id)
     return sending.send_delivery(workspace_id, webhook, delivery, record)

@@ -53,7 +53,7 @@ def _check_receiver(url: str) -> None:
     """
     if sites.find_by_host(post.parse_url(url).host) is not None:
         msg = "expected a URL of another service, received the URL of a site of this service"
-        raise ValidationError.of("url", msg)
+        raise ValidationError.of("url", message=msg)
 
 
 def _event_type(name: str) -> str:
@@ -171,7 +171,7 @@ def create_webhook(ctx: Context, args: WebhookCreate) -> WebhookCreated:
     The secret, with which the receiver verifies them, is shown only once.
     """
     _check_receiver(args.url)
-    lock = locks.lock_row(ctx.workspace_id, LOCK)
+    lock = locks.lock_row(ctx.workspace_id, what=LOCK)
     if len(webhooks.read_all(ctx.workspace_id)) >= MAX_WEBHOOKS:
         msg = (
             f"The workspace has {MAX_WEBHOOKS} webhooks, which is the maximum. Delete a webhook "
@@ -203,8 +203,8 @@ def update_webhook(ctx: Context, args: WebhookPatch) -> WebhookResult:
     Events that happen while it is off are not sent later. Events that waited when it was switched
     off are sent when it is on again, unless ``sendWaiting`` is false.
     """
-    lock = locks.lock_row(ctx.workspace_id, LOCK)
-    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    lock = locks.lock_row(ctx.workspace_id, what=LOCK)
+    webhook = WEBHOOKS.require(ctx.workspace_id, record_id=args.webhook_id)
     changes = args.changes
     if "url" in changes:
         _check_receiver(changes["url"])
@@ -234,7 +234,7 @@ def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
 
     For 24 hours, requests are signed with the former secret as well.
     """
-    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    webhook = WEBHOOKS.require(ctx.workspace_id, record_id=args.webhook_id)
     webhook.rotate()
     ctx.unit.save(webhook)
     return WebhookCreated(webhook_id=webhook.id, secret=_secret(ctx, webhook))
@@ -243,8 +243,8 @@ def rotate_webhook_secret(ctx: Context, args: WebhookRef) -> WebhookCreated:
 @operation(audience=MANAGED, role=Role.MANAGER, resolve=workspace_of_webhook)
 def delete_webhook(ctx: Context, args: WebhookRef) -> DeletedResult:
     """Delete a webhook. What waits for it is not sent."""
-    lock = locks.lock_row(ctx.workspace_id, LOCK)
-    webhook = WEBHOOKS.require(ctx.workspace_id, args.webhook_id)
+    lock = locks.lock_row(ctx.workspace_id, what=LOCK)
+    webhook = WEBHOOKS.require(ctx.workspace_id, record_id=args.webhook_id)
     ctx.unit.save(lock)
     ctx.unit.delete(webhook)
     # An erasure does not find the replies of a webhook that is gone.
@@ -256,7 +256,7 @@ def delete_webhook(ctx: Context, args: WebhookRef) -> DeletedResult:
 
 def _secret(ctx: Context, webhook: WebhookRow) -> str:
     version = int(webhook.secret_version)
-    return webhook_secret(master_key(), ctx.workspace_id, webhook.id, version)
+    return webhook_secret(master_key(), ctx.workspace_id, webhook_id=webhook.id, version=version)
 
 
 def _to_wire(webhook: WebhookRow) -> WebhookOut:

@@ -16,7 +16,7 @@ PREFIX = "whsec_"
 """Prefix of a secret in the form of Standard Webhooks. The base64 of the signing key follows it."""
 
 
-def webhook_secret(master_key: bytes, workspace_id: str, webhook_id: str, version: int) -> str:
+def webhook_secret(master_key: bytes, workspace_id: str, *, webhook_id: str, version: int) -> str:
     """Return the secret of one version of a webhook, ``whsec_`` and 32 bytes in base64."""
     purpose = f"webhook:{workspace_id}:{webhook_id}:{version}"
     return PREFIX + base64.b64encode(hmac.digest(master_key, purpose.encode(), "sha256")).decode()

@@ -66,10 +66,10 @@ class DeliveryRow(ContentRow):
         return datetime.fromisoformat(self.o1) if self.o1 else None
 
 
-def row(workspace_id: str, webhook_id: str, event_id: str, **values: Any) -> DeliveryRow:  # noqa: ANN401  the row's attributes
+def row(workspace_id: str, *, webhook_id: str, event_id: str, **values: Any) -> DeliveryRow:  # noqa: ANN401  the row's attributes
     """Return a new delivery, which is due immediately."""
     return DeliveryRow(
-        _partition(workspace_id, webhook_id),
+        _partition(workspace_id, webhook_id=webhook_id),
         event_id,
         state=WAITING,
         o1=iso(clock.now()),
@@ -91,15 +91,15 @@ def add(delivery: DeliveryRow) -> None:
             raise_failure(error)
 
 
-def find(workspace_id: str, webhook_id: str, event_id: str) -> DeliveryRow | None:
+def find(workspace_id: str, *, webhook_id: str, event_id: str) -> DeliveryRow | None:
     """Return a delivery, or None."""
-    return DeliveryRow.find(_partition(workspace_id, webhook_id), event_id)
+    return DeliveryRow.find(_partition(workspace_id, webhook_id=webhook_id), event_id)
 
 
-def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
+def due(workspace_id: str, *, webhook_id: str, limit: int) -> list[DeliveryRow]:
     """Return due deliveries, the longest due first."""
     now = iso(clock.now())
-    pk = _partition(workspace_id, webhook_id)
+    pk = _partition(workspace_id, webhook_id=webhook_id)
     with reaching():
         keys = [
             (pk, row.sk)
@@ -111,22 +111,22 @@ def due(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
     return fetch_of(DeliveryRow, keys)
 
 
-def next_due(workspace_id: str, webhook_id: str) -> datetime | None:
+def next_due(workspace_id: str, *, webhook_id: str) -> datetime | None:
     """Return when the next delivery is due, or None if none waits."""
     with reaching():
         for row in DeliveryRow.by_o1.query(
-            _partition(workspace_id, webhook_id), limit=1, consistent_read=True
+            _partition(workspace_id, webhook_id=webhook_id), limit=1, consistent_read=True
         ):
             return datetime.fromisoformat(row.o1)
     return None
 
 
-def latest(workspace_id: str, webhook_id: str, limit: int) -> list[DeliveryRow]:
+def latest(workspace_id: str, *, webhook_id: str, limit: int) -> list[DeliveryRow]:
     """Return the latest deliveries, newest first."""
     with reaching():
         return list(
             DeliveryRow.query(
-                _partition(workspace_id, webhook_id),
+                _partition(workspace_id, webhook_id=webhook_id),
                 scan_index_forward=False,
                 limit=limit,
                 consistent_read=True,
@@ -158,7 +158,7 @@ def note_attempt(
 
 
 def forget_replies(
-    workspace_id: str, webhook_id: str, record_ids: Collection[str] | None = None
+    workspace_id: str, *, webhook_id: str, record_ids: Collection[str] | None = None
 ) -> None:
     """Remove the replies to the events of some records, or to all events.
 
@@ -169,7 +169,7 @@ def forget_replies(
     """
     with reaching():
         for row in DeliveryRow.query(
-            _partition(workspace_id, webhook_id),
+            _partition(workspace_id, webhook_id=webhook_id),
             filter_condition=DeliveryRow.reply.exists(),
             consistent_read=True,
         ):
@@ -202,5 +202,5 @@ def _set(name: str, value: Any) -> Action:  # noqa: ANN401  an attribute's value
     return action
 
 
-def _partition(workspace_id: str, webhook_id: str) -> str:
+def _partition(workspace_id: str, *, webhook_id: str) -> str:
     return f"W#{workspace_id}#DELIVERY#{webhook_id}"

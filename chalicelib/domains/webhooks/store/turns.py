@@ -36,19 +36,19 @@ Change = tuple[TurnRow, list[Action], Condition]
 """The arguments of ``UnitOfWork.update``."""
 
 
-def find(workspace_id: str, webhook_id: str) -> TurnRow:
+def find(workspace_id: str, *, webhook_id: str) -> TurnRow:
     """Return the state of sending to a webhook."""
-    pk = _place(workspace_id, webhook_id)
+    pk = _place(workspace_id, webhook_id=webhook_id)
     return TurnRow.find(pk, SORT_KEY) or TurnRow(pk, SORT_KEY)
 
 
-def take(workspace_id: str, webhook_id: str, length: timedelta) -> TurnRow | None:
+def take(workspace_id: str, *, webhook_id: str, length: timedelta) -> TurnRow | None:
     """Take the turn for a while. Returns None if another worker has it.
 
     Raises:
         UnavailableError: the database is unavailable.
     """
-    state = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
+    state = TurnRow(_place(workspace_id, webhook_id=webhook_id), SORT_KEY)
     turn, now = str(uuid4()), clock.now()
     # The last condition recognizes this worker if the update is sent again after a lost response.
     free = TurnRow.until.does_not_exist() | (TurnRow.until <= now) | (TurnRow.turn == turn)
@@ -82,12 +82,12 @@ def note_success(state: TurnRow) -> None:
     )
 
 
-def end_rest(workspace_id: str, webhook_id: str, *, forget_failures: bool) -> Change:
+def end_rest(workspace_id: str, *, webhook_id: str, forget_failures: bool) -> Change:
     """Return the update that ends the rest of a webhook, because a member sends something now.
 
     Failures are forgotten if the member has switched the webhook on again.
     """
-    place = TurnRow(_place(workspace_id, webhook_id), SORT_KEY)
+    place = TurnRow(_place(workspace_id, webhook_id=webhook_id), SORT_KEY)
     always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()
     actions: list[Action] = [
         TurnRow.rest_until.remove(),
@@ -110,5 +110,5 @@ def _change(state: TurnRow, actions: list[Action]) -> None:
     update_if(state, actions, TurnRow.turn == state.turn)
 
 
-def _place(workspace_id: str, webhook_id: str) -> str:
+def _place(workspace_id: str, *, webhook_id: str) -> str:
     return f"W#{workspace_id}#WEBHOOK-TURN#{webhook_id}"

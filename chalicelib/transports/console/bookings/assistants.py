@@ -17,8 +17,10 @@ def _choices(names: Names, none: str) -> Names:
     return lambda request: {"": request.translate(none), **names(request)}
 
 
-_FORMS = _choices(names_of("list_forms", "forms", "title", size=100), "no_form_chosen")
-_BOTS = _choices(names_of("list_agents", "agents"), "assistants_no_bot")
+_FORMS = _choices(
+    names_of("list_forms", list_name="forms", label_field="title", size=100), "no_form_chosen"
+)
+_BOTS = _choices(names_of("list_agents", list_name="agents"), "assistants_no_bot")
 FORM = Form(
     Switch("isOn", "assistants_switch"),
     Field("orderFormId", "order_form", names=_FORMS),

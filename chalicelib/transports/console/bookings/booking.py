@@ -95,7 +95,7 @@ def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dic
     """
     if action != MOVE:
         if action not in STATUSES:
-            raise ValidationError.of("action", "booking_wrong_action")
+            raise ValidationError.of("action", message="booking_wrong_action")
         reason = request.form_value("reason").strip()
         return {"status": action, **({"reason": reason} if reason else {})}
     time = booking_times.read_time(request, _staff(request, booking))
@@ -189,7 +189,9 @@ def _page(
     if part == MOVE:
         day = _day(request, booking)
         try:
-            times = booking_times.find(request, booking["serviceId"], day, staff, booking["id"])
+            times = booking_times.find(
+                request, booking["serviceId"], day=day, staff=staff, moving=booking["id"]
+            )
         except AppError as error:
             problem = problem or booking_times.problem(request, error)
             status = max(status, error.status)

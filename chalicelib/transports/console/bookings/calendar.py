@@ -127,7 +127,7 @@ class _Axis(NamedTuple):
         first = min(self.quarter(start, day), self.last * 4 - 1)
         return first, max(self.quarter(end - timedelta(seconds=1), day) + 1, first + 1)
 
-    def style(self, first: int, last: int) -> str:
+    def style(self, first: int, *, last: int) -> str:
         """Return classes that place quarters, because the CSP forbids style attributes."""
         hour, quarter = divmod(first - self.first * 4, 4)
         hours, quarters = divmod(last - first, 4)
@@ -175,7 +175,7 @@ def _now(calendar: Mapping[str, Any], axis: _Axis, day: str) -> str:
     if day != calendar["today"]:
         return ""
     quarter = axis.quarter(clock.now(), date.fromisoformat(day))
-    return axis.style(quarter, quarter) if axis.first * 4 < quarter < axis.last * 4 else ""
+    return axis.style(quarter, last=quarter) if axis.first * 4 < quarter < axis.last * 4 else ""
 
 
 def _place(
@@ -191,7 +191,7 @@ def _place(
     lanes: list[int] = []
     for row in rows:
         first, last = axis.span(row, day)
-        row |= {"place": axis.style(first, last), "lane": "", "width": ""}
+        row |= {"place": axis.style(first, last=last), "lane": "", "width": ""}
         if row["kind"] != "booking" and row.get("places", row["capacity"]) == row["capacity"]:
             continue
         if first >= max(lanes, default=0):

@@ -57,7 +57,7 @@ def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str
     """
     service = form_values["service"] or _only_service(request)
     if not service:
-        raise ValidationError.of("serviceId", "booking_wrong_service")
+        raise ValidationError.of("serviceId", message="booking_wrong_service")
     time = booking_times.read_time(request, form_values["staff"])
     arguments: dict[str, Any] = {
         "serviceId": service,
@@ -111,7 +111,7 @@ def _form(  # noqa: PLR0913  the parts of the form
     if service is not None:
         try:
             times = booking_times.find(
-                request, service["id"], form_values["date"], form_values["staff"]
+                request, service["id"], day=form_values["date"], staff=form_values["staff"]
             )
         except AppError as error:
             problem = problem or booking_times.problem(request, error)

@@ -74,7 +74,7 @@ def _export(request: ConsoleRequest, day: str) -> HttpResponse:
     head: list[csv_text.Cell] = [request.translate(f"csv_payment_{name}") for name in COLUMNS]
     slug = request.current_membership.workspace.slug
     text = csv_text.write([head, *rows], DELIMITERS[request.language])
-    return csv_file(text, f"{slug}-payments{f'-{day}' if day else ''}.csv")
+    return csv_file(text, name=f"{slug}-payments{f'-{day}' if day else ''}.csv")
 
 
 def confirm_refund(request: ConsoleRequest) -> HttpResponse:
@@ -91,7 +91,9 @@ def refund(request: ConsoleRequest) -> HttpResponse:
         else:
             amount = typed_values.kopecks("amount", request.form_value("amount"))
             if amount is None:  # The operation would refund what is left.
-                raise ValidationError.of("amount", "expected an amount in rubles, received none")
+                raise ValidationError.of(
+                    "amount", message="expected an amount in rubles, received none"
+                )
             request.call_once("refund_payment", id=payment_id, amount=amount)
     except NotFoundError:
         raise

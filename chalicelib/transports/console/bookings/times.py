@@ -30,7 +30,7 @@ class FreeTimes(NamedTuple):
 
 
 def find(
-    request: ConsoleRequest, service: str, day: str, staff: str, moving: str | None = None
+    request: ConsoleRequest, service: str, *, day: str, staff: str, moving: str | None = None
 ) -> FreeTimes:
     """Return the slots of a service on a local date in the workspace's zone.
 
@@ -109,17 +109,19 @@ def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
     outside = bool(request.form_value("outside"))
     if exact_time:
         return ChosenTime(
-            _moment(request.form_value("date"), exact_time, zone(request)), resource, outside
+            _moment(request.form_value("date"), local_time=exact_time, timezone=zone(request)),
+            resource,
+            outside,
         )
     if outside:
-        raise ValidationError.of("exact", "booking_wrong_exact")
+        raise ValidationError.of("exact", message="booking_wrong_exact")
     start, _, resource_id = request.form_value("start").partition(" ")
     if not start:
-        raise ValidationError.of("start", "booking_wrong_start")
+        raise ValidationError.of("start", message="booking_wrong_start")
     return ChosenTime(start, resource_id or resource, outside=False)
 
 
-def _moment(day: str, local_time: str, timezone: str) -> str:
+def _moment(day: str, *, local_time: str, timezone: str) -> str:
     """Return the moment of a local date and a typed clock time.
 
     Raises:
@@ -129,9 +131,9 @@ def _moment(day: str, local_time: str, timezone: str) -> str:
         local = datetime.fromisoformat(f"{day}T{local_time}").replace(tzinfo=None)
         return iso(zoned_times.exact_moment(local, timezone))
     except LocalTimeError:
-        raise ValidationError.of("exact", "booking_wrong_time") from None
+        raise ValidationError.of("exact", message="booking_wrong_time") from None
     except (ValueError, OverflowError):
-        raise ValidationError.of("exact", "booking_wrong_exact") from None
+        raise ValidationError.of("exact", message="booking_wrong_exact") from None
 
 
 FIELDS = {

@@ -109,7 +109,7 @@ def set_limits(request: ConsoleRequest) -> HttpResponse:
 
 
 def _limits_form(windows: Iterable[str]) -> Form:
-    return Form(*(rubles(window, window) for window in windows))
+    return Form(*(rubles(window, label=window) for window in windows))
 
 
 def _budget(request: ConsoleRequest) -> Record:
@@ -124,7 +124,7 @@ def chat(request: ConsoleRequest) -> HttpResponse:
     return bot_page(
         request,
         "bot_chat",
-        "chat",
+        tab="chat",
         chat_path=chat_route.PATH if not settings().chat_url else None,
         chat_url=chat_route.url(),
         failures={code: request.translate(f"chat_{code}") for code in FAILURES},
@@ -174,6 +174,7 @@ def _add_states(request: ConsoleRequest, bots: list[dict[str, Any]]) -> list[dic
 def bot_page(
     request: ConsoleRequest,
     template: str,
+    *,
     tab: str,
     status: int = 200,
     **values: Any,  # noqa: ANN401  of the template
@@ -198,14 +199,14 @@ def _keys_page(
 ) -> HttpResponse:
     keys = request.call("list_bot_keys", agentId=request.http.path["id"])
     page_values = {"listed": keys, "typed_name": request.form_value("name")}
-    return bot_page(request, "bot_keys", "keys", status, problem=problem, **page_values)
+    return bot_page(request, "bot_keys", tab="keys", status=status, problem=problem, **page_values)
 
 
 def _limits_page(request: ConsoleRequest, budget: Record, state: State = STORED) -> HttpResponse:
     form = _limits_form(WINDOWS).page_values(request, budget, state)
     form["typed"] = dict.fromkeys(WINDOWS, "") | form["typed"]
     page_values = {"budget": budget["budget"], "windows": WINDOWS}
-    return bot_page(request, "bot_limits", "limits", **page_values, **form)
+    return bot_page(request, "bot_limits", tab="limits", **page_values, **form)
 
 
 def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
@@ -215,7 +216,10 @@ def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
 
 
 confirm_delete_key, delete_key = deletion(
-    *("bot_key_delete", _confirmation_values, "delete_bot_key", "bot_key_deleted"),
+    "bot_key_delete",
+    _confirmation_values,
+    "delete_bot_key",
+    notice="bot_key_deleted",
     agentId="id",
     keyId="key",
 )

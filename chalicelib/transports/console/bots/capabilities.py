@@ -30,7 +30,11 @@ def _names(request: ConsoleRequest) -> dict[str, str]:
 
 FORM = Form(
     Ticks("capabilities", "may_do", names=_names),
-    Field("orderFormId", "order_form", names=names_of("list_forms", "forms", "title", size=100)),
+    Field(
+        "orderFormId",
+        "order_form",
+        names=names_of("list_forms", list_name="forms", label_field="title", size=100),
+    ),
     Field("privacyUrl", "privacy_url"),
     problems=_problem,
 )
@@ -42,7 +46,7 @@ def _page(request: ConsoleRequest, bot: dict[str, Any], state: State = STORED) -
     return bot_page(
         request,
         "bot_capabilities",
-        "capabilities",
+        tab="capabilities",
         capabilities=CAPABILITIES,
         forms=forms,
         form_known=form["typed"]["orderFormId"]

@@ -72,7 +72,10 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
     bot, options = agent(request), _options(request)
     shows_chat = bool(request.query_value("preview")) and bot["isActive"] and not bot["isPrivate"]
     response = bot_page(
-        *(request, "bot_embed", "embed", status),
+        request,
+        "bot_embed",
+        tab="embed",
+        status=status,
         problem=problem,
         code_text=_tag(bot, options),
         chosen={"color": DEFAULT_COLOR, "position": "", "theme": "", **options},

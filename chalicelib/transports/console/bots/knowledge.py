@@ -57,9 +57,9 @@ def add(request: ConsoleRequest) -> HttpResponse:
         content = uploads.ids[-1]
     try:
         if uploads.problem:
-            raise ValidationError.of(CONTROL, uploads.problem)
+            raise ValidationError.of(CONTROL, message=uploads.problem)
         if not content:  # The operation would name another field: it takes one of three.
-            raise ValidationError.of(FIELDS[kind], "expected a value, received none")
+            raise ValidationError.of(FIELDS[kind], message="expected a value, received none")
         request.call_once("add_knowledge", id=bot["id"], title=title, **{FIELDS[kind]: content})
     except NotFoundError as error:  # The bot has just been found, so it is the file.
         text = request.translate("wrong_fileId")
@@ -105,7 +105,10 @@ def _page(
     if adding == sources.FILE:
         files = request.call("list_readable_files", **({"q": query} if query else {}))
     return bot_page(
-        *(request, "bot_knowledge", "knowledge", status),
+        request,
+        "bot_knowledge",
+        tab="knowledge",
+        status=status,
         problem=problem,
         sources=source_rows,
         most=quotas.MAX_SOURCES,
@@ -126,7 +129,10 @@ def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
 
 
 confirm_delete, delete = deletion(
-    *("bot_source_delete", _confirmation_values, "delete_knowledge", "source_deleted"),
+    "bot_source_delete",
+    _confirmation_values,
+    "delete_knowledge",
+    notice="source_deleted",
     id="id",
     sourceId="source",
 )

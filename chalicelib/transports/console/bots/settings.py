@@ -29,7 +29,7 @@ FORM = Form(
     Field("model", empty=""),
     Switch("isActive", "bot_is_active", new=True),
     Switch("isPrivate", "bot_is_private"),
-    lines("allowedOrigins", "allowed_origins"),
+    lines("allowedOrigins", label="allowed_origins"),
     problems=_problem,
 )
 
@@ -41,7 +41,12 @@ def _redirect_to_new_bot(request: ConsoleRequest, answer: dict[str, Any]) -> Htt
 def _models(request: ConsoleRequest, current_model: str) -> list[tuple[str, str]]:
     """Return the names of models with their price in words, the cheapest first."""
     models = [
-        (answer_costs.rubles_per_thousand(model["inputPrice"], model["outputPrice"]), model["name"])
+        (
+            answer_costs.rubles_per_thousand(
+                model["inputPrice"], output_price=model["outputPrice"]
+            ),
+            model["name"],
+        )
         for model in request.call("list_models")["models"]
     ]
     options = [
@@ -79,7 +84,7 @@ def _settings_page(
 ) -> HttpResponse:
     form = FORM.page_values(request, bot, state)
     models = _models(request, form["typed"]["model"])
-    return bot_page(request, "bot_settings", "settings", models=models, **form)
+    return bot_page(request, "bot_settings", tab="settings", models=models, **form)
 
 
 new_bot_page, create = FORM.creation("create_agent", _new_page, _redirect_to_new_bot)

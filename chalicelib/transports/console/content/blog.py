@@ -18,7 +18,7 @@ FORM = Form(
     Field("content", "post_content", empty=""),
     Field("description", "post_description"),
     Field("coverImage", "post_cover"),
-    tags("tags", "tags"),
+    tags("tags", label="tags"),
     Field("category", "category"),
     Field("author", "post_author"),
     Field("slug", "post_slug", empty="", rare=True),

@@ -43,5 +43,5 @@ def _details(request: ConsoleRequest) -> dict[str, Any]:
 LIST = ListPage("files", "list_files", PAGE_SIZE, {"q": "q", "folder": "folderId"})
 index = LIST.index
 confirm_delete, delete = deletion(
-    "file_delete", _details, "delete_file", "file_deleted", id="file", force=True
+    "file_delete", _details, "delete_file", notice="file_deleted", id="file", force=True
 )

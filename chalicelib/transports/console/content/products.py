@@ -92,8 +92,8 @@ def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
     return None
 
 
-_PRICE = rubles("price", "price_rubles", required="expected an amount")
-_STOCK = number("stock", "stock")
+_PRICE = rubles("price", label="price_rubles", required="expected an amount")
+_STOCK = number("stock", label="stock")
 QUICK = Form(_PRICE, _STOCK, problems=_problems)
 """The form in each row of the list."""
 FORM = Form(
@@ -194,6 +194,6 @@ new_product_page, create = FORM.creation("create_product", _form_page, _created)
 show, _save = FORM.editing(_find, "update_product", _form_page, _saved)
 _, _save_row = QUICK.editing(_find, "update_product", _refused_in_list, _saved_in_list)
 confirm_delete, delete = deletion(
-    "product_delete", _deleted, "delete_product", "product_deleted", id="product"
+    "product_delete", _deleted, "delete_product", notice="product_deleted", id="product"
 )
 index = ListPage("products", "list_products", PAGE_SIZE, FILTERS, _list_values).index

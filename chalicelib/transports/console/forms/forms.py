@@ -36,8 +36,8 @@ def create(request: ConsoleRequest) -> HttpResponse:
     try:
         response = request.call_once(
             "create_form",
-            title=title or form_templates.title(template, request.language),
-            fields=form_templates.fields(template, request.language),
+            title=title or form_templates.title(template, language=request.language),
+            fields=form_templates.fields(template, language=request.language),
         )
     except AppError as error:
         return _new_page(request, error.status, request.problem(error))
@@ -78,8 +78,10 @@ def _new_page(request: ConsoleRequest, status: int, problem: Problem | None = No
     templates = [
         {
             "key": key,
-            "title": form_templates.title(key, request.language),
-            "labels": [field["label"] for field in form_templates.fields(key, request.language)],
+            "title": form_templates.title(key, language=request.language),
+            "labels": [
+                field["label"] for field in form_templates.fields(key, language=request.language)
+            ],
         }
         for key in form_templates.TEMPLATES
     ]
@@ -120,6 +122,6 @@ def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
 
 
 confirm_delete, delete = deletion(
-    "form_delete", _confirmation_values, "delete_form", "form_deleted", id="form"
+    "form_delete", _confirmation_values, "delete_form", notice="form_deleted", id="form"
 )
 index = ListPage("forms", "list_forms", FORMS_PER_PAGE).index

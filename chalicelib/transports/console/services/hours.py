@@ -78,7 +78,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
             form_values = (
                 _date_typed(request) if target.startswith(DATE) else form.read_form(request)
             )
-            _change_lines(form_values, action, target)
+            _change_lines(form_values, action, target=target)
             return _page(request, hours, State(form_values=form_values))
         case "delete-date":
             rules = [rule for rule in hours["rules"] if rule["date"] != target]
@@ -149,7 +149,7 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
     return Problem(request.translate("wrong_fields"), fields)
 
 
-def _change_lines(form_values: Typed, action: str, target: str) -> None:
+def _change_lines(form_values: Typed, action: str, *, target: str) -> None:
     """Copy Monday, add a blank line to a day, or remove a line, in what was typed."""
     key, _, number = target.partition("-")
     if action == "copy":

@@ -8,8 +8,8 @@ from chalicelib.transports.console.form_controls import Record, length, number
 from chalicelib.transports.http import HttpResponse
 
 FORM = Form(
-    number("depositPercent", "service_deposit", required="expected a number from 1 to 100"),
-    length("refundUntilMin", "service_refund_until", required="expected a length of time"),
+    number("depositPercent", label="service_deposit", required="expected a number from 1 to 100"),
+    length("refundUntilMin", label="service_refund_until", required="expected a length of time"),
 )
 
 

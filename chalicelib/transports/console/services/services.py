@@ -51,29 +51,33 @@ def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
 
 FORM = Form(
     Field("name", empty=""),
-    length("durationMin", "duration", required="expected a length of time"),
-    rubles("price", "price_rubles", empty=0),
-    Ticks("resourceIds", "service_staff", names=names_of("list_resources", "resources", size=100)),
+    length("durationMin", label="duration", required="expected a length of time"),
+    rubles("price", label="price_rubles", empty=0),
+    Ticks(
+        "resourceIds",
+        "service_staff",
+        names=names_of("list_resources", list_name="resources", size=100),
+    ),
     Field("description"),
     Field("categoryId", "category", names=category_names),
     Switch("active", "service_active", field="status", states=("active", "inactive"), new="active"),
-    length("bufferBeforeMin", "buffer_before", empty=0, rare=True),
-    length("bufferAfterMin", "buffer_after", empty=0, rare=True),
-    length("slotStepMin", "slot_step", rare=True),
-    length("minNoticeMin", "min_notice", empty=0, rare=True),
-    number("horizonDays", "horizon", empty=60, new=60, rare=True),
-    number("unverifiedPerHour", "unverified_per_hour", empty=60, new=60, rare=True),
+    length("bufferBeforeMin", label="buffer_before", empty=0, rare=True),
+    length("bufferAfterMin", label="buffer_after", empty=0, rare=True),
+    length("slotStepMin", label="slot_step", rare=True),
+    length("minNoticeMin", label="min_notice", empty=0, rare=True),
+    number("horizonDays", label="horizon", empty=60, new=60, rare=True),
+    number("unverifiedPerHour", label="unverified_per_hour", empty=60, new=60, rare=True),
     Switch("requirePayment", "require_payment"),
     Switch("visitorMails", "visitor_mails", new=True),
-    lengths("reminders", "reminders", new=[1440, 120], rare=True),
+    lengths("reminders", label="reminders", new=[1440, 120], rare=True),
     tags("tags", rare=True),
     Field(
         "siteId",
         "service_site",
-        names=names_of("list_sites", "projects", "title", size=100),
+        names=names_of("list_sites", list_name="projects", label_field="title", size=100),
         rare=True,
     ),
-    Field("agentId", "service_bot", names=names_of("list_agents", "agents"), rare=True),
+    Field("agentId", "service_bot", names=names_of("list_agents", list_name="agents"), rare=True),
     Images("images", rare=True),
 )
 Service = dict[str, Any]
@@ -173,6 +177,6 @@ def _form_page(
 new_service_page, create = FORM.creation("create_service", _form_page, _show_new_service)
 show, save = FORM.editing(_find, "update_service", _form_page, _saved)
 confirm_delete, delete = deletion(
-    "service_delete", _deleted, "delete_service", "service_deleted", id="service"
+    "service_delete", _deleted, "delete_service", notice="service_deleted", id="service"
 )
 index = ListPage("services", "list_services", PAGE_SIZE, FILTERS, _list_values).index

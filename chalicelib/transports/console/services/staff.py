@@ -42,11 +42,15 @@ def _type_names(request: ConsoleRequest) -> dict[str, str]:
 FORM = Form(
     Field("name", "staff_name", empty=""),
     Field("type", "staff_type", empty=TYPES[0], new=TYPES[0], names=_type_names),
-    Ticks("serviceIds", "staff_services", names=names_of("list_services", "services", size=100)),
+    Ticks(
+        "serviceIds",
+        "staff_services",
+        names=names_of("list_services", list_name="services", size=100),
+    ),
     Field("description"),
     status_switch("staff_active", later=True),
     Field("timezone", "staff_zone", empty="", rare=True),
-    number("capacity", "capacity", empty=1, new=1, rare=True),
+    number("capacity", label="capacity", empty=1, new=1, rare=True),
     Photo("photo", "photo_url", rare=True),
 )
 Resource = dict[str, Any]
@@ -158,7 +162,7 @@ def _form_page(
 new_member_page, create = FORM.creation("create_resource", _form_page, _show_new_resource)
 show, save = FORM.editing(find_resource, "update_resource", _form_page, _saved)
 confirm_delete, delete = deletion(
-    *("staff_delete", _deleted, "delete_resource", "staff_deleted"), id="staff", force=True
+    "staff_delete", _deleted, "delete_resource", notice="staff_deleted", id="staff", force=True
 )
 index = ListPage(
     *("staff", "list_resources", PAGE_SIZE, FILTERS),

@@ -56,13 +56,13 @@ def _field_names(request: ConsoleRequest, entry: dict[str, Any]) -> str:
     A field of an unknown name is shown as the API names it.
     """
     names = (name for name in entry["fields"] if name not in _SILENT)
-    return ", ".join(_text_or(request, f"input_{name}", name) for name in names)
+    return ", ".join(_text_or(request, f"input_{name}", default=name) for name in names)
 
 
 def _kind_of(request: ConsoleRequest, kind: str) -> str:
     """Return the name of a kind of resource."""
-    return _text_or(request, f"kind_{kind.replace('-', '_')}", kind)
+    return _text_or(request, f"kind_{kind.replace('-', '_')}", default=kind)
 
 
-def _text_or(request: ConsoleRequest, key: str, default: str) -> str:
+def _text_or(request: ConsoleRequest, key: str, *, default: str) -> str:
     return request.translate(key) if texts.has(request.language, key) else default

@@ -42,7 +42,7 @@ class Bar(NamedTuple):
     total: int
     parts: Sequence[int]
 
-    def rectangles(self, unit: float, base: float) -> list[tuple[int, float, float]]:
+    def rectangles(self, unit: float, *, base: float) -> list[tuple[int, float, float]]:
         """Return the number, the top and the height of each series that is not 0.
 
         ``unit`` is the height of a kopeck, and ``base`` the bottom of the bar.

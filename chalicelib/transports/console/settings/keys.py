@@ -78,7 +78,8 @@ def create(request: ConsoleRequest) -> HttpResponse:
             name=request.form_value("name"),
             scopes=sorted(ticked),
             expires=_end_of_day(
-                request.form_value("expires"), request.current_membership.workspace.timezone
+                request.form_value("expires"),
+                timezone=request.current_membership.workspace.timezone,
             ),
         )
     except AlreadyCreatedError as error:
@@ -180,7 +181,7 @@ def plan_lacks_api(request: ConsoleRequest) -> bool:
     return request.current_membership.workspace.plan not in PLANS_WITH_API
 
 
-def _end_of_day(text: str, timezone: str) -> str | None:
+def _end_of_day(text: str, *, timezone: str) -> str | None:
     """Return the end of a day in the workspace's time zone, or None for an empty string.
 
     Raises:
@@ -189,12 +190,12 @@ def _end_of_day(text: str, timezone: str) -> str | None:
     if not text.strip():
         return None
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text.strip(), re.ASCII):
-        raise ValidationError.of("expires", "expected a date such as 2027-01-31")
+        raise ValidationError.of("expires", message="expected a date such as 2027-01-31")
     try:
         day = date.fromisoformat(text.strip())
         return datetime.combine(day, time(23, 59, 59), ZoneInfo(timezone)).isoformat()
     except (ValueError, OverflowError):
-        raise ValidationError.of("expires", "expected a date such as 2027-01-31") from None
+        raise ValidationError.of("expires", message="expected a date such as 2027-01-31") from None
 
 
 def _example_path(scopes: list[str]) -> str:

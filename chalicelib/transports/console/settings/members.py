@@ -58,7 +58,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
         member=member,
         staff=[
             ("", request.translate("not_staff")),
-            *names_of("list_resources", "resources", size=100)(request).items(),
+            *names_of("list_resources", list_name="resources", size=100)(request).items(),
         ],
         is_own=member["accountId"] == request.signed_in_account.id,
         new_role="member" if member["role"] == "manager" else "manager",
@@ -116,7 +116,7 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 def _member(request: ConsoleRequest) -> dict[str, Any]:
     members = request.call("list_members")["members"]
-    return find_by_id(members, request.http.path["member"], "accountId")
+    return find_by_id(members, request.http.path["member"], key="accountId")
 
 
 def _path(request: ConsoleRequest) -> str:

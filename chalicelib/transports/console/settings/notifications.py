@@ -51,14 +51,15 @@ def save(request: ConsoleRequest) -> HttpResponse:
                 request.call("unlink_telegram")
                 return redirect(f"{_path(request)}?done=telegram_unlinked")
             case "all_mail" | "all_telegram" | "no_mail" | "no_telegram" as action:
-                _tick(request, *action.split("_"))
+                which, channel = action.split("_")
+                _tick(request, which, channel=channel)
     except AppError as error:
         return _page(request, _find(request), State(error.status, request.problem(error)))
 
     return FORM.save(request, HOW)
 
 
-def _tick(request: ConsoleRequest, which: str, channel: str) -> None:
+def _tick(request: ConsoleRequest, which: str, *, channel: str) -> None:
     """Tick every kind for a channel in a form that was sent, or none."""
     kinds = [choice["kind"] for choice in request.call("get_notifications")["choices"]]
     request.form[channel] = kinds if which == "all" else []

@@ -54,7 +54,7 @@ class Types(Field):
     def value(self, form_values: Typed) -> list[str]:
         """Return the types that are chosen."""
         if form_values["events"] == CHOSEN and not form_values[self.name]:
-            raise ValidationError.of(self.name, "expected at least one type, received none")
+            raise ValidationError.of(self.name, message="expected at least one type, received none")
         return sorted(form_values[self.name]) if form_values["events"] == CHOSEN else []
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
@@ -241,7 +241,9 @@ _, _create = FORM.creation("create_webhook", _new_webhook_form, _show_new_secret
 _show, _save = FORM.editing(_find, "update_webhook", _webhook_page, "webhook_saved", "webhookId")
 show, save = _redirect_if_deleted(_show), _redirect_if_deleted(_save)
 confirm_delete, delete = deletion(
-    *("webhook_delete", lambda request: {"webhook": _find(request), "path": _path(request)}),
-    *("delete_webhook", "webhook_deleted"),
+    "webhook_delete",
+    lambda request: {"webhook": _find(request), "path": _path(request)},
+    "delete_webhook",
+    notice="webhook_deleted",
     webhookId="webhook",
 )

@@ -34,7 +34,7 @@ def _use_uploaded_logo(request: ConsoleRequest, arguments: dict[str, Any]) -> di
     if "fileId" in logo:
         logo = request.call("get_file", id=logo["fileId"])["file"]
         if not logo["width"]:
-            raise ValidationError.of(LOGO.control, "expected an image")
+            raise ValidationError.of(LOGO.control, message="expected an image")
     return {**arguments, "logoUrl": logo.get("url")}
 
 

@@ -42,7 +42,7 @@ def create_page(request: ConsoleRequest) -> HttpResponse:
     title, site = request.form_value("title"), request.http.path["site"]
     try:
         page = request.call_once("create_page", projectId=site, title=title)["page"]
-        html = page_html.starter(page["title"], request.language)
+        html = page_html.starter(page["title"], language=request.language)
         with suppress(VersionConflictError):  # The form was sent twice, and the page has its HTML.
             request.call(
                 "save_page_html",
@@ -97,14 +97,20 @@ def _site_asked(request: ConsoleRequest) -> dict[str, Any]:
 
 
 confirm_delete_page, delete_page = deletion(
-    *("page_delete", _page_asked, "delete_page", "page_deleted"),
+    "page_delete",
+    _page_asked,
+    "delete_page",
+    notice="page_deleted",
     to=site_path,
     conflict="page_is_home",
     id="page",
     confirm=True,
 )
 confirm_delete_site, delete_site = deletion(
-    *("site_delete", _site_asked, "delete_site", "site_deleted"),
+    "site_delete",
+    _site_asked,
+    "delete_site",
+    notice="site_deleted",
     conflict="site_is_restoring",
     id="site",
 )

@@ -34,7 +34,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
         raise
     except VersionConflictError as error:
         page = _find_page(request)
-        rows = side_by_side.compare(page["html"], html)
+        rows = side_by_side.compare(page["html"], new_text=html)
         problem = Problem(request.translate("page_changed_meanwhile"))
         return _page(request, error.status, page, typed_html, problem, rows=rows, is_compared=True)
     except AppError as error:

@@ -75,8 +75,12 @@ def _save(request: ConsoleRequest, page_id: str, snippet: Snippet) -> Placed:
         page = request.call("get_page", id=page_id)["page"]
         stored_html = page["html"]
         blank = not stored_html.strip()
-        base_html = page_html.starter(page["title"], request.language) if blank else stored_html
-        html = page_html.add_snippet(base_html, *snippet)
+        base_html = (
+            page_html.starter(page["title"], language=request.language) if blank else stored_html
+        )
+        html = page_html.add_snippet(
+            base_html, snippet=snippet.html, begins=snippet.begins, ends=snippet.ends
+        )
         if html == stored_html:
             return Placed(page["projectId"], page["id"], changed=False)
         try:

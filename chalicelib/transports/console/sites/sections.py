@@ -73,7 +73,7 @@ class SectionsField(Field):
         for place, section in enumerate(form_values[self.name]):
             if section["problem"]:
                 field = f"sections.{place}.fileId"
-                raise ValidationError.of(field, section["problem"])
+                raise ValidationError.of(field, message=section["problem"])
         return [_content(section) for section in form_values[self.name]]
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
@@ -156,7 +156,9 @@ def _page(
         forms = request.call("list_forms", size=MAX_CHOICES)["forms"]
     # An only form needs no choice.
     choices = [] if len(forms) == 1 else [("", request.translate("choose_form"))]
-    starters = {page_html.starter(page["title"], language).strip() for language in texts.LANGUAGES}
+    starters = {
+        page_html.starter(page["title"], language=language).strip() for language in texts.LANGUAGES
+    }
     return request.page(
         "page_sections",
         page=page,

@@ -86,7 +86,7 @@ def _comparison(
         id=request.http.path["page"],
         versionId=request.http.path["version"],
     )
-    rows = side_by_side.compare(response["versionHtml"], response["html"])
+    rows = side_by_side.compare(response["versionHtml"], new_text=response["html"])
     return request.page(
         "page_version",
         status=status,

@@ -5,6 +5,7 @@ payment on the page ``/dev/pay/{id}``, and chooses how its notification is sent.
 """
 
 import json
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Any, Literal
@@ -73,10 +74,10 @@ def _settle(payment_id: str, payment: dict[str, Any], form: dict[str, list[str]]
     else:
         return
     for seconds in NOTIFICATIONS.get(form.get("notification", [""])[0], [0]):
-        Timer(seconds, _notify, [payment_id, payment["shop_id"]]).start()
+        Timer(seconds, partial(_notify, payment_id, shop_id=payment["shop_id"])).start()
 
 
-def _notify(payment_id: str, shop_id: str) -> None:
+def _notify(payment_id: str, *, shop_id: str) -> None:
     """Send a notification to every account with a shop id."""
     # The table has rows of other classes, which ``MerchantRow`` cannot read.
     is_account = (MerchantRow.provider == "test") & (MerchantRow.shop_id == shop_id)

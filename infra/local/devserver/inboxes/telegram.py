@@ -107,7 +107,7 @@ METHODS = {
 def serve(request: HttpRequest) -> HttpResponse:
     """Respond to a method of the Bot API, show the chat, or add what the developer writes."""
     if match := _METHOD.fullmatch(request.path["proxy"]):
-        return _method(request, *match.groups())
+        return _method(request, match[1], name=match[2])
     if request.path["proxy"] not in {"", BOT}:
         msg = f"No such page. The chat is at {PATH}."
         raise NotFoundError(msg)
@@ -126,7 +126,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     raise MethodNotAllowedError("The chat takes GET and POST.", headers={"Allow": "GET, POST"})
 
 
-def _method(request: HttpRequest, token: str, name: str) -> HttpResponse:
+def _method(request: HttpRequest, token: str, *, name: str) -> HttpResponse:
     if token != TOKEN:
         return _json(401, {"ok": False, "error_code": 401, "description": "Unauthorized"})
     if name not in METHODS:

@@ -51,7 +51,11 @@ class Step:
 
 def reserving() -> Step:
     stage = note("reserved")
-    return Step(lambda: charging.reserve(TERMS, "r", 10, 100, stage), (890, 110), "reserved")
+    return Step(
+        lambda: charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=stage),
+        (890, 110),
+        "reserved",
+    )
 
 
 def settling() -> Step:
@@ -75,11 +79,15 @@ def crediting() -> Step:
 
 
 def reserving_free() -> Step:
-    return Step(lambda: charging.reserve(FREE, "f", 10, 100, note("f")), (1000, 0), "f")
+    return Step(
+        lambda: charging.reserve(FREE, "f", 10, max_output_tokens=100, stage=note("f")),
+        (1000, 0),
+        "f",
+    )
 
 
 def settling_free() -> Step:
-    hold = charging.reserve(FREE, "f", 10, 100)
+    hold = charging.reserve(FREE, "f", 10, max_output_tokens=100)
     return Step(lambda: charging.settle(hold, TokenUsage(10, 30), note("sf")), (1000, 0), "sf")
 
 
@@ -144,7 +152,7 @@ def test_a_step_is_unknown_if_the_deadline_passes_after_a_lost_response(
     throttled = refusal("ProvisionedThroughputExceededException", 400)
 
     def find_slowly(account_id: str, request_id: str) -> ledger.HoldRow | None:
-        row = find(account_id, request_id)
+        row = find(account_id, request_id=request_id)
         now[0] += 1_000 * (next(searches) == 2)
         return row
 
@@ -155,7 +163,7 @@ def test_a_step_is_unknown_if_the_deadline_passes_after_a_lost_response(
     monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
     monkeypatch.setattr(ledger, "find_hold", find_slowly)
     with faulty(TRANSACTION, lost_once, "before"), pytest.raises(OutcomeUnknownError):
-        charging.reserve(TERMS, "r", 10, 100)
+        charging.reserve(TERMS, "r", 10, max_output_tokens=100)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -267,11 +275,11 @@ def test_limits_that_change_between_reading_and_writing_are_read_again() -> None
     limit(daily=500)
 
     def lower(unit: UnitOfWork) -> None:
-        if budgets.budget("ws", "bot").rev == 1:
+        if budgets.budget("ws", agent_id="bot").rev == 1:
             limit(daily=50)
 
     with pytest.raises(DailyLimitError):
-        charging.reserve(TERMS, "r", 10, 100, lower)
+        charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=lower)
     assert money() == (1000, 0)
 
 
@@ -334,16 +342,20 @@ class TestABotWhoseOwnerChanges:
         return lambda _: [pending.pop()() for _ in pending[:]] and None
 
     def test_a_bot_with_two_wallets_has_one_window(self) -> None:
-        other = self.run_once(lambda: charging.reserve(self.HEIR, "other", 10, 100))
-        charging.reserve(TERMS, "r", 10, 100, other)
+        other = self.run_once(
+            lambda: charging.reserve(self.HEIR, "other", 10, max_output_tokens=100)
+        )
+        charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=other)
         assert used() == (220, 220, 220)
 
     def test_a_bot_with_two_wallets_has_one_limit(self) -> None:
         limit(daily=150)
         charging.settle(reserve("first"), TokenUsage(10, 0))
-        other = self.run_once(lambda: charging.reserve(self.HEIR, "other", 10, 100))
+        other = self.run_once(
+            lambda: charging.reserve(self.HEIR, "other", 10, max_output_tokens=100)
+        )
         with pytest.raises(DailyLimitError):
-            charging.reserve(TERMS, "r", 10, 100, other)
+            charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=other)
         assert used() == (120, 120, 120)
 
     def test_an_old_hold_returns_nothing_to_another_wallets_window(self, time: Time) -> None:
@@ -351,7 +363,7 @@ class TestABotWhoseOwnerChanges:
 
         def next_day() -> None:
             time.pass_by(seconds=1)
-            charging.reserve(self.HEIR, "other", 10, 100)
+            charging.reserve(self.HEIR, "other", 10, max_output_tokens=100)
 
         charging.settle(hold, TokenUsage(10, 0), self.run_once(next_day))
         assert used() == (110, 120, 120)
@@ -368,8 +380,8 @@ def test_a_conflict_may_come_from_the_steps_own_lost_request() -> None:
         note("session")(unit)
 
     with faulty(TRANSACTION, closed, "after", 1):
-        hold = charging.reserve(TERMS, "r", 10, 100, lock_session)
+        hold = charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=lock_session)
     assert (hold.amount, money()) == (110, (890, 110))
     with pytest.raises(ConflictError):
-        charging.reserve(TERMS, "another", 10, 100, lock_session)
+        charging.reserve(TERMS, "another", 10, max_output_tokens=100, stage=lock_session)
     assert money() == (890, 110)

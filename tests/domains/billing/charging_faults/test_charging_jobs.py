@@ -83,14 +83,14 @@ class TestALateTransaction:
     def test_a_late_reservation_happens_once(self, reads: int) -> None:
         top_up(1000)
         with self.late(reads):
-            hold = charging.reserve(TERMS, "r", 10, 100, note("reserved"))
+            hold = charging.reserve(TERMS, "r", 10, max_output_tokens=100, stage=note("reserved"))
         assert (hold.amount, money()) == (110, (890, 110))
         books.audit("acc", "ws", "bot")
 
     def test_a_late_reservation_of_the_whole_balance_is_not_refused(self, reads: int) -> None:
         top_up(110)
         with self.late(reads):
-            assert charging.reserve(TERMS, "r", 10, 100).amount == 110
+            assert charging.reserve(TERMS, "r", 10, max_output_tokens=100).amount == 110
         books.audit("acc", "ws", "bot")
 
     def test_a_late_settlement_happens_once(self, reads: int) -> None:
@@ -144,7 +144,7 @@ class TestJob:
     def test_the_job_closes_a_request_without_a_price(
         self, usages: dict[str, TokenUsage], time: Time
     ) -> None:
-        hold = charging.reserve(FREE, "f", 10, 100, message_id="m")
+        hold = charging.reserve(FREE, "f", 10, max_output_tokens=100, message_id="m")
         usages["f"] = TokenUsage(10, 7)
         time.pass_by(minutes=11)
         assert run_jobs() == {"settle-hold": 1}
@@ -163,7 +163,7 @@ class TestJob:
         monkeypatch.setattr(exchange, "recover", recover)
         top_up(1000)
         holds = [
-            charging.reserve(terms, f"r{number}", 10, 100, message_id="m")
+            charging.reserve(terms, f"r{number}", 10, max_output_tokens=100, message_id="m")
             for number, terms in enumerate((TERMS, FREE))
         ]
         time.pass_by(minutes=11)

@@ -46,7 +46,9 @@ def calendar(zone: str, *rules: Rule, **more: Any) -> Calendar:
 
 def days(zone: str, first: str, last: str = "", now: str = LONG_AGO) -> Query:
     """Whole local dates, as in a request."""
-    days_span = span_of_days(date.fromisoformat(first), date.fromisoformat(last or first), zone)
+    days_span = span_of_days(
+        date.fromisoformat(first), last=date.fromisoformat(last or first), timezone=zone
+    )
     return Query(days_span.start, days_span.end - 1, ms(now))
 
 

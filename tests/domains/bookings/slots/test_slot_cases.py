@@ -23,4 +23,4 @@ def test_slots_and_booking_checks_match_the_table(case: Case) -> None:
     assert starts(service, resource, query) == expand(case.expected)
     for start in range(query.first, query.last, 15 * 60_000):
         is_listed = utc(start) in expand(case.expected)
-        assert is_free(service, resource, start, query.now) == is_listed
+        assert is_free(service, resource, start, now=query.now) == is_listed

@@ -82,7 +82,7 @@ def test_a_changed_zone_moves_hours_but_not_bookings() -> None:
 def test_a_closed_day_applies_in_each_resources_zone() -> None:
     day = date(2027, 2, 5)
     for zone in ("Pacific/Kiritimati", "Europe/Berlin", "Pacific/Pago_Pago"):
-        off = [span_of_days(day, day, zone)]
+        off = [span_of_days(day, last=day, timezone=zone)]
         resource = calendar(zone, hours("23:00-01:00"), time_off=off)
         assert len(starts(EVER, resource, days(zone, "2027-02-04", "2027-02-06"))) == 4
 
@@ -126,13 +126,13 @@ class TestIgnoringTheSchedule:
     )
     def test_only_bookings_block_a_time(self, start: str, free: bool) -> None:
         now = ms("2027-02-05T00:00Z")
-        assert is_free(HOUR, self.RESOURCE, ms(start), now, ignore_schedule=True) == free
-        assert not is_free(HOUR, self.RESOURCE, ms(start), now)
+        assert is_free(HOUR, self.RESOURCE, ms(start), now=now, ignore_schedule=True) == free
+        assert not is_free(HOUR, self.RESOURCE, ms(start), now=now)
 
     def test_a_booking_does_not_block_itself(self) -> None:
         start, now = ms("2027-02-05T06:00Z"), ms("2027-02-05T00:00Z")
         calendar_without_b = self.RESOURCE.exclude_booking("b")
-        assert is_free(HOUR, calendar_without_b, start, now, ignore_schedule=True)
+        assert is_free(HOUR, calendar_without_b, start, now=now, ignore_schedule=True)
 
 
 class TestUnavailableReason:
@@ -252,5 +252,5 @@ class TestNextAvailable:
 
 def test_only_bookings_that_meet_the_buffered_range_are_read() -> None:
     service = HOUR._replace(buffer_before_min=10, buffer_after_min=20)
-    busy_span = busy_range(service, ms("2027-02-01T10:00Z"), ms("2027-02-01T12:00Z"))
+    busy_span = busy_range(service, ms("2027-02-01T10:00Z"), last=ms("2027-02-01T12:00Z"))
     assert busy_span == span("2027-02-01T09:50Z", "2027-02-01T13:20Z")

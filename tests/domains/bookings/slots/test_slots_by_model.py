@@ -181,7 +181,7 @@ def test_the_list_and_the_booking_check_agree_on_every_minute(
     minutes = two_days(world, middle)
     seats, service, resource = seats_by_start(world, minutes), service_rules(world), calendar(world)
     for minute in minutes[begin : begin + 300]:
-        free = is_free(service, resource, minute * MS, world.now * MS)
+        free = is_free(service, resource, minute * MS, now=world.now * MS)
         assert free == (minute * MS in seats)
 
 
@@ -207,7 +207,7 @@ def test_only_bookings_block_times_when_the_schedule_is_ignored(drawn: tuple[Wor
     world, middle = drawn
     model, service, resource = Model(world, middle), service_rules(world), calendar(world)
     for minute in two_days(world, middle)[::29]:
-        free = is_free(service, resource, minute * MS, world.now * MS, ignore_schedule=True)
+        free = is_free(service, resource, minute * MS, now=world.now * MS, ignore_schedule=True)
         assert free == (model.seats(minute) > 0)
 
 

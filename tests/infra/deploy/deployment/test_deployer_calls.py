@@ -84,7 +84,7 @@ def recorder(aws: Aws, chalice: QuickChalice, monkeypatch: pytest.MonkeyPatch) -
             calls.paused = False
 
     monkeypatch.setattr(Account, "client", client)
-    monkeypatch.setattr(deployer, "denied", lambda *_: [])  # moto simulates no policies
+    monkeypatch.setattr(deployer, "denied", lambda *_, **__: [])  # moto simulates no policies
     monkeypatch.setattr(package, "chalice", run)
     return calls
 

@@ -120,7 +120,7 @@ class TestRollback:
         first = deploy()["release"]
         (release,) = releases.list_releases(store)
         archive = checkout / "build" / "kept.tar.gz"
-        store.download(releases.KEY, release.version, archive)
+        store.download(releases.KEY, version=release.version, path=archive)
         store.upload(releases.KEY, archive, asdict(release) | {"something": "new"})
         commit(checkout, "app = 2\n")
         deploy()

@@ -69,8 +69,8 @@ def test_links_to_the_hosts_of_prompt_passages_sites_and_service_are_kept(
     site = api.post("/api/projects/create", {"title": "Bakery"})["project"]["id"]
 
     def bind(unit: UnitOfWork) -> None:
-        row = SITES.require(unit.tenant, site)
-        row.domain_binding = domain_request("rye.example", "token", apex=True)
+        row = SITES.require(unit.tenant, record_id=site)
+        row.domain_binding = domain_request("rye.example", token="token", apex=True)
         row.domain_binding.status = SERVED
         unit.save(row)
 

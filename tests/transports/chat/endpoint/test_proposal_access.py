@@ -144,9 +144,9 @@ class TestAccess:
     ) -> None:
         script("Hello.", END)
         session = ask(bot, "I am Ada.").session
-        dialog = chat_sessions.find(bot.workspace_id, bot.id, session)
+        dialog = chat_sessions.find(bot.workspace_id, agent_id=bot.id, token=session)
         assert dialog
-        batches = iter(dialog_removal.message_batches(bot.workspace_id, dialog.dialog_id))
+        batches = iter(dialog_removal.message_batches(bot.workspace_id, dialog_id=dialog.dialog_id))
         first_batch = [*next(batches)]
         unit = UnitOfWork(bot.workspace_id)
         place = ProposalId(bot.id, dialog.dialog_id, 2, 1)

@@ -31,7 +31,7 @@ def become_visitor(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def spent(bot: Bot) -> int:
     """Return what a bot has spent or holds today, in kopecks."""
-    return int(budgets.budget(bot.workspace_id, bot.id).daily_used)
+    return int(budgets.budget(bot.workspace_id, agent_id=bot.id).daily_used)
 
 
 class TestMoney:
@@ -110,15 +110,17 @@ class TestNewBots:
             top_up(owner.workspace.owner_id, balance)
         body = {"name": "Baker", "systemPrompt": "You sell bread.", "model": "demo"}
         bot_fields = api.post("/api/agents/create", body)["agent"]
-        budget = budgets.budget(owner.workspace.id, bot_fields["id"])
+        budget = budgets.budget(owner.workspace.id, agent_id=bot_fields["id"])
         assert budget.limits == {"daily": daily, "weekly": None, "monthly": None}
         top_up(owner.workspace.owner_id, 10_000_000)
-        assert budgets.budget(owner.workspace.id, bot_fields["id"]).limits["daily"] == daily
+        assert (
+            budgets.budget(owner.workspace.id, agent_id=bot_fields["id"]).limits["daily"] == daily
+        )
 
     def test_a_bot_of_before_keeps_its_limits(self, owner: Owner, api: Api) -> None:
         bot = new_bot(owner)
         api.call("PUT", f"/api/agents/{bot.id}", {"name": "Miller"})
-        assert set(budgets.budget(owner.workspace.id, bot.id).limits.values()) == {None}
+        assert set(budgets.budget(owner.workspace.id, agent_id=bot.id).limits.values()) == {None}
 
 
 class TestMessages:

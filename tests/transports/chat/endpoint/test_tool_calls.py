@@ -89,7 +89,7 @@ class TestAnswers:
             raise RuntimeError("secret")
 
         model = script(find("rye"), ProviderUsage(10, 1), "Sorry.", ProviderUsage(10, 1))
-        monkeypatch.setattr(chat_facts.Source, "find", lambda *_: [])
+        monkeypatch.setattr(chat_facts.Source, "find", lambda *_, **__: [])
         monkeypatch.setattr("chalicelib.domains.chat.flows.read_tools._offers", fail)
         assert ask(bot, "Hello").text == "Sorry."
         (result,) = model.inputs[1][-1].results
@@ -242,7 +242,9 @@ class TestBudget:
         budget, spent = CallBudget(prices, held_money, 5_000), TokenUsage(0, 0)
         needed = data.draw(st.integers(1, 10_000))
         for _ in range(call_budget.MAX_CALLS):
-            output = budget.output_with_tools(spent, needed, call_budget.RESULT_TOKENS)
+            output = budget.output_with_tools(
+                spent, needed, result_tokens=call_budget.RESULT_TOKENS
+            )
             if output is None:
                 return
             output_so_far = data.draw(st.integers(0, output))
@@ -258,8 +260,10 @@ class TestBudget:
         self, input_tokens: int, max_input: int
     ) -> None:
         prices = Prices(IN, OUT)
-        planned = call_budget.planned(input_tokens, max_input)
+        planned = call_budget.planned(input_tokens, max_output_tokens=max_input)
         budget = CallBudget(prices, cost(prices, planned), planned.output_tokens)
-        output = budget.output_with_tools(TokenUsage(0, 0), input_tokens, call_budget.RESULT_TOKENS)
+        output = budget.output_with_tools(
+            TokenUsage(0, 0), input_tokens, result_tokens=call_budget.RESULT_TOKENS
+        )
         assert output is not None
         assert output >= min(max_input, call_budget.PLANNED_OUTPUT)

@@ -90,4 +90,6 @@ def answer(owner: Owner, agent_id: str, tokens: int) -> None:
     """Let a bot receive 10 tokens and send some tokens, at one kopeck each."""
     place, prices = owner.workspace, Prices(10**6, 10**6)
     terms = Terms(place.owner_id, place.id, agent_id, place.timezone, prices, "large-model")
-    charging.settle(charging.reserve(terms, new_id(), 10, 100), TokenUsage(10, tokens))
+    charging.settle(
+        charging.reserve(terms, new_id(), 10, max_output_tokens=100), TokenUsage(10, tokens)
+    )

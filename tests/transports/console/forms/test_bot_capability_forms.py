@@ -73,7 +73,7 @@ def test_a_form_that_is_gone_is_reported_beside_its_field(world: World) -> None:
 def test_a_chosen_form_that_is_not_listed_stays_chosen(world: World) -> None:
     console_owner, path, form = world.person("boss"), path_of(world), form_of(world)
     console_owner.post(path, {"capabilities": "order", "orderFormId": form})
-    FORMS.require(world.here.workspace_id, form).delete()
+    FORMS.require(world.here.workspace_id, record_id=form).delete()
     assert f'<option value="{form}" selected>' in text(console_owner.get(path))
 
 

@@ -93,7 +93,7 @@ class TestSettings:
         assert "The bot is off" in text(console_owner.get(path))
 
     def test_a_model_outside_the_list_stays_chosen(self, world: World) -> None:
-        bot = AGENTS.require(world.here.workspace_id, world.here.bot)
+        bot = AGENTS.require(world.here.workspace_id, record_id=world.here.bot)
         bot.model = "model-of-2031"
         bot.save()
         page = text(world.person("boss").get(settings_of(world)))
@@ -161,6 +161,6 @@ class TestEmbedding:
 
 
 def test_the_cost_of_answers_is_rounded_up_to_rubles() -> None:
-    assert answer_costs.rubles_per_thousand(0, 0) == 0
-    assert answer_costs.rubles_per_thousand(1, 0) == 1
-    assert answer_costs.rubles_per_thousand(30_000, 120_000) == 1_140
+    assert answer_costs.rubles_per_thousand(0, output_price=0) == 0
+    assert answer_costs.rubles_per_thousand(1, output_price=0) == 1
+    assert answer_costs.rubles_per_thousand(30_000, output_price=120_000) == 1_140

@@ -33,7 +33,7 @@ def new_dialog(world: World, *said_messages: tuple[str, str], **attributes: Any)
         unit.create(dialog)
         for number, (role, content) in enumerate(said_messages, 1):
             at = now + timedelta(seconds=number)
-            row = messages.row(home, dialog.id, number, created_at=at, role=role)
+            row = messages.row(home, dialog_id=dialog.id, number=number, created_at=at, role=role)
             row.content, row.status = content, "ok"
             if content.startswith("tool:"):
                 name = content.removeprefix("tool:")

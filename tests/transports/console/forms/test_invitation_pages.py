@@ -26,7 +26,7 @@ def token_on(answer: Answer) -> str:
 
 def role_of(world: World, email: str) -> str | None:
     account = accounts.find_by_email(email)
-    membership = account and workspaces.membership(account.id, world.here.workspace_id)
+    membership = account and workspaces.membership(account.id, workspace_id=world.here.workspace_id)
     return membership.role if membership else None
 
 

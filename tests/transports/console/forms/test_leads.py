@@ -47,7 +47,7 @@ def new_leads(world: World, count: int = 1, **attributes: Any) -> list[str]:
 
 def read_lead(world: World, lead_id: str) -> LeadRow:
     """Return a stored lead."""
-    return LEADS.require(world.here.workspace_id, lead_id)
+    return LEADS.require(world.here.workspace_id, record_id=lead_id)
 
 
 def listed_leads(page: Answer) -> list[str]:
@@ -357,7 +357,7 @@ class TestExport:
 
 def stored_form(world: World) -> str:
     """Return the form of the other workspace's lead."""
-    lead = LEADS.require(world.there.workspace_id, world.there.lead)
+    lead = LEADS.require(world.there.workspace_id, record_id=world.there.lead)
     return str(lead.form_id)
 
 

@@ -28,7 +28,7 @@ def test_a_booking_says_that_its_client_was_not_told_and_why(
     home, path = world.here.workspace_id, f"{world.here.path}/bookings/{world.here.booking}"
     console_owner = world.person("boss")
     assert "told" not in text(console_owner.get(path))
-    booking = BOOKINGS.require(home, world.here.booking)
+    booking = BOOKINGS.require(home, record_id=world.here.booking)
     entry = bookings.mail_entry(home, booking, "m", kind="cancelled", state=state, reason=reason)
     run_unit(home, None, lambda unit: unit.save(entry))
     page = text(console_owner.get(path))

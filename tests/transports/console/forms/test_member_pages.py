@@ -19,7 +19,7 @@ SETTINGS = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
 
 def role_of(world: World, name: str) -> str | None:
     account = accounts.require_by_email(f"{name}@example.com")
-    membership = workspaces.membership(account.id, world.here.workspace_id)
+    membership = workspaces.membership(account.id, workspace_id=world.here.workspace_id)
     return membership.role if membership else None
 
 

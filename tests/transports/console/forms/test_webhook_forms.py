@@ -176,7 +176,7 @@ class TestSettings:
     def test_a_webhook_that_the_service_switched_off_says_why(
         self, reason: str, words: str, world: World
     ) -> None:
-        switch_off(world.here.workspace_id, world.here.webhook, reason)
+        switch_off(world.here.workspace_id, webhook_id=world.here.webhook, reason=reason)
         console_owner = world.person("boss")
         for path in (path_of(world), page_of(world)):
             assert words in text(console_owner.get(path))

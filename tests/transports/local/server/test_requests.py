@@ -1,5 +1,6 @@
 """``chalice local`` handles requests like the deployed system."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -37,7 +38,8 @@ class TestPathsAndMethods:
             assert b"Access-Control-Allow-Origin: http://localhost:8000\r\n" in lines
             connection.send(preflight % b"https://evil.example")
             refusal = connection.reply()
-        assert (refusal.status, refusal.data["code"]) == (403, "forbidden")
+        refused = json.loads(refusal.body)
+        assert (refusal.status, refused["data"]["code"]) == (403, "forbidden")
         assert refusal.header("Access-Control-Allow-Origin") is None
 
     def test_path_and_method_are_checked_before_the_body(self, local_server: LocalServer) -> None:

@@ -50,7 +50,7 @@ def test_a_tool_costs_at_most_a_fifth_more_than_the_tool_of_a_bot(
     form = api.post("/api/forms/create", {"title": "Order", "fields": FIELDS})["form"]["id"]
     product = api.post("/api/products/create", {"name": "Shampoo", "price": 1})["product"]["id"]
     bot_id = api.post("/api/agents/create", BOT)["agent"]["id"]
-    bot = AGENTS.require(workspace.id, bot_id)
+    bot = AGENTS.require(workspace.id, record_id=bot_id)
     bot.order_form_id = form
     assistant = Assistant.admitted(page, orderFormId=form, knowledgeBotId=bot_id)
     service = page.salon.service
@@ -69,8 +69,8 @@ def test_a_tool_costs_at_most_a_fifth_more_than_the_tool_of_a_bot(
         return call
 
     def ask_knowledge() -> None:
-        AGENTS.find(workspace.id, bot_id)
-        search.find(workspace.id, bot_id, "shampoo", 5)
+        AGENTS.find(workspace.id, record_id=bot_id)
+        search.find(workspace.id, bot_id=bot_id, question="shampoo", limit=5)
 
     find_products = run("find_products", query="shampoo")
     pairs: dict[str, tuple[dict[str, Any], Callable[[], object]]] = {
