@@ -663,8 +663,15 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "webhook-replies": webhook_replies,
 }
 FOLLOWING = {
-    "webhook-events": "deliver-webhook",
-    "people-events": "notify-member",
-    "visitor-events": "mail-client",
+    "webhook-events": {"deliver-webhook": 1},
+    "people-events": {"notify-member": 1},
+    "visitor-events": {"mail-client": 1},
+    "booking-refund": {"people-events": 1, "notify-member": 1, "mail-client": 1},
+    "booking-payment": {
+        "people-events": 1,
+        "notify-member": 2,
+        "visitor-events": 1,
+        "mail-client": 1,
+    },
 }
 """Jobs that a kind makes and that the same run finishes."""
