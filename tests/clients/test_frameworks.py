@@ -160,8 +160,9 @@ def test_clearing_a_field_with_an_empty_text_is_refused_with_the_right_way(
     framework: Framework, succeed: Callable[..., dict[str, Any]]
 ) -> None:
     created = succeed("svc_create_product", name=unique("Loaf"), price=100, sku=unique("S"))
-    outcome: Outcome = framework.call(
-        "svc_update_product", {"id": created["product"]["id"], "sku": ""}
-    )
+    product = {"id": created["product"]["id"]}
+    outcome: Outcome = framework.call("svc_update_product", product | {"sku": ""})
     assert outcome.failed
-    assert "null" in outcome.text
+    assert "clear" in outcome.text
+    outcome = framework.call("svc_update_product", product | {"clear": ["sku"]})
+    assert not outcome.failed, outcome.text
