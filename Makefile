@@ -93,9 +93,9 @@ test-clients: $(VENV)/.installed build/clients/.installed build/clients-js/.inst
 .PHONY: fuzz
 fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's answers with the OpenAPI document
 	@$(BIN)/python -m tests.support.with_server --within 300 sh -c \
-		'build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run $$BASE_URL/api/openapi.json \
-		&& $(BIN)/python -m tests.fuzz.pages build/pages.json \
-		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run build/pages.json --url $$BASE_URL --checks not_a_server_error'
+		'$(BIN)/python -m tests.fuzz.pages build/pages.json \
+		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run build/pages.json --url $$BASE_URL --checks not_a_server_error \
+		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run $$BASE_URL/api/openapi.json'
 
 .PHONY: package
 package: $(VENV)/.installed ## Build the Lambda zip and check it (STAGE=dev)
