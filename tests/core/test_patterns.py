@@ -27,7 +27,7 @@ LEAST_SECONDS = 0.01
 """CPU time from which growth is measured. A pattern in linear time stays below it."""
 OWN_TEXTS = {
     "transports/api_docs/prose.py": "it colours the examples of the reference",
-    "transports/console/services/services.py": "it reads warnings of this service",
+    "transports/console/image_warnings.py": "it reads warnings of this service",
 }
 """Modules whose slow patterns read no text of others, with the reason."""
 ENDS = ("", "\0", "!", ";", '"')

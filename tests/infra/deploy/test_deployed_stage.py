@@ -130,7 +130,7 @@ def test_functions_have_the_variables_of_their_stage(
         (API, ["llm-api-key", "master-key", "telegram-bot-token"]),
         (JOBS, ["master-key"]),
         (EVENTS, ["master-key", "telegram-bot-token"]),
-        (CHAT, ["llm-api-key"]),
+        (CHAT, ["llm-api-key", "master-key"]),
     ],
 )
 def test_functions_may_read_the_secrets_that_they_need_and_no_others(
