@@ -149,9 +149,13 @@ def _overwrite_the_former_account(patch: pytest.MonkeyPatch) -> None:
 
 
 def _take_a_return_twice(patch: pytest.MonkeyPatch) -> None:
+    change = payments.stage_change
+
     def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None:
-        unchanged = PaymentRow.status == payment.status
-        unit.update(payment, payments._actions(PaymentRow, values), unchanged)
+        # What was taken is forgotten, so the next reading takes it again.
+        values.pop("returned", None)
+        if values:
+            change(unit, payment, **values)
 
     patch.setattr(payments, "stage_change", stage_change)
 
@@ -183,7 +187,7 @@ BUGS = {
     "a key that overwrites another account's": Bug(
         "replacing", 14, plant=_overwrite_the_former_account
     ),
-    "a return that is taken twice": Bug("returning", 80, plant=_take_a_return_twice),
+    "a return that is taken twice": Bug("returning", 0, plant=_take_a_return_twice),
     "a new key for each request of a refund": Bug("paying", 249, plant=_new_key_for_each_request),
 }
 
