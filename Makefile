@@ -78,7 +78,7 @@ build/clients/.installed: requirements-clients.txt constraints-clients.txt | $(U
 	$(UV) pip install --quiet --python build/clients/bin/python -r requirements-clients.txt
 	@touch $@
 
-JS_CLIENTS := $(addprefix tests/clients/js/,package.json package-lock.json gemini.mjs sdk.mjs)
+JS_CLIENTS := $(wildcard tests/clients/js/*)
 
 build/clients-js/.installed: $(JS_CLIENTS)
 	@rm -rf build/clients-js && mkdir -p build/clients-js && cp $(JS_CLIENTS) build/clients-js

@@ -1,4 +1,4 @@
-"""REST clients that openapi-generator makes of the OpenAPI document, used against the service."""
+"""REST clients that generators make of the OpenAPI document, used against the service."""
 
 import base64
 import inspect
@@ -16,6 +16,7 @@ import httpx
 import openapi_generator_cli
 import pytest
 
+from tests.clients.frameworks import JAVASCRIPT
 from tests.support.patience import PATIENCE
 
 HERE = Path(__file__).parent
@@ -164,4 +165,36 @@ class TestJava:
             "listed 1 true",
             "changed 13900 3",
             "failed 404 not_found false",
+        ]
+
+
+@pytest.fixture(scope="session")
+def compiled(document: Path) -> Path:
+    """The folder of the compiled TypeScript clients, whose types were checked."""
+    if not (JAVASCRIPT / "node_modules").exists():
+        pytest.skip("npm was not found, so no JavaScript client was installed")
+    programs = JAVASCRIPT / "node_modules" / ".bin"
+    run(programs / "openapi-typescript", document, "--output", "openapi-typescript.ts",
+        cwd=JAVASCRIPT)  # fmt: skip
+    run(programs / "orval", "--input", document, "--output", "orval-client.ts", "--client",
+        "axios", cwd=JAVASCRIPT)  # fmt: skip
+    run(programs / "tsc", "--project", JAVASCRIPT)
+    return JAVASCRIPT / "compiled"
+
+
+class TestTypescript:
+    """With TypeScript's strict mode."""
+
+    @pytest.mark.parametrize("client", ["openapi-fetch", "orval"])
+    def test_it_creates_reads_lists_changes_fails_and_counts_a_visit(
+        self, client: str, compiled: Path
+    ) -> None:
+        environment = {**os.environ, "NAME": f"Loaf {uuid4().hex[:12]}"}
+        assert run("node", compiled / f"{client}.js", env=environment).splitlines() == [
+            "created true 12900",
+            "read true null",
+            "listed 1 true",
+            "changed 13900 active",
+            "failed 404 not_found false",
+            "counted true false",
         ]

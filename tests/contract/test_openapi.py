@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -135,6 +136,70 @@ def test_no_schema_uses_what_generators_of_clients_misread(document: Any) -> Non
         if not {"$ref"} & variant.keys() and variant.get("type") != "null"
     ]
     assert (constants, boolean_enums, nulls, unions) == ([], [], [], [])
+
+
+@sweep_of_operations
+def test_no_field_of_a_body_has_a_default_keyword(operation: Operation, document: Any) -> None:
+    """openapi-typescript requires fields with ``default``; descriptions name the default."""
+    if operation.reads_query:
+        return
+    entry = document["paths"][operation.path][operation.method.lower()]
+    with_default = [
+        f"{path}.{name}"
+        for content in entry["requestBody"]["content"].values()
+        for path, node in reachable_nodes(content["schema"], document)
+        for name, field in node.get("properties", {}).items()
+        if "default" in field
+    ]
+    assert with_default == []
+
+
+def reachable_nodes(schema: Any, document: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the nodes of a schema and of the components that it refers to, with their paths."""
+    waiting, seen = [("", schema)], set()
+    while waiting:
+        at, part = waiting.pop()
+        for path, node in nodes(part, at):
+            yield path, node
+            name = node.get("$ref", "").rpartition("/")[2]
+            if name and name not in seen:
+                seen.add(name)
+                waiting.append((name, document["components"]["schemas"][name]))
+
+
+def test_the_description_of_a_field_names_its_default(document: Any) -> None:
+    service = component(document, "ServiceCreate")["properties"]
+    ends = {
+        name: service[name]["description"] for name in ("status", "horizonDays", "visitorMails")
+    }
+    assert ends["status"].endswith(" Default: active.")
+    assert ends["horizonDays"].endswith(" Default: 60.")
+    assert ends["visitorMails"].endswith(" Default: true.")
+    nested = component(document, "FormFieldIn")["properties"]["required"]
+    assert nested["description"].endswith(" Default: false.")
+
+
+GENERATED_SUFFIXES = [
+    *("Result", "QueryResult", "MutationResult", "InfiniteQueryResult", "ClientResult"),  # orval
+    *("Params", "QueryParams", "PathParams", "PathParameters", "Header", "Headers"),  # orval
+    *("Body", "MutationBody", "QueryError", "MutationError", "Variables", "Context"),  # orval
+    *("Data", "Error", "Errors", "Response", "Responses"),  # @hey-api/openapi-ts
+    *("Request", "OperationRequest"),  # openapi-generator
+    *("Payload", "Output"),  # swagger-typescript-api
+]
+"""What generators add to the name of an operation when they name the types that they make of it."""
+
+
+def test_no_component_is_named_as_generators_name_types_of_an_operation(document: Any) -> None:
+    """Such a client has two types of one name, and does not compile."""
+    components = document["components"]["schemas"]
+    made = {
+        operation["operationId"].replace("_", "") + suffix.lower()
+        for path in document["paths"].values()
+        for operation in path.values()
+        for suffix in GENERATED_SUFFIXES
+    }
+    assert [name for name in components if name.lower() in made] == []
 
 
 def test_failures_are_documented_for_the_operations_that_return_them(document: Any) -> None:

@@ -14,7 +14,7 @@ from pydantic.json_schema import (
     JsonSchemaValue,
     models_json_schema,
 )
-from pydantic_core import core_schema
+from pydantic_core import core_schema, to_json
 
 from chalicelib.core.wire.fields import fields_of
 from chalicelib.core.wire.schema import OPENAPI_ONLY, Patch, Wire, wire_name
@@ -40,11 +40,15 @@ class _SchemaGenerator(GenerateJsonSchema):
                 if not fields[name].null_is_value:
                     _remove_null(declared)
                     self.describe_null(declared)
+                self.describe_default(declared)
             self.describe_rules(model, generated)
         return generated
 
     def describe_null(self, declared: dict[str, Any]) -> None:
         """Describe a field for which ``null`` means "not sent", except in tool schemas."""
+
+    def describe_default(self, declared: dict[str, Any]) -> None:
+        """Describe the default of a field in its words, except in tool schemas."""
 
     def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
         """Describe the rules between the fields of a model, except in tool schemas."""
@@ -55,6 +59,7 @@ class _OpenApiGenerator(_SchemaGenerator):
 
     A rule between fields is published as a sentence in the description and as ``minProperties``.
     ``anyOf`` and ``oneOf`` are not used, because client generators turn such a model into a union.
+    A default is published as a sentence in the description of its field.
     """
 
     def describe_null(self, declared: dict[str, Any]) -> None:
@@ -64,6 +69,17 @@ class _OpenApiGenerator(_SchemaGenerator):
         for name in non_null:
             del declared[name]
         declared.update({"anyOf": [non_null, NULL], NULL_OMITS: True})
+
+    def describe_default(self, declared: dict[str, Any]) -> None:
+        """Move the default of a field to its description.
+
+        openapi-typescript requires a field with ``default``, as if every schema were a response's
+        (openapi-ts/openapi-typescript#2012).
+        """
+        default = declared.pop("default", None)
+        if default is not None:
+            value = default if isinstance(default, str) else to_json(default).decode()
+            declared["description"] = f"{declared['description']} Default: {value}."
 
     def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
         """Add a sentence for each rule, and the minimum number of properties."""

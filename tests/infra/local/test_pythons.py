@@ -124,6 +124,8 @@ class TestClients:
         tools |= {"google-ai-generativelanguage", "openapi-generator-cli"}
         tools |= {"python-dateutil", "urllib3"}  # of a generated client
         tools |= {"@modelcontextprotocol/sdk", "mcp-remote"}  # in tables of their own
+        tools |= {"openapi-fetch", "openapi-typescript", "orval", "axios"}  # generators
+        tools |= {"typescript", "@types/node"}
         required = dict(pins("requirements-clients.txt"))
         pinned = json.loads((ROOT / "tests" / "clients" / "js" / "package.json").read_text())
         required |= {name: it for name, it in pinned["dependencies"].items() if "core" not in name}

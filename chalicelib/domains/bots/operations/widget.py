@@ -41,7 +41,7 @@ class WidgetEvent(Wire):
     project_id: Id | None = optional("Site id.")
 
 
-class WidgetEventResult(Wire):
+class WidgetEventCounted(Wire):
     """Whether an event was counted."""
 
     counted: bool = Field(description="False if the visit had already reached the stage.")
@@ -62,7 +62,7 @@ class WidgetEventResult(Wire):
         "pageUrl": "https://bakery.example/menu",
     },
 )
-def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
+def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventCounted:
     """Count a visit that has reached a stage.
 
     A visit is counted once for each stage, on the day of its first event. Earlier stages that were
@@ -90,4 +90,4 @@ def widget_event(ctx: Context, args: WidgetEvent) -> WidgetEventResult:
         project_id=args.project_id,
     )
     counts.stage(ctx.unit)
-    return WidgetEventResult(counted=is_counted)
+    return WidgetEventCounted(counted=is_counted)
