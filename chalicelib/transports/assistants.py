@@ -12,8 +12,13 @@ from pydantic_core import from_json, to_json
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core.call_names import insert_tool_names
-from chalicelib.core.errors import ValidationError
-from chalicelib.core.operations import Entry
+from chalicelib.core.errors import (
+    RateLimitedError,
+    UnavailableError,
+    ValidationError,
+    log_fields,
+)
+from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.wire.tool_arguments import read_arguments
 from chalicelib.domains.assistants.flows import visits
 from chalicelib.domains.assistants.flows.visits import TOOLS, PageRef
@@ -36,6 +41,12 @@ from chalicelib.transports.http import (
 from chalicelib.transports.web import discovery, sites
 
 PAGE = PageRef.SET_BY_ADDRESS
+VERSION = "ucp"
+"""Parameter of the endpoint with the version of UCP that the caller uses; default: the newest."""
+UCP_REFUSED, UCP_DISCOVERY = json_rpc.REFUSED, -32001
+"""Codes of UCP for refused requests, and for versions that are not served (overview, errors)."""
+_SPECIFICATIONS = {"2026-08-25": "shopping/catalog", "2026-04-08": "catalog"}
+"""Where each version of UCP describes the catalogue."""
 INSTRUCTIONS = (
     "Tools of one business's booking page, for the assistant of a visitor. They read what every "
     "visitor can read. Nothing is booked or ordered by a tool: prepare_booking and prepare_order "
@@ -77,35 +88,44 @@ def _respond(request: HttpRequest, page: Mapping[str, str]) -> HttpResponse:
     return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
 
 
-def ucp_profile(site_url: str, workspace_id: str) -> HttpResponse:
+def ucp_profile(site_url: str, workspace_id: str, version: str = "") -> HttpResponse:
     """Return the profile of a business, which UCP's clients look for at ``/.well-known/ucp``.
 
+    It is of the newest version, and leads to the profiles of the others. Each version has an
+    endpoint of its own, because the request of a client does not contain its version.
+
     Raises:
-        NoToolsError: the page or its tools are off.
+        NoToolsError: the page or its tools are off, or the version is not a former one.
     """
     visits.open_visit(workspace_id)
-    version = {"version": catalog.UCP_VERSION}
-    published = f"https://ucp.dev/{catalog.UCP_VERSION}"
+    newest, *others = catalog.UCP_VERSIONS
+    if version and version not in others:
+        msg = f"UCP {version[:20]} is not served. See /{sites.UCP}."
+        raise visits.NoToolsError(msg)
+    used = version or newest
+    published = f"https://ucp.dev/{used}"
     service = {
-        **version,
+        "version": used,
         "spec": f"{published}/specification/overview",
         "transport": "mcp",
-        "endpoint": f"{site_url}/mcp",
+        "endpoint": f"{site_url}/mcp" + (f"?{VERSION}={used}" if used != newest else ""),
         "schema": f"{published}/services/shopping/mcp.openrpc.json",
     }
     capabilities = {
         f"{catalog.CAPABILITY}.{name}": [
             {
-                **version,
-                "spec": f"{published}/specification/catalog/{name}",
+                "version": used,
+                "spec": f"{published}/specification/{_SPECIFICATIONS[used]}/{name}",
                 "schema": f"{published}/schemas/shopping/catalog_{name}.json",
             }
         ]
         for name in ("search", "lookup")
     }
+    older = {other: f"{site_url}/{sites.UCP}/{other}" for other in others}
     profile = {
         "ucp": {
-            **version,
+            "version": used,
+            **({} if version else {"supported_versions": older}),
             "services": {"dev.ucp.shopping": [service]},
             "capabilities": capabilities,
             "payment_handlers": {},
@@ -135,28 +155,67 @@ def definition(name: str) -> dict[str, Any]:
 def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any]:
     """Return the result of a tool, as a string for models and as JSON for programs."""
     operation = TOOLS[entry.name]
+    if operation.output is catalog.Catalog:
+        return _run_by_ucp(page, call, operation)
+    return _result(_invoke(page, call, operation))
+
+
+def _result(answer: dict[str, Any], *, is_error: bool = False) -> dict[str, Any]:
+    text = mcp.text_result(to_json(answer).decode(), is_error=is_error)
+    return {**text, "structuredContent": answer}
+
+
+def _invoke(page: Mapping[str, str], call: mcp.Call, operation: Operation) -> dict[str, Any]:
     arguments = mcp.arguments_of(call)
     if arguments is None:
         raise ValidationError.of("arguments", message="expected an object, such as {}")
     tool_arguments = {name: arguments[name] for name in arguments if name not in PAGE}
-    try:
-        reply = invoke(
-            operation,
-            call.principal,
-            lambda: {**read_arguments(operation.input, tool_arguments, parse_json), **page},
-            request_id=call.request_id,
-            naming=insert_tool_names,
-        )
-    except ValidationError as error:
-        # UCP demands this error for too many ids (catalog lookup, batch size).
-        if error.errors[0].field.startswith("catalog.ids"):
-            raise json_rpc.RpcError(json_rpc.INVALID_PARAMS, error.message) from None
-        raise
-    answer = {
+    reply = invoke(
+        operation,
+        call.principal,
+        lambda: {**read_arguments(operation.input, tool_arguments, parse_json), **page},
+        request_id=call.request_id,
+        naming=insert_tool_names,
+    )
+    return {
         name: part
         for name, part in from_json(reply.body)["data"].items()
         if name != "status" and part is not None
     }
-    if "ucp" in answer:  # UCP ignores unknown fields, and its responses have no field for warnings.
-        answer.pop("warnings", None)
-    return {**mcp.text_result(to_json(answer).decode()), "structuredContent": answer}
+
+
+def _run_by_ucp(page: Mapping[str, str], call: mcp.Call, operation: Operation) -> dict[str, Any]:
+    """Return the result of a tool of UCP in the version of the caller.
+
+    Raises:
+        RpcError: the version is not served, there are too many ids, or the service is busy.
+        NoToolsError: the page or its tools are off.
+    """
+    (version,) = call.query.get(VERSION, ())[-1:] or catalog.UCP_VERSIONS[:1]
+    if version not in catalog.UCP_VERSIONS:
+        served = " and ".join(catalog.UCP_VERSIONS)
+        content = (
+            f"Protocol version {version[:20]} is not supported. This business supports {served}."
+        )
+        reason = {"code": "version_unsupported", "content": content}
+        raise json_rpc.RpcError(UCP_DISCOVERY, "Protocol version not supported", reason)
+    try:
+        answer = _invoke(page, call, operation)
+    except ValidationError as error:
+        # UCP demands this error for too many ids (catalog lookup, batch size).
+        if error.errors[0].field.startswith("catalog.ids"):
+            raise json_rpc.RpcError(json_rpc.INVALID_PARAMS, error.message) from None
+        call.server.admit()
+        call.log.update(log_fields(error), httpStatus=error.status)
+        failed = catalog.failure(error.message, code=error.code, severity="recoverable")
+        answer, is_error = failed.model_dump(exclude_none=True), True
+    except (RateLimitedError, UnavailableError) as error:
+        wait = error.headers.get("Retry-After")
+        reason = {"code": error.code, "content": error.message}
+        data = {**reason, "retry_after": int(wait)} if wait else reason
+        raise json_rpc.RpcError(UCP_REFUSED, error.message, data) from None
+    else:
+        is_error = False
+        answer.pop("warnings", None)  # UCP ignores unknown fields, and has no field for warnings.
+    answer["ucp"] = catalog.in_version(version, answer["ucp"])
+    return _result(answer, is_error=is_error)

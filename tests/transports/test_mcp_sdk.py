@@ -15,6 +15,7 @@ from mcp_types import CallToolResult
 
 from chalicelib import VERSION
 from chalicelib.core import clock
+from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.transports.assistants import TOOLS
@@ -408,6 +409,20 @@ class TestRefused:
         sdk.url = sdk.url.replace("/api/mcp", f"/book/{owner.workspace.slug}/mcp")
         self.assert_refused(sdk, None, "not_found")
 
+    def test_a_client_that_calls_too_often_is_refused(
+        self, sdk: Sdk, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise RateLimitedError("Too many calls.", headers={"Retry-After": "7"})
+
+        call_console(owner.workspace.id, "set_booking_page", isOn=True)
+        call_console(owner.workspace.id, "admit_assistants", isOn=True)
+        monkeypatch.setattr("chalicelib.transports.mcp.authenticate_tool_call", refuse)
+        monkeypatch.setattr("chalicelib.transports.assistants.visitor", refuse)
+        self.assert_refused(sdk, owner.token(), "rate_limited")
+        sdk.url = sdk.url.replace("/api/mcp", f"/book/{owner.workspace.slug}/mcp")
+        self.assert_refused(sdk, None, "rate_limited")
+
 
 @every_mode
 def test_the_tools_of_a_booking_page_work_without_a_key(sdk: Sdk, owner: Owner) -> None:
@@ -427,4 +442,4 @@ def test_the_tools_of_a_booking_page_work_without_a_key(sdk: Sdk, owner: Owner) 
     assert tool_names == [tool.name for tool in TOOLS]
     assert business.structured_content == text(business)
     assert text(business)["name"] == workspace.name
-    assert text(catalog)["ucp"]["version"] == "2026-04-08"
+    assert text(catalog)["ucp"]["version"] == "2026-08-25"

@@ -37,7 +37,9 @@ _FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fil
 _SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
     "chalicelib.transports.web.discovery:site_llms"
 )
-_UCP_PROFILE: Lazy[[str, str], HttpResponse] = Lazy("chalicelib.transports.assistants:ucp_profile")
+_UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
+    "chalicelib.transports.assistants:ucp_profile"
+)
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
 """Names of files next to a site's pages. A slug has no dot."""
 
@@ -49,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
     if name is None:
         return _notice(request, RenderedPage("no site"))
     slug = request.path.get("page", "")
-    if slug in {ROBOTS, SITEMAP, LLMS, UCP}:
+    if slug in {ROBOTS, SITEMAP, LLMS} or f"{slug}/".startswith(f"{UCP}/"):
         return _file(request, name, file=slug)
     rendered = site_pages.render(name, page_slug=slug)
     redirection = _redirect(request, name, rendered)
@@ -133,8 +135,9 @@ def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
     if file == LLMS:
         urls = ((page.title, page.url) for page in pages)
         return _SITE_LLMS(rendered.site.title, urls, rendered.workspace_id)
-    if file == UCP:
-        return _UCP_PROFILE(rendered.site.url, rendered.workspace_id)
+    if file.startswith(UCP):
+        version = file.removeprefix(UCP).strip("/")
+        return _UCP_PROFILE(rendered.site.url, rendered.workspace_id, version)
     text = render.document("en", "sites/sitemap.xml", pages=pages)
     return render.xml(text, kind="application/xml", caching=render.CACHED_LONGER)
 

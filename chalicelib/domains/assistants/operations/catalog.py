@@ -1,7 +1,8 @@
-"""The catalogue by the Universal Commerce Protocol, version 2026-04-08 (ucp.dev, MCP binding).
+"""The catalogue by the Universal Commerce Protocol (ucp.dev, MCP binding).
 
 The tools have UCP's names, arguments and responses; its fields are in snake case. A product has one
-variant with the same id, because products have no options here.
+variant with the same id, because products have no options here. So what the tools read and return
+is the same in each version of ``UCP_VERSIONS``.
 """
 
 import re
@@ -27,11 +28,13 @@ from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts, trees
 from chalicelib.lib.localized import CURRENCY
 
-UCP_VERSION = "2026-04-08"
+UCP_VERSIONS = ("2026-08-25", "2026-04-08")
+"""The versions of UCP that are served, the newest first."""
 CAPABILITY = "dev.ucp.shopping.catalog"
 SEARCH, LOOKUP = f"{CAPABILITY}.search", f"{CAPABILITY}.lookup"
 MAX_PAGE = 50
 MAX_IDS = 50
+NO_BOUNDS = (None, None)
 _CURSOR = re.compile(r"([1-9][0-9]{0,3})-([1-9][0-9]?)", re.ASCII)
 _WORDS = {
     "type": "info",
@@ -67,22 +70,27 @@ class UcpPagination(Wire):
     limit: int = Field(default=10, ge=1, description="Products of a page; at most 50 are returned.")
 
 
-class UcpSearch(Wire):
-    """A search in the catalogue."""
+class UcpSelection(Wire):
+    """What narrows the returned products."""
 
-    query: str | None = optional("Words of the product; default: all products.")
     context: dict[str, Any] | None = optional("UCP's context of the buyer, such as currency.")
     filters: UcpFilters | None = optional("Filters.")
+
+
+class UcpSearch(UcpSelection):
+    """A search in the catalogue."""
+
+    query: str | None = optional("Words of the product. Required without filters.")
     pagination: UcpPagination | None = optional("The wanted page.")
 
 
-class UcpLookup(Wire):
+class UcpLookup(UcpSelection):
     """Products to look up."""
 
     ids: list[str] = Field(min_length=1, max_length=MAX_IDS, description="Product ids.")
 
 
-class UcpProductRef(Wire):
+class UcpProductRef(UcpSelection):
     """A product."""
 
     id: str = Field(description="Product id.")
@@ -119,12 +127,20 @@ class Catalog(Wire):
     messages: list[dict[str, Any]] | None = Field(default=None, description="Messages.")
 
 
-def _envelope(capability: str, **more: str) -> dict[str, Any]:
-    return {
-        "version": UCP_VERSION,
-        "capabilities": {capability: [{"version": UCP_VERSION}]},
-        **more,
-    }
+def _envelope(*capabilities: str, **more: str) -> dict[str, Any]:
+    return in_version(UCP_VERSIONS[0], {"capabilities": capabilities, **more})
+
+
+def in_version(version: str, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an envelope of UCP in one of its versions."""
+    used = {capability: [{"version": version}] for capability in envelope["capabilities"]}
+    return {**envelope, "version": version, "capabilities": used}
+
+
+def failure(message: str, *, code: str, severity: str) -> Catalog:
+    """Return the response to a request that cannot be answered (types/error_response)."""
+    problem = {"type": "error", "code": code, "content": message, "severity": severity}
+    return Catalog(ucp=_envelope(status="error"), messages=[problem])
 
 
 @visitor_tool("Search the catalogue")
@@ -135,13 +151,18 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
     """
     search = args.catalog
     number, size = _page_of(search.pagination or UcpPagination())
-    messages = [_WORDS]
-    matches = None if search.filters else _find_by_words(ctx, search.query, number, size=size)
+    filters = _filters_of(search)
+    if not (search.query or "").strip() and not filters:
+        message = "expected query, filters (categories, price) or both"
+        raise ValidationError.of("catalog", message=message)
+    matches = None if filters else _find_by_words(ctx, search.query, number, size=size)
     if matches is None:
-        page, known_categories = _filtered(ctx, search, number, size=size, messages=messages)
+        page, known_categories = _filtered(ctx, search, number, size=size)
         products, total = page.records, page.total
     else:
-        (products, total), known_categories = matches, {}
+        products, total = matches
+        has_categories = any(product.category_id for product in products)
+        known_categories = _read_categories(ctx) if has_categories else {}
     has_next = number * size < total
     return Catalog(
         ucp=_envelope(SEARCH),
@@ -151,7 +172,7 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
             "total_count": total,
             **({"cursor": f"{number + 1}-{size}"} if has_next else {}),
         },
-        messages=messages,
+        messages=_messages(search, products),
     )
 
 
@@ -159,40 +180,96 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
 def lookup_catalog(ctx: Context, args: CatalogLookup, _: FindVisit) -> Catalog:
     """Look products up by their ids (UCP catalog lookup).
 
-    The messages name unknown ids.
+    The messages name unknown ids. Products that do not fit the filters are left out.
     """
     ids = list(dict.fromkeys(args.catalog.ids))
-    products, known_categories = _fetch(ctx, ids)
-    missing_ids = [product_id for product_id in ids if product_id not in products]
+    found, known_categories = _fetch(ctx, ids)
+    missing_ids = [product_id for product_id in ids if product_id not in found]
+    products = _fitting(found.values(), args.catalog, known_categories)
     return Catalog(
         ucp=_envelope(LOOKUP),
         products=[
             _product(product, known_categories, inputs=[{"id": product.id, "match": "exact"}])
-            for product in products.values()
+            for product in products
         ],
         messages=[
-            _WORDS,
+            *(_messages(args.catalog, products) or []),
             *({"type": "info", "code": "not_found", "content": unknown} for unknown in missing_ids),
-        ],
+        ]
+        or None,
     )
 
 
 @visitor_tool("Get a product")
 def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
     """Get a product by its id, with its description, photos and availability (UCP)."""
-    products, known_categories = _fetch(ctx, [args.catalog.id])
+    found, known_categories = _fetch(ctx, [args.catalog.id])
+    products = _fitting(found.values(), args.catalog, known_categories)
     if not products:
-        problem = {
-            "type": "error",
-            "code": "not_found",
-            "content": "There is no such product. search_catalog returns ids.",
-            "severity": "unrecoverable",
-        }
-        return Catalog(ucp=_envelope(LOOKUP, status="error"), messages=[problem])
-    (product,) = products.values()
+        words, severity = (
+            ("The product does not fit the filters.", "recoverable")
+            if found
+            else ("There is no such product. search_catalog returns ids.", "unrecoverable")
+        )
+        return failure(words, code="not_found", severity=severity)
     return Catalog(
-        ucp=_envelope(LOOKUP), product=_product(product, known_categories), messages=[_WORDS]
+        ucp=_envelope(LOOKUP),
+        product=_product(products[0], known_categories),
+        messages=_messages(args.catalog, products),
     )
+
+
+def _messages(
+    selection: UcpSelection, products: Sequence[ProductRow]
+) -> list[dict[str, Any]] | None:
+    """Return the remarks about a response. A response without products needs none."""
+    messages = [_WORDS] if products else []
+    if _own_bounds(selection) != _bounds(selection):
+        content = f"The price filter was ignored: prices are in {CURRENCY}."
+        messages.append({"type": "info", "code": "price_filter_ignored", "content": content})
+    return messages or None
+
+
+def _bounds(selection: UcpSelection) -> tuple[int | None, int | None]:
+    """Return the lowest and the highest wanted price."""
+    price = (selection.filters and selection.filters.price) or UcpPrice()
+    return price.min, price.max
+
+
+def _own_bounds(selection: UcpSelection) -> tuple[int | None, int | None]:
+    """Return the bounds of the price, without those in another currency."""
+    return _bounds(selection) if _currency_of(selection) == CURRENCY else NO_BOUNDS
+
+
+def _currency_of(selection: UcpSelection) -> Any:  # noqa: ANN401  as it was sent
+    return (selection.context or {}).get("currency", CURRENCY)
+
+
+def _filters_of(selection: UcpSelection) -> UcpFilters | None:
+    """Return the filters that exclude something, or None.
+
+    A filter without a value excludes nothing.
+    """
+    filters = selection.filters
+    if filters and (filters.categories or _bounds(selection) != NO_BOUNDS):
+        return filters
+    return None
+
+
+def _fitting(
+    products: Iterable[ProductRow], selection: UcpSelection, known: Mapping[str, CategoryRow]
+) -> list[ProductRow]:
+    """Return the products that fit the filters."""
+    filters = _filters_of(selection) or UcpFilters()
+    minimum, maximum = _own_bounds(selection)
+    category_ids = _ids_of(known, filters.categories) if filters.categories else None
+    return [
+        product
+        for product in products
+        if (minimum is None or product.price >= minimum)
+        and (maximum is None or product.price <= maximum)
+        and (category_ids is None or product.category_id in category_ids)
+    ]
 
 
 def _page_of(pagination: UcpPagination) -> tuple[int, int]:
@@ -239,27 +316,22 @@ def _active(products: Iterable[ProductRow]) -> list[ProductRow]:
 
 
 def _filtered(
-    ctx: Context, search: UcpSearch, number: int, *, size: int, messages: list[dict[str, str]]
+    ctx: Context, search: UcpSearch, number: int, *, size: int
 ) -> tuple[ResultPage[ProductRow], Mapping[str, CategoryRow]]:
     """Return a page of the products that fit the filters, and the categories."""
-    filters = search.filters or UcpFilters()
-    price = filters.price
-    currency = (search.context or {}).get("currency", CURRENCY)
-    if price and currency != CURRENCY:
-        price = None
-        content = f"The price filter was ignored: prices are in {CURRENCY}."
-        messages.append({"type": "info", "code": "price_filter_ignored", "content": content})
+    filters = _filters_of(search) or UcpFilters()
+    price = _own_bounds(search)
     with deadline.side_by_side() as start:
         reading = start(partial(_read_categories, ctx))
         names = filters.categories
-        category_ids = None if names is None else _ids_of(reading.result(), names)
+        category_ids = _ids_of(reading.result(), names) if names else None
         query = Query(
             page=number,
             size=size,
             sort="sortOrder",
             search=search.query or None,
             filters={"status": "active", "category_id": category_ids},
-            ranges={"price": (price.min, price.max)} if price else {},
+            ranges={"price": price} if price != NO_BOUNDS else {},
             charge=ctx.charge,
         )
         return PRODUCTS.page(ctx.workspace_id, query), reading.result()
@@ -323,6 +395,7 @@ def _product(
         "variants": [
             {
                 "id": product.id,
+                **({"sku": product.sku} if product.sku else {}),
                 "title": product.name,
                 "description": description,
                 "price": price,

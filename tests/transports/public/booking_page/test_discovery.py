@@ -12,7 +12,7 @@ from tests.factories import pages
 from tests.factories.console import HOSTILE
 from tests.transports.public.booking_page.assistants import Assistant
 from tests.transports.public.booking_page.helpers import BookingPage, text, visitor
-from tests.transports.public.booking_page.test_assistants_catalog import check
+from tests.transports.public.booking_page.test_assistants_catalog import NEWEST, OLDER, check
 
 
 def json_ld(page: BookingPage, path: str) -> Any:
@@ -90,15 +90,23 @@ def test_a_site_has_the_ucp_profile_of_its_business_while_the_tools_are_on(
     answer = visitor.call("GET", path)
     assert answer.headers["Content-Type"] == "application/json"
     assert "max-age" in answer.headers["Cache-Control"]
-    profile = check(json.loads(answer.body), "discovery/profile.json#/$defs/business_profile")[
-        "ucp"
-    ]
-    (service,) = profile["services"]["dev.ucp.shopping"]
-    assert service["endpoint"].endswith(f"/s/{project['slug']}/mcp")
-    assistant = Assistant(page, urlsplit(service["endpoint"]).path)
-    used = assistant.call("search_catalog", catalog={})["ucp"]
-    assert used["version"] == profile["version"]
-    assert used["capabilities"].keys() <= profile["capabilities"].keys()
+    newest = check(json.loads(answer.body), "profile.json#/$defs/business_schema")["ucp"]
+    assert newest["version"] == NEWEST
+    (older_version, older_url) = newest["supported_versions"].popitem()
+    assert older_url.endswith(f"/.well-known/ucp/{OLDER}")
+    answer = visitor.call("GET", f"{path}%2F{older_version}")
+    older = check(json.loads(answer.body), "discovery/profile.json#/$defs/business_profile", OLDER)
+    assert (older["ucp"]["version"], "supported_versions" in older["ucp"]) == (OLDER, False)
+    for profile in (newest, older["ucp"]):
+        (service,) = profile["services"]["dev.ucp.shopping"]
+        endpoint = urlsplit(service["endpoint"])
+        assert endpoint.path.endswith(f"/s/{project['slug']}/mcp")
+        assistant = Assistant(page, f"{endpoint.path}?{endpoint.query}")
+        used = assistant.call("search_catalog", catalog={"query": "bread"})["ucp"]
+        assert used["version"] == profile["version"] == service["version"]
+        assert used["capabilities"].keys() <= profile["capabilities"].keys()
+    for unknown in ("%2F2026-01-11", f"%2F{NEWEST}", "-2"):
+        assert visitor.call("GET", f"{path}{unknown}").status == 404
     call_console(page.owner.workspace.id, "admit_assistants", isOn=False)
     assert visitor.call("GET", path).status == 404
 
