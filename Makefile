@@ -73,9 +73,12 @@ e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if 
 	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e tests/e2e $(ARGS); \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
-build/clients/.installed: requirements-clients.txt constraints-clients.txt | $(UV)
-	$(UV) venv --quiet --clear --python $(PYTHON) build/clients
-	$(UV) pip install --quiet --python build/clients/bin/python -r requirements-clients.txt
+# The packages of crewai-tools, of fastmcp 4 and of the other frameworks exclude each other.
+CLIENTS := clients clients-crewai clients-fastmcp
+
+$(CLIENTS:%=build/%/.installed): build/%/.installed: requirements-%.txt constraints-%.txt | $(UV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/$*
+	$(UV) pip install --quiet --python build/$*/bin/python -r requirements-$*.txt
 	@touch $@
 
 JS_CLIENTS := $(wildcard tests/clients/js/*)
@@ -85,9 +88,15 @@ build/clients-js/.installed: $(JS_CLIENTS)
 	@if ! command -v npm >/dev/null; then echo "No npm was found: JavaScript clients are not tested."; \
 	else npm ci --prefix build/clients-js --no-audit --no-fund --loglevel=error && touch $@; fi
 
+# What every framework must do.
+ANY_CLIENT := tests/clients/test_frameworks.py tests/clients/test_assistants.py
+
 .PHONY: test-clients
-test-clients: $(VENV)/.installed build/clients/.installed build/clients-js/.installed ## Use AI frameworks, generated clients and LibreOffice; write docs/clients.md
-	@$(BIN)/python -m tests.support.with_server --within 300 build/clients/bin/python -m pytest tests/clients
+test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-js/.installed ## Use AI frameworks, generated clients and LibreOffice; write docs/clients.md
+	@$(BIN)/python -m tests.support.with_server --within 600 sh -c \
+		'build/clients/bin/python -m pytest tests/clients --ignore=tests/clients/test_fastmcp.py \
+		&& build/clients-crewai/bin/python -m pytest $(ANY_CLIENT) \
+		&& build/clients-fastmcp/bin/python -m pytest $(ANY_CLIENT) tests/clients/test_fastmcp.py'
 	@SOFFICE="$$(infra/local/find-soffice)" $(BIN)/python -m pytest -k libreoffice tests/infra/operator/test_product_spreadsheets.py
 
 .PHONY: fuzz
@@ -208,12 +217,10 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 	grep -hv '^-' requirements.txt requirements-dev.txt | $(UV) pip compile --quiet --universal \
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints.txt $(ARGS) -
-	grep -v '^-' requirements-clients.txt | $(UV) pip compile --quiet --universal \
+	@for part in $(CLIENTS) deployed; do \
+		grep -v '^-' requirements-$$part.txt | $(UV) pip compile --quiet --universal \
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
-		--output-file constraints-clients.txt $(ARGS) -
-	grep -v '^-' requirements-deployed.txt | $(UV) pip compile --quiet --universal \
-		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
-		--output-file constraints-deployed.txt $(ARGS) -
+		--output-file constraints-$$part.txt $(ARGS) - || exit; done
 
 .PHONY: pr
 pr: ## What CI runs: every check and every test

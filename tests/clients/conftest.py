@@ -1,22 +1,18 @@
-"""The server under test, and the table of docs/clients.md that a whole run writes."""
+"""The server under test, and the rows of docs/clients.md that a whole run writes."""
 
 import os
 from typing import Any
+
+# Read when the frameworks are imported: they would report their use to their makers.
+os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}
+os.environ |= {"MCP_USE_ANONYMIZED_TELEMETRY": "false", "DO_NOT_TRACK": "true"}
 
 import httpx
 import pytest
 
 from tests.clients import page
-from tests.clients.frameworks import (
-    FRAMEWORKS,
-    JAVASCRIPT,
-    SDKS,
-    Framework,
-    LangchainGemini,
-    Server,
-    TypescriptSdk,
-    version_of,
-)
+from tests.clients.client import JAVASCRIPT, Framework, Server, javascript_versions, version_of
+from tests.clients.environment import FRAMEWORKS, SDKS
 from tests.support.loopback import _loopback_only  # noqa: F401  a fixture
 
 OFFERED = pytest.StashKey[dict[str, str]]()
@@ -48,8 +44,7 @@ def assistant(request: pytest.FixtureRequest, server: Server) -> Any:
 
 def connected(client: Any, server: Server) -> Any:
     """Return a client of a server."""
-    is_javascript = issubclass(client, LangchainGemini | TypescriptSdk)
-    if is_javascript and not (JAVASCRIPT / "node_modules").exists():
+    if client.package in javascript_versions() and not (JAVASCRIPT / "node_modules").exists():
         pytest.skip("npm was not found, so no JavaScript client was installed")
     return client(server)
 
@@ -61,7 +56,7 @@ def record_offered(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Write the table if no test failed and the tools of every framework were recorded."""
+    """Write the rows if no test failed and the tools of every framework were recorded."""
     versions = session.config.stash.get(OFFERED, {})
     if exitstatus == pytest.ExitCode.OK and len(versions) == len(FRAMEWORKS):
         page.write(

@@ -1,20 +1,18 @@
-"""The AI frameworks of the suite, each used through its public API, with a scripted model.
+"""The AI frameworks of the first environment, each used through its public API.
 
 No framework reaches a real model. Its model is replaced where the framework allows it: a local
 HTTP endpoint for both clients of Gemini, a custom model for openai-agents and pydantic-ai.
-LangChain's tools are called directly, as its agents call them.
+The tools of LangChain and mcp-use are called directly, as their agents call them.
 """
 
 import asyncio
 import json
 import os
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from importlib import metadata
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 import agents
 import httpx
@@ -28,6 +26,8 @@ from langchain_core.messages import ToolMessage
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from mcp_use import MCPClient
+from mcp_use.agents.adapters.langchain_adapter import LangChainAdapter
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,
@@ -44,76 +44,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from tests.clients.client import JAVASCRIPT, Outcome, Server, Tool
 from tests.fakes import JsonServer, ReceivedRequest
 from tests.support.patience import PATIENCE
 
 PROMPT = "Call the tool."
-
-
-@dataclass(frozen=True)
-class Server:
-    """The tool server under test. The tools of a booking page need no key."""
-
-    url: str
-    key: str = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers that a client is configured with."""
-        return {"Authorization": f"Bearer {self.key}"} if self.key else {}
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A tool as the framework offers it to its model.
-
-    ``strict`` is true if the model must follow the schema, in frameworks that have such a mode.
-    """
-
-    name: str
-    schema: dict[str, Any]
-    strict: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a tool call as the framework passes it to its model.
-
-    ``failed`` is the framework's own flag for a failed call.
-    """
-
-    failed: bool
-    text: str
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The object inside the envelope."""
-        data: dict[str, Any] = json.loads(self.text)["data"]
-        return data
-
-
-class Framework(Protocol):
-    """A framework connected to the tool server."""
-
-    package: str
-    failure: str
-    """How the model can see that a call failed. The table shows this text."""
-
-    def tools(self) -> list[Tool]:
-        """Return the tools that the framework offers to its model."""
-
-    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
-        """Let the model call a tool, and return the result that the model receives."""
-
-
-JAVASCRIPT = Path(__file__).parents[2] / "build" / "clients-js"
-"""Where make installs the JavaScript clients, if there is npm."""
-
-
-def version_of(package: str) -> str:
-    """Return the version of a framework, from Python or from npm."""
-    pinned = json.loads((Path(__file__).parent / "js" / "package.json").read_text())["dependencies"]
-    return str(pinned.get(package) or metadata.version(package))
 
 
 def protobuf_violation(body: dict[str, Any]) -> str:
@@ -187,6 +122,7 @@ class GoogleGenai:
 
     package = "google-genai"
     failure = "`error` in place of `result` in the function response"
+    checks_arguments = False
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -235,6 +171,7 @@ class LangchainGemini:
 
     package = "@langchain/google-genai"
     failure = "`error` in place of `result` in the function response"
+    checks_arguments = False
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -313,6 +250,7 @@ class OpenaiAgents:
 
     package = "openai-agents"
     failure = "the message; `is_error` is set for the application"
+    checks_arguments = False
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -349,6 +287,7 @@ class Langchain:
 
     package = "langchain-mcp-adapters"
     failure = 'a tool message with `status="error"`'
+    checks_arguments = False
 
     def __init__(self, server: Server) -> None:
         connection = {"transport": "streamable_http", "url": server.url, "headers": server.headers}
@@ -374,6 +313,7 @@ class PydanticAi:
 
     package = "pydantic-ai-slim"
     failure = 'a retry prompt: `outcome="retried"`'
+    checks_arguments = False
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -413,6 +353,48 @@ class PydanticAi:
     async def _enter(agent: Agent) -> None:
         async with agent:
             await agent.run(PROMPT)
+
+
+class McpUse:
+    """mcp-use: the tools that its agent receives.
+
+    It sends null for each argument that the model left out.
+    """
+
+    package = "mcp-use"
+    failure = "the message inside a description of its own error"
+    checks_arguments = True
+
+    def __init__(self, server: Server) -> None:
+        # Without "auth", it signs in with OAuth, even where no key is needed.
+        where = {"url": server.url, "auth": server.key or None}
+        self.configuration = {"mcpServers": {"workspace": where}}
+
+    def tools(self) -> list[Tool]:
+        offered: list[Tool] = asyncio.run(self._run(self._schemas))
+        return offered
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        async def invoke(tools: list[Any]) -> Any:
+            (one,) = (candidate for candidate in tools if candidate.name == tool)
+            return await one.ainvoke(arguments)
+
+        result = asyncio.run(self._run(invoke))
+        failed = isinstance(result, dict)
+        return Outcome(failed, result["details"] if failed else result)
+
+    @staticmethod
+    async def _schemas(tools: list[Any]) -> list[Tool]:
+        return [Tool(tool.name, tool.args_schema.model_json_schema()) for tool in tools]
+
+    async def _run(self, use: Callable[[list[Any]], Awaitable[Any]]) -> Any:
+        client = MCPClient.from_dict(self.configuration)
+        try:
+            adapter = LangChainAdapter()
+            await adapter.create_tools(client)
+            return await use(adapter.tools)
+        finally:
+            await client.close_all_sessions()
 
 
 class PythonSdk:
@@ -466,4 +448,4 @@ class McpRemote(TypescriptSdk):
 
 SDKS = [PythonSdk, TypescriptSdk, McpRemote]
 """Clients without a model."""
-FRAMEWORKS = [GoogleGenai, LangchainGemini, OpenaiAgents, Langchain, PydanticAi]
+FRAMEWORKS = [GoogleGenai, LangchainGemini, McpUse, OpenaiAgents, Langchain, PydanticAi]

@@ -16,7 +16,7 @@ import httpx
 import openapi_generator_cli
 import pytest
 
-from tests.clients.frameworks import JAVASCRIPT
+from tests.clients.client import JAVASCRIPT
 from tests.support.patience import PATIENCE
 
 HERE = Path(__file__).parent

@@ -15,6 +15,7 @@ from chalice.config import Config
 from chalice.local import LambdaContext, LocalGateway
 
 from chalicelib.core.errors import AppError
+from chalicelib.transports import cors
 from chalicelib.transports.http import MAX_BODY_BYTES, HttpRequest, HttpResponse, handle
 from infra.local.devserver.server import Request
 from infra.local.devserver.site_hosts import check_host, site_path
@@ -95,7 +96,12 @@ class ApiGateway:
         about["identity"] = {"sourceIp": request.conn.remote_addr}
         routes = self._app.routes.get(about["resourcePath"], {})
         if method in routes:
-            event["body"] = request.read_body(MAX_BODY_BYTES) or None
+            try:
+                event["body"] = request.read_body(MAX_BODY_BYTES) or None
+            except AppError as error:
+                return _run_for(about["resourcePath"])(
+                    HttpRequest(method, about["resourcePath"], headers), partial(_refuse, error)
+                )
         elif method == "OPTIONS" and any(entry.cors for entry in routes.values()):
             preflight = self._local.handle_request(method, path, headers, None)
             return handle(
@@ -148,6 +154,11 @@ def _read_body(
         return replace(http_request, body=request.read_body(route.max_body_bytes)), route.handler
     except AppError as error:
         return http_request, partial(_refuse, error)
+
+
+def _run_for(route: str) -> Callable[[HttpRequest, Handler], HttpResponse]:
+    """Return what runs the handlers of a route. Refusals of a tool server are JSON-RPC errors."""
+    return cors.TOOL_SERVER.handle if route.endswith("/mcp") else handle
 
 
 def _refuse(error: AppError, _: HttpRequest) -> HttpResponse:

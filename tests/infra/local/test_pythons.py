@@ -119,18 +119,36 @@ class TestConstraints:
 
 
 class TestClients:
+    ENVIRONMENTS = ("clients", "clients-crewai", "clients-fastmcp")
+
+    @staticmethod
+    def javascript() -> dict[str, str]:
+        package = json.loads((ROOT / "tests" / "clients" / "js" / "package.json").read_text())
+        versions: dict[str, str] = package["dependencies"]
+        return versions
+
     def test_the_table_of_frameworks_has_the_required_versions(self) -> None:
-        tools = {"mcp", "pytest", "schemathesis"}
+        tools = {"mcp", "pytest", "schemathesis", "httpx"}
         tools |= {"google-ai-generativelanguage", "openapi-generator-cli"}
         tools |= {"python-dateutil", "urllib3"}  # of a generated client
-        tools |= {"@modelcontextprotocol/sdk", "mcp-remote"}  # in tables of their own
-        tools |= {"openapi-fetch", "openapi-typescript", "orval", "axios"}  # generators
-        tools |= {"typescript", "@types/node"}
-        required = dict(pins("requirements-clients.txt"))
-        pinned = json.loads((ROOT / "tests" / "clients" / "js" / "package.json").read_text())
-        required |= {name: it for name, it in pinned["dependencies"].items() if "core" not in name}
-        required = {name: it for name, it in required.items() if name not in tools}
+        required = {
+            name: version
+            for environment in self.ENVIRONMENTS
+            for name, version in pins(f"requirements-{environment}.txt")
+            if name not in tools
+        }
+        framework = "@langchain/google-genai"  # the only one in JavaScript
+        required[framework] = self.javascript()[framework]
         assert page.versions() == required, "run make test-clients"
+
+    def test_the_table_of_generators_has_the_required_versions(self) -> None:
         (generator,) = (it for name, it in pins("requirements-clients.txt") if "generator" in name)
+        text = page.PAGE.read_text()
         row = re.compile(r"^\| `openapi-generator`.*?\| ([\d.]+) \|", re.MULTILINE)
-        assert set(row.findall(page.PAGE.read_text())) == {generator}
+        assert set(row.findall(text)) == {generator}
+        versions = self.javascript()
+        pair = f"{versions['openapi-typescript']}, {versions['openapi-fetch']}"
+        assert f"`openapi-typescript` with `openapi-fetch` | {pair} |" in text
+        axios = f"{versions['orval']} | the same, with axios {versions['axios']}"
+        assert f"`orval`, client `axios` | {axios} |" in text
+        assert f"by TypeScript {versions['typescript']} with" in text

@@ -84,6 +84,17 @@ class TestBodies:
         assert (reply.status, reply.data["code"]) == (413, "payload_too_large")
         assert reply.header("Connection") == "close"
 
+    @pytest.mark.parametrize("target", ["/api/mcp", "/book/salon/mcp"])
+    def test_a_tool_server_refuses_a_large_body_with_a_json_rpc_error(
+        self, local_server: LocalServer, target: str
+    ) -> None:
+        head = f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n"
+        reply = local_server.request(head.encode())
+        content = json.loads(reply.body)
+        assert (reply.status, content["error"]["code"]) == (413, -32000)
+        codes = {content["error"]["data"]["code"], content["data"]["code"]}
+        assert codes == {"payload_too_large"}
+
     def test_a_body_at_the_limit_is_accepted(self, local_server: LocalServer) -> None:
         size = b"Content-Length: %d\r\n\r\n" % MAX_BODY_BYTES
         reply = local_server.request(CREATE + size + b" " * MAX_BODY_BYTES)
