@@ -92,7 +92,7 @@ def admin(ctx: click.Context, stage: str | None, *, region: str | None) -> None:
 @admin.command("import-products")
 @click.option("--workspace", required=True)
 @click.option(
-    "--csv", "path", type=FILE, required=True, help="The table, in UTF-8 or Windows-1251."
+    "--csv", "path", type=FILE, required=True, help="The table. Most encodings are detected."
 )
 @click.option(
     "--prices",
@@ -123,10 +123,13 @@ def import_products(  # noqa: PLR0913  one for each option
 
     Headers are Russian or English: артикул or sku, название or name, цена or price, остаток or
     stock, штрихкод or barcode, категория or category (a name, or a path such as A / B), описание
-    or description, изображения or images (URLs separated by |), статус or status.
+    or description, изображения or images (URLs separated by |), статус or status. Exports of
+    shops are recognized by their headers: Shopify, WooCommerce, InSales, OpenCart, Tilda, Ozon,
+    Wildberries, MoySklad and others.
 
-    Refused rows are written to a report with the reasons. Correct them there and import the
-    report. The command is safe to repeat. It also reads the tables that export-products writes.
+    Columns that are not read are named before anything is written. Refused rows are written to
+    a report with the reasons. Correct them there and import the report. The command is safe to
+    repeat. It also reads the tables that export-products writes.
     """
     ctx.obj()
     from infra.operator import product_import  # noqa: PLC0415  for a fast start

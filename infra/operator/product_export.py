@@ -11,15 +11,16 @@ import click
 
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.catalog.operations.products import ProductOut
+from chalicelib.domains.catalog.rules.category_path import path_text
+from chalicelib.domains.catalog.rules.tables.product_table import EXPORT_COLUMNS
+from chalicelib.domains.catalog.rules.tables.spreadsheet_cells import ESCAPE, escaped, is_value
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import audit
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.unit import split_batches
 from chalicelib.lib.markup.csv_text import is_formula
-from infra.operator.product_csv import EXPORT_COLUMNS
-from infra.operator.product_import import Call, category_paths, path_text
-from infra.operator.spreadsheet_cells import ESCAPE, escaped, is_value
+from infra.operator.product_import import Call, category_paths
 
 AT_ONCE = 100
 

@@ -1,10 +1,9 @@
 """Upsert the products of a table, 100 in a call (``infra admin import-products``)."""
 
-import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,12 @@ from chalicelib.core.text import fold
 from chalicelib.core.wire import parsing
 from chalicelib.domains.catalog.operations.batches import MAX_BATCH_PRODUCTS, OK
 from chalicelib.domains.catalog.operations.upsert_items import ItemById, UpsertItem
+from chalicelib.domains.catalog.rules.category_path import path_names
+from chalicelib.domains.catalog.rules.tables import product_table, spreadsheet_cells
+from chalicelib.domains.catalog.rules.tables.amounts import Unit
+from chalicelib.domains.catalog.rules.tables.product_table import Row, Table
+from chalicelib.domains.catalog.rules.tables.table_errors import CellError, TableError, UnitError
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from infra.operator import product_csv, spreadsheet_cells
-from infra.operator.product_csv import Row, TableError, Unit
-from infra.operator.spreadsheet_cells import CellError
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Runs an operation in the workspace and returns ``data`` of its envelope."""
@@ -55,15 +56,17 @@ def import_products(call: Call, workspace_id: str, path: Path, options: Options)
     """
     started = time.monotonic()
     try:
-        table = product_csv.read(path.read_bytes(), options.prices)
+        table = product_table.read(path.read_bytes(), options.prices)
+    except UnitError as error:
+        msg = f"{error} Use --prices rubles or --prices kopecks."
+        raise click.ClickException(msg) from None
     except TableError as error:
         raise click.ClickException(str(error)) from None
-    if table.ignored:
-        click.echo(f"Columns that mean nothing here: {', '.join(table.ignored)}.", err=True)
+    _show_what_is_not_read(table)
     run = _Run(call, workspace_id, _Categories(call, options), options.dry_run)
     has_ids = any("id" in row.item for row in table.rows)
     live = {entry.id for entry in PRODUCTS.entries(workspace_id)} if has_ids else set()
-    rows, stopped = product_csv.refuse_repeated(table.rows, live), None
+    rows, stopped = product_table.refuse_repeated(table.rows, live), None
     with click.progressbar(length=len(rows), label=path.name, file=sys.stderr) as bar:
         for start in range(0, len(rows), MAX_BATCH_PRODUCTS):
             batch = rows[start : start + MAX_BATCH_PRODUCTS]
@@ -76,7 +79,7 @@ def import_products(call: Call, workspace_id: str, path: Path, options: Options)
     for warning in run.warnings:
         click.echo(warning, err=True)
     if run.refusals:
-        options.report.write_bytes(product_csv.report(table, run.refusals))
+        options.report.write_bytes(product_table.report(table, run.refusals))
     if stopped:
         msg = f"{stopped} Run it again: what is done stays as it is."
         raise click.ClickException(msg)
@@ -89,6 +92,19 @@ def import_products(call: Call, workspace_id: str, path: Path, options: Options)
         "seconds": round(time.monotonic() - started, 1),
         "report": str(options.report) if run.refusals else None,
     }
+
+
+def _show_what_is_not_read(table: Table) -> None:
+    """Name, before anything is written, the columns whose values do not arrive."""
+    if table.shop:
+        click.echo(f"This is a table of {table.shop}.", err=True)
+    if table.ignored:
+        click.echo(f"Columns that mean nothing here: {', '.join(table.ignored)}.", err=True)
+    if table.partly_read:
+        counts = ", ".join(f"{name} ({count})" for name, count in table.partly_read.items())
+        click.echo(f"Columns that are not read in some rows: {counts}.", err=True)
+    for note in table.notes:
+        click.echo(note, err=True)
 
 
 @dataclass
@@ -136,9 +152,9 @@ class _Run:
                 self.counts[PRINTED[result["message"]]] += 1
             else:
                 refusals[row.number] = row, result["message"]
-            notes = [row.note] if row.note else []
             self.warnings += [
-                f"Row {row.number} ({row.sku}): {note}" for note in notes + result["warnings"]
+                f"Row {row.number} ({row.sku}): {note}"
+                for note in (*row.notes, *result["warnings"])
             ]
         return refusals
 
@@ -186,17 +202,6 @@ def category_paths(call: Call) -> list[tuple[tuple[str, ...], str]]:
     return paths
 
 
-def path_text(names: Iterable[str]) -> str:
-    """Return the path of a category, with its names escaped and separated by slashes."""
-    return " / ".join(re.sub(r"[\\/]", r"\\\g<0>", name) for name in names)
-
-
-def path_names(text: str) -> tuple[str, ...]:
-    """Return the names of a category's path."""
-    parts = re.findall(r"(?:\\.|[^\\/])+", text, re.DOTALL)
-    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts)
-
-
 class _Categories:
     """The workspace's product categories by name and path, created if allowed."""
 
@@ -217,7 +222,8 @@ class _Categories:
         Raises:
             CellError: the category does not exist and may not be created, or the name is ambiguous.
         """
-        name = _normalised(text)
+        way = list(path_names(text))
+        name = _normalised(" / ".join(way))
         ids = self._paths.get(name) or self._names.get(name) or []
         if len(ids) > 1:
             msg = f'category: several are named "{text}"; write the path, such as "Above / {text}"'
@@ -227,7 +233,6 @@ class _Categories:
             raise CellError(msg)
         if ids:
             return ids[0]
-        way = [part.strip() for part in text.split("/")]
         return self._find_or_create(
             way, lambda names: self._paths.get(_normalised(" / ".join(names)), [None])[0]
         )

@@ -10,9 +10,8 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import ImportedImage
+from chalicelib.domains.files.rules.images import MAX_IMAGES
 from chalicelib.domains.files.store.files import FILES, ImageMap, is_image
-
-MAX_IMAGES = 10
 
 
 class ImageIn(Wire):

@@ -77,6 +77,8 @@ MAX_PIXELS_OF_FRAMES = 25_000_000
 The decoders of WebP and AVIF hold four copies of an image.
 """
 MAX_FRAMES = 1000
+MAX_IMAGES = 10
+"""Images of a product or another record."""
 MAX_SIDE = 4096
 """Maximum length, in pixels, of the longer side of a stored image."""
 THUMBNAIL_SIDE = 400

@@ -8,12 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from chalicelib.domains.catalog.rules.tables.table_errors import CellError
 from chalicelib.lib.markup.csv_text import is_formula
-
-
-class CellError(ValueError):
-    """A cell cannot be read, and the message has the expected format."""
-
 
 ESCAPE = "\\"
 """First character of an exported cell whose string would not come back from a spreadsheet.
@@ -36,16 +32,6 @@ _SCIENTIFIC = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?e[-+][0-9]+", re.IGNORECASE)
 """A long number as a spreadsheet shows it. The digits that are left out are lost."""
 CODES = frozenset({"sku", "barcode"})
 """Fields whose numbers are names, so that each digit counts."""
-
-
-def decode(raw: bytes) -> str:
-    """Decode a file as UTF-8, as UTF-16 with a byte order mark, or else as Windows-1251."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16", errors="replace")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("cp1251", errors="replace")
 
 
 def is_value(text: str) -> bool:
