@@ -364,12 +364,15 @@ def _openapi(target: Target) -> str:
 
 
 def _files(target: Target) -> None:
-    answer = _send("GET", url=f"{target.url}/files/{UNKNOWN}/none.svg")
+    url = f"{target.url}/files/{UNKNOWN}/none.svg"
+    answer = _send("GET", url=url, headers={"Origin": "https://example.com"})
     _expect("status 404", answer.status_code == requests.codes.not_found, came=answer.status_code)
     policy = answer.headers.get("Content-Security-Policy", "none")
     # An unknown file may be served by the bucket itself, whose errors need the sandbox, too.
     if _type(answer) != "application/json":
         _expect("a sandbox as Content-Security-Policy", "sandbox" in policy, came=policy)
+        allowed = answer.headers.get("Access-Control-Allow-Origin")
+        _expect("Access-Control-Allow-Origin: *", allowed == "*", came=allowed)
 
 
 def _origins(target: Target) -> str | None:

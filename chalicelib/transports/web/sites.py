@@ -16,10 +16,15 @@ from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, eta
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 
-SANDBOX = "sandbox allow-scripts allow-forms allow-popups"
+SANDBOX = (
+    "sandbox allow-scripts allow-forms allow-popups allow-popups-to-escape-sandbox "
+    "allow-downloads allow-modals"
+)
 """Content security policy of pages on the platform's own host.
 
-It gives their scripts an opaque origin, which has no cookies.
+It gives their scripts an opaque origin, which has no cookies. A page that opens in a new tab, such
+as a payment, has its own origin and cookies. Documents that the page itself writes
+(``about:blank``, ``blob:``) inherit the opaque one, and other pages of sites have this policy, too.
 """
 
 _NOTICES: dict[State, tuple[str, str, str]] = {

@@ -294,6 +294,20 @@ class TestUpload:
         assert "sandbox" in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
 
+    @pytest.mark.parametrize("name", ["menu.css", "Menu.JS", "shop.mjs"])
+    def test_a_style_sheet_or_script_warns_where_it_belongs(self, name: str, api: Api) -> None:
+        content = base64.b64encode(b"a { color: red }").decode()
+        answer = api.post("/api/files/upload", {"name": name, "content": content})
+        assert answer["file"]["mimeType"] == "text/plain"
+        (warning,) = answer["warnings"]
+        assert name in warning
+        assert "<style>" in warning
+        announced = api.post("/api/files/uploads/create", {"name": name, "size": 1})
+        assert announced["warnings"] == [warning]
+        assert put(announced["upload"], b"a")
+        completed = api.post("/api/files/uploads/complete", {"id": announced["upload"]["id"]})
+        assert completed["warnings"] == [warning]
+
     def test_a_store_that_fails_midway_leaves_nothing(
         self, api: Api, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:

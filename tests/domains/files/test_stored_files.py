@@ -27,6 +27,7 @@ def test_the_headers_of_a_file_prevent_it_from_running(body: bytes, disposition:
         "Content-Disposition": disposition,
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "X-Content-Type-Options": "nosniff",
+        "Access-Control-Allow-Origin": "*",
         "Cross-Origin-Resource-Policy": "cross-origin",
         "Cache-Control": "public, max-age=31536000, immutable",
     }

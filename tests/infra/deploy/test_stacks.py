@@ -410,6 +410,9 @@ class TestOrigins:
         headers = {
             "Content-Security-Policy": security["ContentSecurityPolicy"]["ContentSecurityPolicy"],
             "X-Content-Type-Options": "nosniff",  # what ContentTypeOptions stands for
+            "Access-Control-Allow-Origin": ",".join(
+                config["CorsConfig"]["AccessControlAllowOrigins"]["Items"]
+            ),
         } | {header["Header"]: header["Value"] for header in config["CustomHeadersConfig"]["Items"]}
         kept_by_s3 = {"Content-Type", "Content-Disposition", "Cache-Control"}
         expected = stored_files.headers("image/png")

@@ -42,7 +42,8 @@ def test_a_page_is_served_with_missing_tags_added(api: Api, bakery: Things) -> N
 def test_a_page_has_a_separate_origin_and_is_cached_for_a_minute(bakery: Things) -> None:
     answer = get("/s/bakery/")
     assert answer.headers["Content-Security-Policy"] == (
-        "sandbox allow-scripts allow-forms allow-popups"
+        "sandbox allow-scripts allow-forms allow-popups allow-popups-to-escape-sandbox "
+        "allow-downloads allow-modals"
     )
     assert answer.headers["Cache-Control"] == "public, max-age=60"
     assert get("/s/bakery/", if_none_match=answer.headers["ETag"]).status == 304

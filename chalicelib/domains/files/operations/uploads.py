@@ -21,7 +21,7 @@ from chalicelib.domains.files.flows.rehosting import StoredObject
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.operations.files import FileName, FileOut, FileResult
 from chalicelib.domains.files.operations.folders import FolderName, require_folder
-from chalicelib.domains.files.rules import images
+from chalicelib.domains.files.rules import file_types, images
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS
 from chalicelib.domains.identity.store import workspaces
@@ -99,6 +99,7 @@ def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     files are stored unchanged. For larger files call POST /api/files/uploads/create.
     """
     body = _decode(args.content)
+    _warn_of_page_code(ctx, args.name)
     require_folder(ctx, args.folder_id)
     new_file = _NewFile(args.name, body, args.folder_id, "content")
     return FileResult(file=_stage(ctx.unit, ctx.principal.plan, new_file))
@@ -192,6 +193,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     are released if the upload is not completed within an hour.
     """
     require_folder(ctx, args.folder_id)
+    _warn_of_page_code(ctx, args.name)
     upload_id = ctx.unit.run_side_effect_once("id", new_id)
     row = files.upload(
         ctx.workspace_id,
@@ -211,6 +213,14 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
             id=row.id, url=request.url, method="PUT", expires_at=_time_from_now(UPLOAD_SECONDS)
         )
     )
+
+
+def _warn_of_page_code(ctx: Context, name: str) -> None:
+    if file_types.is_page_code(name):
+        ctx.warn(
+            f"Browsers do not use {name} from its URL in a page, because files are served as text. "
+            "Put CSS into <style> and scripts into <script> in the HTML of the page."
+        )
 
 
 def _time_from_now(seconds: int) -> datetime:
@@ -251,6 +261,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         ctx.warn("The folder of this upload was deleted, so the file is in the root folder.")
         folder_id = None
     require_folder(ctx, folder_id)
+    _warn_of_page_code(ctx, row.name)
     new_file = _NewFile(row.name, body, folder_id, "id", row.id)
     file = _stage(ctx.unit, ctx.principal.plan, new_file, charged=size)
     ctx.unit.delete(row, if_there=True)

@@ -140,6 +140,14 @@ def file_type(body: bytes, name: str) -> str:
     return _TEXT_TYPES.get(extension, mime_type) if mime_type == "text/plain" else mime_type
 
 
+def is_page_code(name: str) -> bool:
+    """Return whether a file's name is that of a style sheet or a script.
+
+    They are served as text, because scripts of users must not run. Browsers then refuse both.
+    """
+    return name.rpartition(".")[2].lower() in {"css", "js", "mjs"}
+
+
 def charset(body: bytes) -> str:
     """Return a file's text encoding, under the name that the web uses.
 

@@ -79,6 +79,9 @@ def _ascii_name(text: str) -> str:
 def headers(mime_type: str, *, charset: str = "utf-8") -> dict[str, str]:
     """Return the headers of a stored file: its fixed type, and a policy against active content.
 
+    Pages of any origin may read it, since it is public. Browsers ask for that before they use a
+    font, and pages at the platform's own address have no origin.
+
     ``charset`` is the encoding of a text file.
     """
     disposition = "inline" if mime_type in _INLINE else "attachment"
@@ -88,6 +91,7 @@ def headers(mime_type: str, *, charset: str = "utf-8") -> dict[str, str]:
         "Content-Disposition": disposition,
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "X-Content-Type-Options": "nosniff",
+        "Access-Control-Allow-Origin": "*",
         "Cross-Origin-Resource-Policy": "cross-origin",
         "Cache-Control": "public, max-age=31536000, immutable",
     }

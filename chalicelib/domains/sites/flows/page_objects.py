@@ -11,13 +11,14 @@ from hashlib import sha256
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError
+from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError, call
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, JobKind, job_handler
+from chalicelib.core.settings import settings
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows.undoing import end_deletion
-from chalicelib.domains.sites.rules import page_html
+from chalicelib.domains.sites.rules import page_html, third_parties
 from chalicelib.domains.sites.store import page_versions, pages
 from chalicelib.domains.sites.store.page_versions import VersionRow
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
@@ -35,6 +36,8 @@ PURGE = JobKind("page-purge")
 UNUSED = JobKind("page-html-unused")
 _ORDER = re.compile("canonical|robots|googlebot|bingbot|yandex", re.IGNORECASE)
 """What HTML with an order to search engines contains. Other HTML need not be parsed."""
+MAX_NAMED = 5
+"""Hosts that a warning names."""
 UNUSED_AFTER = timedelta(hours=1)
 """Age at which stored objects are checked for use. An operation takes a minute at most."""
 
@@ -117,6 +120,7 @@ def stage_html(
     size = len(body) - int(page.html_bytes) + files_size
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
     page.noindex, page.canonical = _orders_to_search_engines(html)
+    _warn_of_missing_host(ctx, page, html)
     digest = sha256(body).hexdigest()
     # The same HTML needs neither a new object nor a version.
     if old is not None and page.html_hash == digest:
@@ -140,6 +144,25 @@ def _orders_to_search_engines(html: str) -> tuple[bool | None, str | None]:
     metadata = page_html.find_metadata(html)
     url = resolve(metadata.canonical or "", base="")
     return metadata.noindex or None, url if is_web(url) and len(url) <= MAX_LENGTH else None
+
+
+def _warn_of_missing_host(ctx: Context, page: PageRow, html: str) -> None:
+    """Add a warning about what works only on a host of the site's own."""
+    if hosts := parts_without_host(page.url, html):
+        others = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
+        ctx.warn(
+            f"The page has frames or counters of {', '.join(hosts[:MAX_NAMED])}{others}. At "
+            f"{page.url} pages have no cookies and no origin, so these may not work or may count "
+            f"wrongly. Connect a domain to the site by {call('svc_set_site_domain')}."
+        )
+
+
+def parts_without_host(page_url: str, html: str) -> list[str]:
+    """Return the hosts of frames and counters that need a host of the site's own and have none."""
+    own_url = settings().public_url
+    if not page_url.startswith(f"{own_url}/s/"):
+        return []
+    return third_parties.needing_own_host(html, own_url=own_url)
 
 
 def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) -> str | None:

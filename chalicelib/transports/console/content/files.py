@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from chalicelib.domains.files.rules import file_types
 from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.deletion import deletion
@@ -18,7 +19,9 @@ def add(request: ConsoleRequest) -> HttpResponse:
     """Store the files of the form, as far as they are accepted."""
     uploads = store_files(request, CONTROL)
     if uploads.ids and not uploads.problem:
-        return redirect(f"{request.path}?done=files_added")
+        names = [file.name for file in request.sent_files]
+        is_code = any(file_types.is_page_code(name) for name in names)
+        return redirect(f"{request.path}?done=files_added{'_code' if is_code else ''}")
     message = uploads.problem or request.translate("choose_file_first")
     problem = Problem(request.translate("wrong_fields"), {CONTROL: message})
     return LIST.page(request, dict.fromkeys(LIST.filters, ""), 400, problem)

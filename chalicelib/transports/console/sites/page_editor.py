@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from chalicelib.core.errors import AppError, NotFoundError, VersionConflictError
+from chalicelib.domains.sites.flows.page_objects import parts_without_host
 from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.sites import placing
@@ -63,6 +64,8 @@ def _page(  # noqa: PLR0913, PLR0917  parts of the page
         problem=problem,
         page=page,
         path=f"{site_path(request)}/pages/{page['id']}",
+        site_path=site_path(request),
+        frame_hosts=parts_without_host(page["url"], page["html"]),
         typed=typed_html,
         too_long=page["htmlBytes"] > MAX_EDITED_BYTES,
         rows=rows,

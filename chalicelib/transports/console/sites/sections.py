@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.domains.sites.flows.page_objects import parts_without_host
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.rules.sections import MAX_SECTIONS, SectionType
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -163,6 +164,8 @@ def _page(
         "page_sections",
         page=page,
         path=f"{site_path(request)}/pages/{page['id']}",
+        site_path=site_path(request),
+        frame_hosts=parts_without_host(page["url"], page["html"]),
         types=TYPES,
         forms=choices + [(form["id"], form["title"]) for form in forms],
         has_own_html=page["sections"] is None and page["html"].strip() not in {"", *starters},

@@ -25,6 +25,12 @@ def path(owner: Owner) -> str:
     return f"/console/w/{owner.workspace.slug}"
 
 
+def test_a_style_sheet_is_uploaded_with_a_word_where_css_belongs(boss: Person, path: str) -> None:
+    answer = boss.post(f"{path}/files", {"once": "1"}, files=[("files", "a.css", b"a {}")])
+    page = text(boss.get(answer.headers["Location"]))
+    assert "put CSS into <style>" in page
+
+
 def test_several_files_are_uploaded_once_and_shown(boss: Person, path: str, owner: Owner) -> None:
     files = [("files", "hall.jpg", JPEG), ("files", "prices.txt", b"rye 120")]
     for _ in "12":

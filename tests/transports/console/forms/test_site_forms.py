@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import pytest
+
 from chalicelib.transports.console.sites import page_editor
 from tests.conftest import Api, call_console, call_operator
 from tests.factories.console import HOSTILE, World
@@ -122,6 +124,13 @@ class TestEditing:
         assert current
         assert console_owner.post(path, {"html": "mine", "ifVersion": current[1]}).status == 303
         assert html_of(world) == "mine"
+
+    @pytest.mark.parametrize("editor", ["html", "sections"])
+    def test_an_editor_says_that_frames_need_a_domain(self, editor: str, world: World) -> None:
+        console_owner, path = world.person("boss"), f"{page_of(world)}/{editor}"
+        assert "have no cookies" not in text(console_owner.get(path))
+        save(world, '<iframe src="https://maps.example/embed"></iframe>')
+        assert "frames or counters of maps.example" in text(console_owner.get(path))
 
     def test_a_long_page_is_not_edited_here(self, world: World) -> None:
         save(world, "x" * (page_editor.MAX_EDITED_BYTES + 1))
