@@ -1,5 +1,7 @@
 """Tests of images from untrusted sources, which are decoded, cleaned and re-encoded."""
 
+import struct
+import zlib
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.factories.images import (
     FORMATS,
     PAYLOAD,
     animation,
+    chunk,
     drawn,
     gif,
     is_red,
@@ -68,6 +71,54 @@ class TestConversion:
         assert image.mode == "RGBA"
         alpha = image.getchannel("A")
         assert (alpha.getpixel((5, 20)), alpha.getpixel((55, 20))) == (0, 255)
+
+    @pytest.mark.parametrize("is_reversed", [False, True])
+    def test_an_animation_stays_transparent_where_no_frame_draws(self, is_reversed: bool) -> None:
+        frames = [Image.new("RGBA", (100, 100)) for _ in range(2)]
+        frames[0].paste((255, 0, 0, 255), (0, 0, 50, 50))
+        frames[1].paste((0, 0, 255, 255), (50, 50, 100, 100))
+        if is_reversed:
+            frames.reverse()
+        body = saved(
+            frames[0], "GIF", save_all=True, append_images=frames[1:], disposal=2, duration=100
+        )
+        clean = opened(sanitize(body).body)
+        assert clean.mode == "RGBA"
+        for number, frame in enumerate(frames):
+            clean.seek(number)
+            alpha = clean.convert("RGBA").getchannel("A")
+            assert alpha.tobytes() == frame.getchannel("A").tobytes()
+
+    def test_one_grey_of_a_png_of_16_bits_is_transparent_and_its_neighbours_are_not(self) -> None:
+        source = Image.new("I;16", (3, 1))
+        source.putdata([1_000, 1_001, 60_000])
+        clean = opened(sanitize(saved(source, "PNG", transparency=1_000)).body)
+        assert list(clean.convert("RGBA").getchannel("A").tobytes()) == [0, 255, 255]
+
+    def test_one_colour_of_a_png_of_16_bits_is_transparent(self) -> None:
+        header = chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 1, 16, 2, 0, 0, 0))
+        pixels = zlib.compress(b"\0" + struct.pack(">6H", 1_000, 2_000, 3_000, 9_000, 9_000, 9_000))
+        colour = chunk(b"tRNS", struct.pack(">3H", 1_000, 2_000, 3_000))
+        body = b"\x89PNG\r\n\x1a\n" + header + colour + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+        clean = opened(sanitize(body).body)
+        assert list(clean.convert("RGBA").getchannel("A").tobytes()) == [0, 255]
+
+    @pytest.mark.parametrize("mode", ["P", "L", "LA", "RGBA", "I;16"])
+    def test_an_image_that_is_made_smaller_stays_transparent(self, mode: str) -> None:
+        size = (2 * MAX_SIDE, 20)
+        options: dict[str, Any] = {} if mode in {"LA", "RGBA"} else {"transparency": 0}
+        if mode in {"LA", "RGBA"}:
+            source = Image.new(mode, size)
+            source.paste("white", (MAX_SIDE, 0, *size))
+        else:
+            source = Image.new(mode, size, 0)
+            source.paste(65_535 if mode == "I;16" else 255, (MAX_SIDE, 0, *size))
+        clean = sanitize(saved(source, "PNG", **options))
+        for body in (clean.body, clean.thumbnail):
+            image = opened(body).convert("RGBA")
+            alpha = image.getchannel("A")
+            assert alpha.getpixel((0, 0)) == 0
+            assert int(str(alpha.getpixel((image.width - 1, 0)))) > 0
 
     def test_a_transparent_grey_image_stays_grey(self) -> None:
         source = drawn("LA")

@@ -90,6 +90,8 @@ Cameras and encoders write about ten. A scan of a few bytes can cost a pass over
 """
 _MAX_PROFILE = 4 << 20
 _LARGEST_BYTE = 255
+_FLAGS, _ALPHA = 20, 0x10
+"""Place of the flags in an extended WebP, and the flag of transparency (RFC 9649, 2.7)."""
 _SHORTEST_FRAME, _USUAL_FRAME, _LONGEST_FRAME = 20, 100, 60_000
 """Milliseconds. Browsers show a frame below the shortest duration for the usual one."""
 
@@ -263,6 +265,7 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
 
 def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
     """Return only the pixels, upright, in sRGB with 8 bits a channel, within ``MAX_SIDE``."""
+    _read_transparent_colour(source)  # before anything decodes the pixels
     orientation, profile = _orientation(source), source.info.get("icc_profile")
     image: Image.Image = source
     fits = max(image.size) <= MAX_SIDE
@@ -297,12 +300,38 @@ def _lowest_alpha(image: "Image.Image") -> int:
 def _eight_bits(image: "Image.Image") -> "Image.Image":
     """Return an image in the smallest sufficient mode of L, LA, RGB, RGBA and CMYK."""
     if image.mode.startswith("I"):
-        return image.point(lambda value: value * (1 / 257)).convert("L")
+        image = _from_16_bits(image)
     if image.has_transparency_data:
         return image if image.mode in {"LA", "RGBA"} else image.convert("RGBA")
     if image.mode in {"L", "RGB", "CMYK"}:
         return image
     return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _from_16_bits(image: "Image.Image") -> "Image.Image":
+    """Return a grey image of 16 bits with 8 bits. Its transparent grey remains transparent."""
+    from PIL import Image, ImageChops
+
+    small = image.point(lambda value: value * (1 / 257)).convert("L")
+    transparent = image.info.get("transparency")
+    if not isinstance(transparent, int) or image.mode != "I;16":
+        return small
+    # Many greys become one of 8 bits, and only pixels of exactly one grey are transparent. Each
+    # pixel has a low and a high byte, which are compared apart.
+    halves = Image.frombuffer("LA", image.size, image.tobytes(), "raw", "LA", 0, 1).split()
+    low, high = (
+        half.point([_LARGEST_BYTE * (value == byte) for value in range(256)])
+        for half, byte in zip(halves, transparent.to_bytes(2, "little"), strict=True)
+    )
+    small.putalpha(ImageChops.invert(ImageChops.darker(low, high)))
+    return small
+
+
+def _read_transparent_colour(source: "ImageFile.ImageFile") -> None:
+    """Give the transparent colour of a PNG of 16 bits 8 bits, as its pixels have after decoding."""
+    colour = source.info.get("transparency")
+    if isinstance(colour, tuple) and source.tile and str(source.tile[0].args).endswith("16B"):
+        source.info["transparency"] = tuple(value >> 8 for value in colour)
 
 
 def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
@@ -422,6 +451,19 @@ def _encode_jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> b
     return smallest
 
 
+def _mark_transparent(body: BytesIO, frames: "list[Image.Image]") -> None:
+    """Set the flag of transparency of an animation whose canvas shows through.
+
+    libwebp crops opaque parts out of transparent frames and does not set the flag. Without it,
+    readers show the rest of the canvas as black.
+    """
+    view = body.getbuffer()
+    if bytes(view[12:16]) == b"VP8X" and any(
+        _lowest_alpha(frame) < _LARGEST_BYTE for frame in frames
+    ):
+        view[_FLAGS] |= _ALPHA
+
+
 def _encode(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanImage:
     """Write an image, a JPEG in at most ``limit`` bytes, and the thumbnail of its first frame."""
     body, thumbnail = BytesIO(), BytesIO()
@@ -429,6 +471,8 @@ def _encode(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanI
         body.write(_encode_jpeg(image, options, limit))
     else:
         image.save(body, **options)
+    if options["format"] == "WEBP" and options.get("append_images"):
+        _mark_transparent(body, [image, *options["append_images"]])
     small = _eight_bits(image).copy()
     _reduce(small, THUMBNAIL_SIDE)
     kind = "WEBP" if small.has_transparency_data else "JPEG"
