@@ -5,17 +5,24 @@ from datetime import datetime
 from chalicelib.core import clock
 
 
-def new_id() -> str:
+def new_id(moment: datetime | None = None) -> str:
     """Return a new 26-character ULID.
 
-    Ids sort by the millisecond of their creation.
+    Ids sort by the millisecond of their creation, which is now unless ``moment`` is given.
 
     >>> len(new_id())
     26
     """
     from ulid import ULID  # saves cold starts for reads 40 ms
 
-    return str(ULID.from_timestamp(clock.now().timestamp()))
+    return str(ULID.from_timestamp((moment or clock.now()).timestamp()))
+
+
+def moment_of(record_id: str) -> datetime:
+    """Return the millisecond at which an id was created."""
+    from ulid import ULID
+
+    return clock.moment_at(ULID.from_str(record_id).milliseconds)
 
 
 def first_id_at(moment: datetime) -> str:

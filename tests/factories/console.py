@@ -484,8 +484,11 @@ def _edited_site(api: Api, name: str) -> dict[str, str]:
     ):
         api.post("/api/projects/delete", {"id": gone})
         api.post("/api/pages/delete", {"id": deleted, "confirm": True})
-    for html in (name, f"{name}\n<p>"):
-        api.post("/api/pages/save-html", {"id": page, "html": html})
+    # The version is one that was on the page for a while, so it is kept for longer than a day.
+    hour_ago = clock.now() - timedelta(hours=1)
+    with clock.using(lambda: hour_ago):
+        api.post("/api/pages/save-html", {"id": page, "html": name})
+    api.post("/api/pages/save-html", {"id": page, "html": f"{name}\n<p>"})
     (version,) = api.get(f"/api/pages/{page}/versions")["versions"]
     return {
         "site": site,

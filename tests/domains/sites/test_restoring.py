@@ -45,6 +45,7 @@ class TestPages:
         create(api, site, "Home")
         page = create(api, site, "About")
         save(api, page, "one")
+        time.pass_by(minutes=10)
         save(api, page, "two")
         design = {"a": "x" * 5000}
         body = {"id": page["id"], "designSystem": design, "slug": "about-us"}

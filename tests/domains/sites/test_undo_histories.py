@@ -21,7 +21,8 @@ from tests.factories.pages import create, list_pages, new_site, objects
 from tests.support.effort import examples
 
 MONTH = timedelta(days=30)
-EDIT = timedelta(minutes=10)
+DAY = timedelta(days=1)
+PAUSE = timedelta(minutes=10)
 PAGES = st.integers(0, 3)
 HTMLS = st.sampled_from(["", "a", "bb", "ccc", "ё"])
 
@@ -32,21 +33,24 @@ class Page:
 
     id: str
     html: str | None = None
-    kept_at: datetime | None = None
-    versions: list[str] = field(default_factory=list)
+    saved_at: datetime | None = None
+    replaced: list[tuple[str, datetime, datetime]] = field(default_factory=list)
+    """The HTML of each version, and from when to when the page had it."""
     deleted_at: datetime | None = None
     with_site: bool = False
 
-    def save(self, html: str, now: datetime, *, ends_edit: bool = False) -> None:
+    def save(self, html: str, now: datetime) -> None:
         if html == self.html:
             return
-        in_edit = self.kept_at is not None and now - self.kept_at < EDIT
-        if self.html is not None and (ends_edit or not in_edit):
-            self.versions.insert(0, self.html)
-            self.kept_at = now
-        if ends_edit:
-            self.kept_at = None
-        self.html = html
+        if self.html is not None and self.saved_at is not None:
+            self.replaced.insert(0, (self.html, self.saved_at, now))
+        self.html, self.saved_at = html, now
+
+    def versions(self, now: datetime) -> list[str]:
+        """Return each version of the last day, and older ones that the page had for a while."""
+        return [
+            html for html, begin, end in self.replaced if now - end < DAY or end - begin >= PAUSE
+        ]
 
 
 class Histories(RuleBasedStateMachine):
@@ -86,16 +90,16 @@ class Histories(RuleBasedStateMachine):
         if status == 200:
             page.save(html, self.time.now)
 
-    @precondition(lambda self: any(page.versions for page in self.live))
+    @precondition(lambda self: any(page.versions(self.time.now) for page in self.live))
     @rule(which=PAGES, number=st.integers(0, 5))
     def restore_version(self, which: int, number: int) -> None:
-        edited = [page for page in self.live if page.versions]
+        edited = [page for page in self.live if page.versions(self.time.now)]
         page = edited[which % len(edited)]
         versions = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
         number %= len(versions)
         answer = self.post("pages/restore-version", id=page.id, versionId=versions[number]["id"])
         assert answer.status == 200, answer.body
-        page.save(page.versions[number], self.time.now, ends_edit=True)
+        page.save(page.versions(self.time.now)[number], self.time.now)
 
     @precondition(lambda self: self.pages)
     @rule(which=PAGES)
@@ -175,7 +179,9 @@ class Histories(RuleBasedStateMachine):
             read = self.api.get(f"/api/pages/{page.id}")
             assert read["page"]["html"] == (page.html or "")
             versions = self.api.get(f"/api/pages/{page.id}/versions")["versions"]
-            assert [self.html_of(page, version["id"]) for version in versions] == page.versions
+            assert [self.html_of(page, version["id"]) for version in versions] == (
+                page.versions(self.time.now)
+            )
 
     def html_of(self, page: Page, version: str) -> str:
         html: str = call_console(

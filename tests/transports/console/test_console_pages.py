@@ -188,7 +188,11 @@ class TestPages:
             assert policy["default-src"] == "'none'"
             assert policy["frame-ancestors"] == "'none'"
             assert policy.get("script-src", "'self'") == "'self'"
-            assert not re.search("unsafe|[*]|http:", headers["Content-Security-Policy"])
+            if route.endswith("/{version}"):  # a page of a site, with its own styles, in a sandbox
+                styles = policy.get("style-src", "").removeprefix("'self'")
+                if styles == " 'unsafe-inline' https:":
+                    del policy["style-src"]
+            assert not re.search("unsafe|[*]|http:", " ".join(policy.values()))
             if headers.get("Content-Type", "").startswith("text/html"):
                 assert (policy["form-action"], policy["base-uri"]) == ("'self'", "'none'")
 

@@ -13,7 +13,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError, call
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, JobKind, job_handler
+from chalicelib.core.jobs import Job, JobKind, Postponed, job_handler
 from chalicelib.core.settings import settings
 from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
@@ -93,9 +93,7 @@ def read_html(ctx: Context, page: PageRow) -> str:
     raise RuntimeError(msg)
 
 
-def stage_html(
-    ctx: Context, page: PageRow, html: str, *, files_size: int = 0, ends_edit: bool = False
-) -> str | None:
+def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> str | None:
     """Store a page's HTML, and set the key in the page's record.
 
     The caller has checked the size, and stages the record.
@@ -103,9 +101,7 @@ def stage_html(
     The growth of the HTML counts against the quota, together with ``files_size`` bytes of files
     that the same unit stages. These files leave room for HTML of any size.
 
-    The old HTML is kept as a version of the page, unless it belongs to an edit that has kept a
-    version (``page_versions.SAME_EDIT``) and ``ends_edit`` is false. In this case it is removed
-    after the commit. HTML that equals the old one changes nothing.
+    The old HTML is kept as a version of the page. HTML that equals the old one changes nothing.
 
     The new HTML is removed if the operation fails. If the process dies before, a job removes the
     unused object after an hour. A retry of the handler after a conflict can produce other HTML. The
@@ -130,7 +126,9 @@ def stage_html(
     if new.body != body:
         object_store().put(new.key, body, HTML_TYPE)
         new.body = body
-    version_id = _replace_old(ctx, page, new.key, ends_edit=ends_edit)
+    version_id = None
+    if old is not None and old != new.key:
+        version_id = page_versions.keep(ctx.unit, page)
     page.html_key, page.html_bytes, page.html_hash = new.key, len(body), digest
     page.saved_by, page.saved_at = ctx.principal.rate_limit_key, clock.now()
     page.file_ids = files.find_file_ids(ctx.unit, html, page.file_ids)
@@ -165,22 +163,6 @@ def parts_without_host(page_url: str, html: str) -> list[str]:
     return third_parties.needing_own_host(html, own_url=own_url)
 
 
-def _replace_old(ctx: Context, page: PageRow, new_key: str, *, ends_edit: bool) -> str | None:
-    """Keep the page's HTML as a version and return its id, or have it removed."""
-    caller, now, old = ctx.principal.rate_limit_key, clock.now(), page.html_key
-    version_id = None
-    if old is None or old == new_key:
-        return None
-    if ends_edit or not page_versions.continues_edit(page, caller, now):
-        version_id = page_versions.keep(ctx.unit, page, caller, now)
-    else:
-        # Until the commit, the record still names the old object.
-        ctx.unit.after_commit(lambda: object_store().delete(old))
-    if ends_edit:
-        page.kept_for = None
-    return version_id
-
-
 def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
     """Return a new object, after scheduling the job that removes the object if it is still unused.
 
@@ -200,15 +182,23 @@ def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
 def remove_unused_html(job: Job) -> None:
     """Remove the objects of a save that neither the page nor a version uses.
 
-    Versions beyond the limits of the page are removed, too, each with its object.
+    Versions beyond the limits of the page are removed, too, each with its object. The job of the
+    last save runs again a day later, when fewer versions are kept.
+
+    Raises:
+        Postponed: the job runs again then.
     """
     # The order matters: an object leaves the page in the transaction that makes it a version.
     page_id = job.payload["pageId"]
     used = pages.find_html_key(job.workspace_id, page_id=page_id)
     versions = page_versions.read_all(job.workspace_id, page_id=page_id)
     delete_unused(job.payload["keys"], {used, *(version.html_key for version in versions)})
-    surplus = versions[len(page_versions.within_limits(versions)) :]
+    kept = page_versions.within_limits(versions, clock.now())
+    surplus = [version for version in versions if version not in kept]
     cascade_over(job, surplus, MAX_ITEMS // 2, partial(_remove_versions, page_id))
+    due_at = page_versions.thinned_at(kept) if used == job.payload["keys"][0] else None
+    if due_at is not None:
+        raise Postponed(due_at)
 
 
 def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow]) -> None:

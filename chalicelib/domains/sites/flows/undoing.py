@@ -39,7 +39,8 @@ def how_to_undo(route: str, *, record_id: str, until: datetime) -> str:
 def how_to_undo_save(page: PageRow, version_id: str | None) -> str | None:
     """Return a sentence on how to undo a save of HTML, which a caller can show to its owner.
 
-    ``version_id`` is the version that was kept, if any. Returns None if there was no HTML before.
+    ``version_id`` is the version that was kept, if the HTML changed. Returns None if there was no
+    HTML before.
     """
     if version_id is not None:
         call = f"POST /api/pages/restore-version with versionId {version_id}"
@@ -47,8 +48,8 @@ def how_to_undo_save(page: PageRow, version_id: str | None) -> str | None:
     if page.kept_at is None:
         return None
     return (
-        "Under Sites in the console: restore the latest version, which is the page before this "
-        "edit."
+        "The HTML is as before. Under Sites in the console, the latest version is the page before "
+        "its last change."
     )
 
 

@@ -32,9 +32,7 @@ class PageSavers(Wire):
 def list_page_savers(ctx: Context, args: PageRef) -> PageSavers:
     """Return the names of the accounts, keys and apps that saved a page's versions."""
     page = existing_page(ctx, args.id)
-    versions = page_versions.within_limits(
-        page_versions.read_all(ctx.workspace_id, page_id=page.id)
-    )
+    versions = page_versions.find_all(ctx.workspace_id, page_id=page.id)
     callers = {version.saved_by for version in versions if version.saved_by}
     parts = {caller: caller.partition(":")[::2] for caller in callers}
     keys = names.read_key_names(

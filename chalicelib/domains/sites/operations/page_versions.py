@@ -21,7 +21,7 @@ from chalicelib.domains.sites.operations.pages import (
     existing_page,
 )
 from chalicelib.domains.sites.store import page_versions
-from chalicelib.domains.sites.store.page_versions import MAX_BYTES, MAX_VERSIONS, VersionRow
+from chalicelib.domains.sites.store.page_versions import MAX_VERSIONS, VersionRow
 from chalicelib.gateways.object_store import object_store
 
 VERSION_ID = Field(description="Id of the version.")
@@ -90,13 +90,12 @@ class PageVersionRestored(PageWritten):
 def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
     """List the earlier versions of a page's HTML.
 
-    Each save that changes the HTML keeps the one before. Saves by one caller within 10 minutes keep
-    only the HTML before the first of them. A page has at most 30 versions and 10 MiB of them.
+    Each save that changes the HTML keeps the one before for 24 hours, up to 20 MiB in all. Of older
+    versions, the 30 latest that were on the page for 10 minutes are kept, up to 10 MiB. The first
+    version of a day is kept for 24 hours in any case.
     """
     page = existing_page(ctx, args.id)
-    versions = page_versions.within_limits(
-        page_versions.read_all(ctx.workspace_id, page_id=page.id)
-    )
+    versions = page_versions.find_all(ctx.workspace_id, page_id=page.id)
     return PageVersions(
         page=PageRecord.from_record(page),
         versions=[PageVersion.from_record(version) for version in versions],
@@ -136,7 +135,7 @@ def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionR
     page = existing_page(ctx, args.id, args.if_version)
     _, html = _stored_version(ctx, page.id, version_id=args.version_id)
     ctx.unit.save(page)
-    stage_html(ctx, page, html, ends_edit=True)
+    stage_html(ctx, page, html)
     file_ids = stored_files.file_ids_in(html)[:MAX_FILES_PER_TEXT]
     missing = [file_id for file_id in file_ids if file_id not in page.file_ids]
     return PageVersionRestored(page=PageRecord.from_record(page), missing_file_ids=missing)
@@ -152,9 +151,8 @@ def _stored_version(ctx: Context, page_id: str, *, version_id: str) -> tuple[Ver
     version = page_versions.find(ctx.workspace_id, page_id=page_id, version_id=version_id)
     if version is None:
         msg = (
-            f"The page has no version with this id. A page keeps its last {MAX_VERSIONS} "
-            f"versions, up to {MAX_BYTES // 2**20} MiB. GET /api/pages/{page_id}/versions lists "
-            "them."
+            "The page has no version with this id. A page keeps each save for 24 hours, then "
+            f"{MAX_VERSIONS} versions. GET /api/pages/{page_id}/versions lists them."
         )
         raise NotFoundError(msg)
     body = object_store().get(version.html_key)

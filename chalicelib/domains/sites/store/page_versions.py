@@ -1,7 +1,7 @@
 """Earlier versions of pages' HTML.
 
 A version is a row that refers to an object of the store. A page and its versions never share an
-object.
+object. ADR 99 says which versions a page keeps.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 
-from chalicelib.core.ids import new_id
+from chalicelib.core import clock, ids
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.listing.index_entries import entries, group, parent_condition
@@ -18,11 +18,20 @@ from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 
+EACH_SAVE_FOR = timedelta(hours=24)
+"""Time for which the HTML before each save is kept."""
+MAX_SAVES = 500
+MAX_BYTES_OF_SAVES = 20 * 2**20
+"""Limits of the versions of that time, per page."""
+PAUSE = timedelta(minutes=10)
+"""Time that HTML must have been on the page to be kept for longer."""
 MAX_VERSIONS = 30
 MAX_BYTES = 10 * 2**20
-"""Limits of the versions of one page. They do not count against the quota of files."""
-SAME_EDIT = timedelta(minutes=10)
-"""Time within which saves by one caller keep a single version: the HTML before the first."""
+"""Limits of the versions that are kept for longer, per page. No version counts against the quota of
+files.
+"""
+_TICK = timedelta(milliseconds=1)
+"""The precision of times in ids."""
 
 
 class VersionRow(ContentRow):
@@ -42,24 +51,26 @@ class VersionRow(ContentRow):
         """The id of the version."""
         return self.sk.partition("#")[2]
 
+    @property
+    def replaced_at(self) -> datetime:
+        """The time at which other HTML replaced the version."""
+        return ids.moment_of(self.id)
+
 
 def _partition(workspace_id: str) -> str:
     return f"W#{workspace_id}#PAGE#VERSION"
 
 
-def continues_edit(page: PageRow, caller: str, now: datetime) -> bool:
-    """Return whether a save belongs to an edit that has kept its version already."""
-    kept_at: datetime | None = page.kept_at
-    return page.kept_for == caller and kept_at is not None and now - kept_at < SAME_EDIT
-
-
-def keep(unit: UnitOfWork, page: PageRow, caller: str, now: datetime) -> str:
-    """Stage the page's HTML as a version, before ``caller`` saves other HTML.
+def keep(unit: UnitOfWork, page: PageRow) -> str:
+    """Stage the page's HTML as a version, before other HTML replaces it.
 
     Returns its id.
     """
-    # A retry must keep the id, because the response names it.
-    version_id = unit.run_side_effect_once("version id", new_id)
+    # Ids sort by time, so an id must be later than the last one, whatever the clocks of two
+    # processes say. A retry after a conflict takes a new id, because another save was first.
+    now: datetime = clock.now()
+    replaced_at = max(now, page.kept_at + _TICK) if page.kept_at else now
+    version_id = ids.new_id(replaced_at)
     row = VersionRow(
         _partition(unit.workspace_id),
         f"{page.id}#{version_id}",
@@ -71,7 +82,7 @@ def keep(unit: UnitOfWork, page: PageRow, caller: str, now: datetime) -> str:
     # The key begins with the site, so a purge of the site finds all versions in one query.
     row.r = group(page.project_id) + row.sk
     unit.create(row)
-    page.kept_for, page.kept_at = caller, now
+    page.kept_at = replaced_at
     return version_id
 
 
@@ -83,16 +94,45 @@ def read_all(workspace_id: str, *, page_id: str) -> list[VersionRow]:
     return rows[::-1]
 
 
-def within_limits(versions: Sequence[VersionRow]) -> Sequence[VersionRow]:
-    """Return the versions that a page may have, of versions from the latest on."""
+def within_limits(versions: Sequence[VersionRow], now: datetime) -> list[VersionRow]:
+    """Return the versions that a page may have at a time, of versions from the latest on.
+
+    They are the versions of each save of the last 24 hours, then the ones before pauses. The first
+    version of a day stays for 24 hours, however many saves follow.
+    """
+    recent = [version for version in versions if now - version.replaced_at < EACH_SAVE_FOR]
+    saves = _first_fitting(recent, MAX_SAVES, MAX_BYTES_OF_SAVES)
+    first_of_day = {version.replaced_at.date(): version for version in recent}
+    kept = {version.id for version in (*saves, *first_of_day.values())}
+    others = [version for version in versions if version.id not in kept]
+    before_pauses = [v for v in others if v.replaced_at + _TICK > v.saved_at + PAUSE]
+    kept |= {v.id for v in _first_fitting(before_pauses, MAX_VERSIONS, MAX_BYTES)}
+    return [version for version in versions if version.id in kept]
+
+
+def _first_fitting(
+    versions: Sequence[VersionRow], max_count: int, max_bytes: int
+) -> Sequence[VersionRow]:
     sizes = accumulate(int(version.html_bytes) for version in versions)
-    fitting = sum(size <= MAX_BYTES for size in sizes)
-    return versions[: min(fitting, MAX_VERSIONS)]
+    return versions[: min(max_count, sum(size <= max_bytes for size in sizes))]
+
+
+def thinned_at(versions: Sequence[VersionRow]) -> datetime | None:
+    """Return when fewer of these versions may be kept, if no other save follows, or None."""
+    if not versions:
+        return None
+    end: datetime = versions[0].replaced_at + EACH_SAVE_FOR
+    return end if len(within_limits(versions, end)) < len(versions) else None
+
+
+def find_all(workspace_id: str, *, page_id: str) -> list[VersionRow]:
+    """Return the versions that a page may have now, the latest first."""
+    return within_limits(read_all(workspace_id, page_id=page_id), clock.now())
 
 
 def find(workspace_id: str, *, page_id: str, version_id: str) -> VersionRow | None:
     """Return one of the versions that a page may have, or None."""
-    versions = within_limits(read_all(workspace_id, page_id=page_id))
+    versions = find_all(workspace_id, page_id=page_id)
     return next((version for version in versions if version.id == version_id), None)
 
 

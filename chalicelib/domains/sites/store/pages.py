@@ -62,9 +62,8 @@ class PageRow(Record):
     saved_by = UnicodeAttribute(null=True)
     saved_at = UTCDateTimeAttribute(null=True)
     """The caller that saved the HTML, and the time."""
-    kept_for = UnicodeAttribute(null=True)
     kept_at = UTCDateTimeAttribute(null=True)
-    """The caller before whose save the last version was kept, and the time of that save."""
+    """The time of the save before which the last version was kept."""
     file_ids: ListAttribute[Any] = ListAttribute(default=list)
     """Ids of the workspace's files that the HTML shows (``files.find_file_ids``)."""
 

@@ -65,6 +65,7 @@ def _page(  # noqa: PLR0913, PLR0917  parts of the page
         page=page,
         path=f"{site_path(request)}/pages/{page['id']}",
         site_path=site_path(request),
+        just_saved=request.query_value("done") == "page_saved",
         frame_hosts=parts_without_host(page["url"], page["html"]),
         typed=typed_html,
         too_long=page["htmlBytes"] > MAX_EDITED_BYTES,

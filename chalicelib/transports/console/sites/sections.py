@@ -165,6 +165,7 @@ def _page(
         page=page,
         path=f"{site_path(request)}/pages/{page['id']}",
         site_path=site_path(request),
+        just_saved=request.query_value("done") == "page_saved",
         frame_hosts=parts_without_host(page["url"], page["html"]),
         types=TYPES,
         forms=choices + [(form["id"], form["title"]) for form in forms],

@@ -1,13 +1,15 @@
 """Pages of sites, earlier versions and deleted sites."""
 
 from chalicelib.core.errors import AppError, NotFoundError
-from chalicelib.domains.sites.rules import side_by_side
+from chalicelib.domains.sites.rules import sections, side_by_side
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, status_switch
 from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.lazy import Lazy
 
 SITES_PER_PAGE = 100
+_FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
 FORM = Form(
     Field("title", "site_title", empty=""),
     status_switch("site_is_visible"),
@@ -46,11 +48,43 @@ def restore_page(request: ConsoleRequest) -> HttpResponse:
 
 def versions(request: ConsoleRequest) -> HttpResponse:
     """List the earlier versions of a page."""
+    return _versions(request, 200)
+
+
+def undo(request: ConsoleRequest) -> HttpResponse:
+    """Give a page the HTML that it had before its last change.
+
+    A second undo brings the change back.
+    """
+    page = request.http.path["page"]
+    path = f"{site_path(request)}/pages/{page}"
+    stored_versions = request.call("list_page_versions", id=page)["versions"]
+    if not stored_versions:
+        return redirect(f"{path}?done=nothing_to_undo")
+    try:
+        _restore(request, version_id=stored_versions[0]["id"])
+    except AppError as error:
+        return _versions(request, error.status, _problem(request, error))
+    return redirect(f"{path}?done=change_undone")
+
+
+def _restore(request: ConsoleRequest, *, version_id: str) -> None:
+    request.call(
+        "restore_page_version",
+        id=request.http.path["page"],
+        versionId=version_id,
+        ifVersion=int(request.form_value("ifVersion") or 0) or None,
+    )
+
+
+def _versions(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
     page_id = request.http.path["page"]
     response = request.call("list_page_versions", id=page_id)
     savers = request.call("list_page_savers", id=page_id)["savers"] if response["versions"] else []
     return request.page(
         "page_versions",
+        status,
+        problem=problem,
         path=site_path(request),
         savers={saver["savedBy"]: saver for saver in savers},
         page=response["page"],
@@ -59,22 +93,17 @@ def versions(request: ConsoleRequest) -> HttpResponse:
 
 
 def compare(request: ConsoleRequest) -> HttpResponse:
-    """Show an earlier version of a page next to the present one."""
+    """Show an earlier version of a page, and how its HTML differs from the present one."""
     return _comparison(request, 200)
 
 
 def restore_version(request: ConsoleRequest) -> HttpResponse:
     """Give a page the HTML of an earlier version, unless it has changed since it was shown."""
-    page = request.http.path["page"]
     try:
-        request.call(
-            "restore_page_version",
-            id=page,
-            versionId=request.http.path["version"],
-            ifVersion=int(request.form_value("ifVersion") or 0) or None,
-        )
+        _restore(request, version_id=request.http.path["version"])
     except AppError as error:
         return _comparison(request, error.status, _problem(request, error))
+    page = request.http.path["page"]
     return redirect(f"{site_path(request)}/pages/{page}?done=version_restored")
 
 
@@ -86,8 +115,11 @@ def _comparison(
         id=request.http.path["page"],
         versionId=request.http.path["version"],
     )
-    rows = side_by_side.compare(response["versionHtml"], new_text=response["html"])
-    return request.page(
+    html = response["versionHtml"]
+    rows = side_by_side.compare(html, new_text=response["html"])
+    if sections.BEGIN in html:
+        html = _FILL(request.current_membership.workspace.id, html)
+    shown_page = request.page(
         "page_version",
         status=status,
         problem=problem,
@@ -95,7 +127,15 @@ def _comparison(
         rows=rows,
         page=response["page"],
         version=response["version"],
+        version_html=html,
     )
+    # A document in a frame has the policy of its page, and pages of sites have styles of their own.
+    # Scripts stay forbidden, by this policy and by the sandbox of the frame.
+    policy = shown_page.headers["Content-Security-Policy"].replace(
+        "style-src 'self'",
+        "style-src 'self' 'unsafe-inline' https:; font-src 'self' https: data:; media-src https:",
+    )
+    return shown_page._replace(headers={**shown_page.headers, "Content-Security-Policy": policy})
 
 
 def _index(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:

@@ -90,7 +90,7 @@ class TestPage:
         assert (third["title"], third["slug"], third["version"]) == ("Three", "one", 3)
         untitled = api.post(IMPORT, {"pageId": first["id"], "html": "<title> </title>4"})["page"]
         assert (untitled["title"], untitled["version"]) == ("Three", 4)
-        assert len(list_stored_files() - keys_before) == 2, "the present HTML, and the first"
+        assert len(list_stored_files() - keys_before) == 4, "each save of the last 24 hours"
 
     def test_version_mismatch_is_refused_before_the_fetch(
         self, image_server: Server, api: Api, site: str

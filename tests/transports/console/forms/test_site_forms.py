@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chalicelib.transports.console.sites import page_editor
-from tests.conftest import Api, call_console, call_operator
+from tests.conftest import Answer, Api, call_console, call_operator
 from tests.factories.console import HOSTILE, World
 from tests.factories.images import drawn, saved
 from tests.transports.console.forms.helpers import error_beside, text, value_of
@@ -44,6 +44,11 @@ def html_of(world: World, page: str = "") -> str:
 
 def save(world: World, html: str) -> None:
     call_console(world.here.workspace_id, "save_page_html", id=world.here.page, html=html)
+
+
+def version_in(answer: Answer) -> str:
+    """Return the version of the page that a form undoes."""
+    return re.findall(r'name="ifVersion" value="(\d+)"', answer.body.decode())[0]
 
 
 class TestCreating:
@@ -131,6 +136,69 @@ class TestEditing:
         assert "have no cookies" not in text(console_owner.get(path))
         save(world, '<iframe src="https://maps.example/embed"></iframe>')
         assert "frames or counters of maps.example" in text(console_owner.get(path))
+
+    def test_the_last_change_is_undone_by_one_button_and_brought_back(self, world: World) -> None:
+        console_owner, path = world.person("boss"), page_of(world)
+        for html in ("one", "two"):
+            answer = console_owner.post(f"{path}/html", {"html": html})
+        for shown_path in (answer.headers["Location"], path):
+            assert f'action="{path}/undo"' in text(console_owner.get(shown_path))
+        assert f'action="{path}/undo"' not in text(console_owner.get(f"{path}/html"))
+        for expected in ("one", "two"):
+            version = version_in(console_owner.get(path))
+            answer = console_owner.post(f"{path}/undo", {"ifVersion": version})
+            assert answer.headers["Location"] == f"{path}?done=change_undone"
+            assert html_of(world) == expected
+
+    def test_an_undo_does_not_touch_what_another_user_saved_meanwhile(self, world: World) -> None:
+        console_owner, path = world.person("boss"), page_of(world)
+        version = version_in(console_owner.get(path))
+        save(world, "theirs")
+        answer = console_owner.post(f"{path}/undo", {"ifVersion": version})
+        assert answer.status == 409
+        assert "The page has changed since you opened it" in text(answer)
+        assert html_of(world) == "theirs"
+
+    def test_a_page_without_versions_has_nothing_to_undo(self, world: World) -> None:
+        console_owner = world.person("boss")
+        editor = console_owner.post(f"{site_of(world)}/pages", {"title": "New", "once": "9"})
+        path = editor.headers["Location"].removesuffix("/sections?done=page_created")
+        answer = console_owner.post(f"{path}/undo", {})
+        assert "no earlier version" in text(console_owner.get(answer.headers["Location"]))
+
+    def test_a_version_is_shown_as_a_page_in_a_sandbox(self, world: World) -> None:
+        html = '<style>h1 { color: red }</style><h1 onclick="alert(1)">Menu</h1>'
+        for each in (html, "now"):
+            save(world, each)
+        versions = call_console(world.here.workspace_id, "list_page_versions", id=world.here.page)
+        answer = world.person("boss").get(f"{page_of(world)}/{versions['versions'][0]['id']}")
+        (frame,) = re.findall("<iframe[^>]+>", answer.body.decode())
+        assert ' loading="lazy" sandbox srcdoc="&lt;style&gt;' in frame
+        policy = answer.headers["Content-Security-Policy"]
+        assert "style-src 'self' 'unsafe-inline'" in policy
+        assert "script-src 'self';" in policy
+        assert "Compare the HTML" in text(answer)
+
+    def test_a_version_shows_the_present_content_of_its_sections(self, world: World) -> None:
+        sections = [{"type": "prices"}]
+        workspace_id, page = world.here.workspace_id, world.here.page
+        call_console(workspace_id, "update_page", id=page, sections=sections)
+        save(world, "now")
+        versions = call_console(workspace_id, "list_page_versions", id=page)["versions"]
+        answer = world.person("boss").get(f"{page_of(world)}/{versions[0]['id']}")
+        (frame,) = re.findall("<iframe[^>]+>", answer.body.decode())
+        assert "&lt;table&gt;" in frame
+
+    def test_links_to_a_page_lead_past_its_cached_copies(self, world: World) -> None:
+        console_owner, paths = world.person("boss"), ("", "/html", "/sections")
+        for _ in range(2):
+            save(world, f"{html_of(world)}!")
+            page = call_console(world.here.workspace_id, "get_page", id=world.here.page)["page"]
+            link = f'href="{page["url"]}?v={page["version"]}"'
+            for path in paths:
+                assert link in console_owner.get(page_of(world) + path).body.decode()
+            site = console_owner.get(site_of(world)).body.decode()
+            assert link.replace('href="', "").strip('"') in site
 
     def test_a_long_page_is_not_edited_here(self, world: World) -> None:
         save(world, "x" * (page_editor.MAX_EDITED_BYTES + 1))
