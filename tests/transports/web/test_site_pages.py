@@ -137,6 +137,22 @@ class TestFormerSlugs:
         assert get("/s/bakery/about").status == 200
         assert get("/s/bakery/people").headers["Location"] == "/s/bakery/about"
 
+    def test_addresses_of_files_redirect_to_pages(self, api: Api, bakery: Things) -> None:
+        self.rename(api, bakery.page, "team")
+        for name, right in (
+            ("team.html", "team"),
+            ("team.HTM?a=1", "team?a=1"),
+            ("index.html", ""),
+            ("about.html", "team"),
+        ):
+            answer = get(f"/s/bakery/{name}")
+            assert (answer.status, answer.headers["Location"]) == (301, f"/s/bakery/{right}")
+        for name in ("none.html", "team.php", ".html", "team.html.html"):
+            assert get(f"/s/bakery/{name}").status == 404
+        index = {"projectId": bakery.site, "title": "Index", "slug": "index"}
+        api.post("/api/pages/create", index)
+        assert get("/s/bakery/index.html").headers["Location"] == "/s/bakery/index"
+
     def test_another_page_may_take_a_former_slug(self, api: Api, bakery: Things) -> None:
         self.rename(api, bakery.page, "team")
         page = {"projectId": bakery.site, "title": "About", "slug": "about"}

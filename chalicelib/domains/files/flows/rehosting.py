@@ -20,7 +20,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.settings import settings
 from chalicelib.domains.files.flows import storage
-from chalicelib.domains.files.rules import file_types, images, stored_files
+from chalicelib.domains.files.rules import data_urls, file_types, images, stored_files
 from chalicelib.domains.files.store.files import (
     FILES,
     FOLDERS,
@@ -357,21 +357,23 @@ def _store_one(
     try:
         if deadline.passed:
             return late
-        fetched = fetch.fetch(
-            url,
-            allow_http=allow_http,
-            timeout_seconds=deadline.seconds_left(fetch.TOTAL_SECONDS),
-            accept="image/*",
-            hosts=hosts,
-        )
+        if data_urls.is_inline(url):
+            name, body = "image", data_urls.decode(url) or b""
+        else:
+            fetched = fetch.fetch(
+                url,
+                allow_http=allow_http,
+                timeout_seconds=deadline.seconds_left(fetch.TOTAL_SECONDS),
+                accept="image/*",
+                hosts=hosts,
+            )
+            name, body = _file_name(fetched.url), fetched.body
         # Re-encoding takes much memory, so a function does it for one image at a time.
         with _reencoding:
             if deadline.passed:
                 return late
-            clean = images.sanitize(fetched.body)
-        return _put(
-            workspace_id, clean.body, clean.mime_type, name=_file_name(fetched.url), clean=clean
-        )
+            clean = images.sanitize(body)
+        return _put(workspace_id, clean.body, clean.mime_type, name=name, clean=clean)
     except (public_http.FetchError, images.ImageError) as error:
         return RejectedImage(url, error.reason)
     except UnavailableError:
@@ -379,6 +381,8 @@ def _store_one(
 
 
 def _file_name(url: str) -> str:
+    if data_urls.is_inline(url):
+        return "image"
     name = unquote(urlsplit(url).path.rpartition("/")[2])
     return "".join(filter(str.isprintable, name)).strip()[:100] or "image"
 

@@ -81,9 +81,9 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
     if page is None and not page_slug:
         return RenderedPage("empty", site=site)
     if page is None:
-        former = pages.find_former(found_site.workspace_id, site, page_slug)
+        slug = _moved_to(found_site, page_slug)
         return (
-            RenderedPage("moved", site=site, slug=former.slug) if former else _not_found(found_site)
+            _not_found(found_site) if slug is None else RenderedPage("moved", site=site, slug=slug)
         )
     if page.slug == NOT_FOUND_SLUG:
         return _not_found(found_site)
@@ -92,6 +92,25 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
         return RenderedPage("empty", site=site)
     complete_html = _complete_html(site, page, html)
     return RenderedPage("shown", complete_html, site, workspace_id=found_site.workspace_id)
+
+
+def _moved_to(found_site: FoundSite, slug: str) -> str | None:
+    """Return the present slug of a page that had another one, or whose name was a file's.
+
+    Sites of files have addresses such as ``about.html``, and ``index.html`` for the home page.
+    """
+    former = pages.find_former(found_site.workspace_id, found_site.row, slug)
+    if former is not None:
+        return former.slug
+    name, _, extension = slug.rpartition(".")
+    if extension.lower() not in {"html", "htm"} or not name:
+        return None
+    if _page(found_site, name):
+        return name
+    if name.lower() == "index" and found_site.row.home_page_id:
+        return ""
+    former = pages.find_former(found_site.workspace_id, found_site.row, name)
+    return former.slug if former else None
 
 
 def _not_found(found_site: FoundSite) -> RenderedPage:

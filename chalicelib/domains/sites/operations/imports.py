@@ -27,6 +27,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings
 from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import (
     IF_VERSION,
@@ -42,6 +43,7 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.storage import QuotaExceededError
+from chalicelib.domains.files.rules.data_urls import is_inline
 from chalicelib.domains.sites.flows.page_objects import (
     MAX_HTML_BYTES,
     check_size,
@@ -67,6 +69,12 @@ from chalicelib.lib.markup.markup_urls import is_web, resolve
 MAX_IMAGES = 50
 """Limit of re-hosted images in one import."""
 MAX_URL = 4000
+MAX_BODY_BYTES = 5_000_000
+"""Size limit of a fetched page with the images inside of its HTML, as of the body of a request."""
+MAX_FORMS = 5
+"""Targets of forms that a warning names."""
+_SHOWN = 60
+"""Characters of an image inside of the HTML that a response names it by."""
 FOLDER = "pages"
 UNTITLED = "Imported page"
 
@@ -114,7 +122,7 @@ class PageImport(Wire):
     project_id: Id | None = optional("Site for a new page; or send pageId.")
     page_id: Id | None = optional("Page to replace.")
     if_version: IfVersion | None = IF_VERSION
-    html: GivenHtml | None = optional("Up to 1 MiB; or send url.")
+    html: GivenHtml | None = optional("Up to 1 MiB without data: images; or send url.")
     url: Annotated[str, StringConstraints(max_length=MAX_URL)] | None = optional(
         "Public URL to fetch."
     )
@@ -182,6 +190,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
             f"{source.relative} relative URLs were not changed, because the HTML has no <base>. "
             "Send baseUrl to make them absolute."
         )
+    _warn_of_forms(ctx, source)
     title = args.title or one_line(source.title or "", MAX_TITLE)
     if page is None:
         page = stage_new_page(ctx, args.project_id or "", title=title or UNTITLED, slug=args.slug)
@@ -199,6 +208,23 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     _warn_of_orders_to_search_engines(ctx, page)
     undo = how_to_undo_save(page, version_id)
     return PageImported(page=PageRecord.from_record(page), imported=imported, undo=undo)
+
+
+def _warn_of_forms(ctx: Context, source: ImportedHtml) -> None:
+    """Name where forms send, unless it is this service."""
+    own_host = urlsplit(settings().public_url).netloc
+    targets = dict.fromkeys(
+        urlsplit(url).netloc.lower() or url or "the page itself, which receives nothing"
+        for url in source.forms
+        if not url.startswith(("mailto:", "javascript:", "{"))
+    )
+    targets.pop(own_host, None)
+    if targets:
+        ctx.warn(
+            f"Forms of the page send to {', '.join(list(targets)[:MAX_FORMS])}. This workspace "
+            "gets no leads from them. Replace them with a form of the workspace, such as a section "
+            "of the type form."
+        )
 
 
 def _warn_of_orders_to_search_engines(ctx: Context, page: PageRow) -> None:
@@ -221,16 +247,18 @@ def _read_source(args: PageImport) -> ImportedHtml:
     Its size is checked before any image is fetched.
     """
     size_label = "with its URLs made absolute it would have"
-    if args.html is not None:
-        check_size("html", html=args.html)
-        with _report_growth("html", size_label=size_label):
-            source = html_import.read(args.html, base_url=args.base_url or "")
-            check_size("html", html=source.html, size_label=size_label)
-        return source
-    page = _fetch_page(args.url or "")
-    with _report_growth("url", size_label=size_label):
-        source = html_import.read(page.body, base_url=page.url, charset=_charset(page.content_type))
-        check_size("url", html=source.html, size_label=size_label)
+    field = "url" if args.html is None else "html"
+    html: bytes | str = args.html or ""
+    base_url, charset = args.base_url or "", None
+    if args.html is None:
+        page = _fetch_page(args.url or "")
+        html, base_url, charset = page.body, page.url, _charset(page.content_type)
+    with _report_growth(field, size_label=size_label):
+        source = html_import.read(html, base_url=base_url, charset=charset)
+        # Images inside of the HTML become files, so they count only if they stay.
+        size = source.text_size if args.rehost_images else len(source.html.encode())
+        if size > MAX_HTML_BYTES:
+            raise too_large(field, MAX_HTML_BYTES, size=size, size_label=size_label)
     return source
 
 
@@ -248,7 +276,7 @@ def _report_growth(field: str, *, size_label: str) -> Iterator[None]:
 def _fetch_page(url: str) -> fetch.Fetched:
     """Fetch a public web page."""
     try:
-        fetched = fetch.fetch(url, allow_http=True, max_bytes=MAX_HTML_BYTES, accept="text/html")
+        fetched = fetch.fetch(url, allow_http=True, max_bytes=MAX_BODY_BYTES, accept="text/html")
     except RefusedUrlError as error:
         raise ValidationError.of("url", message=error.reason) from None
     except TooLargeError as error:
@@ -291,14 +319,18 @@ def _rehost_images(
         if isinstance(result, rehosting.ImportedImage)
     }
     failed = [
-        FailedImage(url=result.url, reason=result.reason)
+        FailedImage(url=_shown(result.url), reason=result.reason)
         for result in results
         if isinstance(result, rehosting.RejectedImage)
     ]
     failed += [
-        FailedImage(url=url, reason=f"only the first {MAX_IMAGES} images are imported")
+        FailedImage(url=_shown(url), reason=f"only the first {MAX_IMAGES} images are imported")
         for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
     ]
     if remaining := len(source.images) - len(hosted):
         ctx.warn(f"{remaining} images keep their old URLs. The reasons are in imported.failed.")
     return source.replaced(hosted), ImportedImages(images=len(hosted), failed=failed), size
+
+
+def _shown(url: str) -> str:
+    return f"{url[:_SHOWN]}…" if is_inline(url) and len(url) > _SHOWN else url

@@ -16,7 +16,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from chalicelib.domains.files.rules.data_urls import is_inline, is_one_pixel
 from chalicelib.domains.files.rules.file_types import sniff
+from chalicelib.domains.sites.rules import third_parties
 from chalicelib.lib.markup.markup_urls import (
     UrlRewriter,
     is_relative,
@@ -93,7 +95,17 @@ class ImportedHtml(NamedTuple):
     relative: int
     """Number of distinct relative URLs for which no base was known."""
     images: tuple[str, ...]
-    """Distinct http and https URLs of images, without fragments, in order of appearance."""
+    """Distinct http and https URLs of images, without fragments, and ``data:`` URLs, in order of
+    appearance. Counters and pixels that visitors do not see are not among them.
+    """
+    forms: tuple[str, ...]
+    """Distinct URLs to which forms send, in order of appearance; "" for the page itself."""
+
+    @property
+    def text_size(self) -> int:
+        """Size in bytes of UTF-8 without the images that are in the HTML itself."""
+        inline = {url: "" for url in self.images if is_inline(url)}
+        return len((self.replaced(inline) if inline else self.html).encode())
 
     def replaced(self, urls: Mapping[str, str]) -> str:
         """Return the page with some URLs replaced, such as the URLs of ``images``.
@@ -153,6 +165,11 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     def image(url: str) -> str:
         new = absolute(url)
         full = new.partition("#")[0]
+        if is_inline(new) and not is_one_pixel(new):
+            images[new] = None
+            return url
+        if is_web(full) and third_parties.is_counter(full):
+            return url if is_web(url) else new
         is_file = not urlsplit(full).path.lower().endswith(_NOT_IMAGES) if is_web(full) else False
         if is_file and not _PLACEHOLDER.search(url):
             images[full] = None
@@ -161,7 +178,9 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     rewriting = _UrlRewriting(link, image=image, drop_base=bool(base))
     html = rewriting.page(text)
     title = " ".join(rewriting.title.split()) or None
-    return ImportedHtml(html, title, rewriting.description or None, len(relative), tuple(images))
+    description = rewriting.description or None
+    forms = tuple(rewriting.forms)
+    return ImportedHtml(html, title, description, len(relative), tuple(images), forms)
 
 
 def looks_like_html(body: bytes, content_type: str | None) -> bool:
@@ -212,6 +231,7 @@ class _UrlRewriting:
     def __init__(self, link: UrlRewriter, *, image: UrlRewriter, drop_base: bool = False) -> None:
         self.title = ""
         self.description = ""
+        self.forms: dict[str, None] = {}
         self._link, self._image = self._limit_growth(link), self._limit_growth(image)
         self._css = partial(rewrite_css, link=self._link, image=self._image)
         self._drop_base = drop_base
@@ -283,9 +303,13 @@ class _UrlRewriting:
     def _tag(self, token: "Token", source: str) -> str:
         """Return a start tag unchanged, or rewritten if one of its URLs changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
+        # An image that only counts visitors counts at its own URL.
+        image = self._link if tag == "img" and third_parties.is_pixel(attributes) else self._image
         new_attributes = {
-            name: self._value(tag, name=name, attributes=attributes) for name in attributes
+            name: self._value(tag, name=name, attributes=attributes, image=image)
+            for name in attributes
         }
+        self._note_form(tag, new_attributes)
         if tag == "base" and self._drop_base and new_attributes.pop("href", None) is not None:
             if not new_attributes:
                 return ""
@@ -297,29 +321,38 @@ class _UrlRewriting:
         return f"<{tag}{attribute_text}{' /' if token.self_closing else ''}>"
 
     def _value(  # noqa: PLR0911  one for each kind of attribute
-        self, tag: str, *, name: str, attributes: dict[str, str]
+        self, tag: str, *, name: str, attributes: dict[str, str], image: UrlRewriter
     ) -> str:
         value = attributes[name]
         if name == "style":
             return self._css(value)
         if _SRCSETS.fullmatch(name):
             is_data = name.startswith("data-") and _is_data(value)
-            return value if is_data else rewrite_srcset(value, self._image)
+            return value if is_data else rewrite_srcset(value, image)
         if name == "srcdoc":
             return self._inner_page(value)
         if tag == "meta":
             return self._meta(name, attributes)
         if _LAZY.fullmatch(name):
-            return self._lazy(value)
+            return self._lazy(value, image)
         if name in _LINKS and tag != "base":
             return (
-                self._image(value)
+                image(value)
                 if _is_image(tag, name=name, attributes=attributes)
                 else self._link(value)
             )
         return value
 
-    def _lazy(self, value: str) -> str:
+    def _note_form(self, tag: str, attributes: dict[str, str]) -> None:
+        """Record where a form sends. A form without an address sends to the page itself."""
+        action = attributes.get("action" if tag == "form" else "formaction")
+        sends = tag == "form" and attributes.get("method", "").strip().lower() == "post"
+        if action is not None or sends:
+            target = (action or "").partition("#")[0].strip()
+            if target or sends:
+                self.forms[target] = None
+
+    def _lazy(self, value: str, image: UrlRewriter) -> str:
         """Change the URLs in an attribute of a script.
 
         Other text in the attribute does not change.
@@ -327,7 +360,7 @@ class _UrlRewriting:
         if _CSS_IMAGE.search(value):
             return self._css(value)
         is_url = not _is_data(value) and _URL_LIKE.match(value.strip())
-        return self._image(value) if is_url else value
+        return image(value) if is_url else value
 
     def _meta(self, name: str, attributes: dict[str, str]) -> str:
         value = attributes[name]

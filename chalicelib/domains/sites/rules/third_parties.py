@@ -11,10 +11,12 @@ COUNTER_HOSTS = (
     "bat.bing.com",
     "clarity.ms",
     "connect.facebook.net",
+    "counter.rambler.ru",
     "counter.yadro.ru",
     "google-analytics.com",
     "googletagmanager.com",
     "hotjar.com",
+    "informer.yandex.ru",
     "kraken.rambler.ru",
     "mc.webvisor.org",
     "mc.yandex.com",
@@ -37,7 +39,7 @@ _COUNTER = re.compile(
 _FRAME = re.compile("<(?:iframe|frame|embed|object)\\b", re.IGNORECASE)
 _SOURCES = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _SIZES = ("width", "height")
-_LENGTH = re.compile(r"(?:^|[;\s])(width|height)\s*:\s*([0-9.]+)(?:px)?\s*(?:;|!|$)", re.IGNORECASE)
+_LENGTH = re.compile(r"(?<![\w-])(width|height)\s*:\s*([0-9.]+)(?:px)?\s*(?=;|!|$)", re.IGNORECASE)
 _FAR = re.compile(r"(?:left|top|right|bottom)\s*:\s*-[0-9]{3,}", re.IGNORECASE)
 
 

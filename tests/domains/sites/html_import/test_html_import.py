@@ -32,7 +32,9 @@ class TestImages:
             "og.jpg",
             *[f"{number}.png" for number in (1, 2, 3)],
             "4.webp",
-            *[f"{number}.png" for number in range(5, 13)],
+            *[f"{number}.png" for number in (5, 6)],
+            "png,AA",
+            *[f"{number}.png" for number in range(7, 13)],
             *("lazy", "card", "item"),
         ]
         assert "https://cdn.example/9.png" in imported.images

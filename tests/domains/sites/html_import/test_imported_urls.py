@@ -165,6 +165,7 @@ class TestUrls:
         )
         assert [image.rpartition("/")[2] for image in imported.images] == [
             "a,b.png",
+            "png;base64,AA==",
             "c.png",
             "d.png",
             "e",
