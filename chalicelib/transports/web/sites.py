@@ -46,6 +46,7 @@ _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
     "chalicelib.transports.assistants:ucp_profile"
 )
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
+FAVICON = "favicon.ico"
 """Names of files next to a site's pages. A slug has no dot."""
 
 
@@ -58,6 +59,8 @@ def page(request: HttpRequest) -> HttpResponse:
     slug = request.path.get("page", "")
     if slug in {ROBOTS, SITEMAP, LLMS} or f"{slug}/".startswith(f"{UCP}/"):
         return _file(request, name, file=slug)
+    if slug == FAVICON:
+        return _favicon(name)
     rendered = site_pages.render(name, page_slug=slug)
     redirection = _redirect(request, name, rendered)
     if redirection is not None:
@@ -145,6 +148,15 @@ def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
         return _UCP_PROFILE(rendered.site.url, rendered.workspace_id, version)
     text = render.document("en", "sites/sitemap.xml", pages=pages)
     return render.xml(text, kind="application/xml", caching=render.CACHED_LONGER)
+
+
+def _favicon(name: str) -> HttpResponse:
+    """Redirect to the workspace's logo. Browsers ask for this name if a page names no icon."""
+    logo = site_pages.find_logo(name)
+    headers = {"Cache-Control": render.CACHED_LONGER}
+    if logo is None:
+        return HttpResponse(404, b"", headers)
+    return HttpResponse(302, b"", {**headers, "Location": logo})
 
 
 def _notice(request: HttpRequest, rendered: RenderedPage) -> HttpResponse:

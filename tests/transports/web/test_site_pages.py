@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domains.sites.store.pages import MAX_FORMER_SLUGS
-from tests.conftest import Answer, Api, call_operator
+from tests.conftest import Answer, Api, call_console, call_operator
 from tests.factories.examples import Things
 from tests.transports.web.test_blog_pages import get
 
@@ -20,6 +20,11 @@ def bakery(api: Api, things: Things) -> Things:
     api.post("/api/pages/save-html", {"id": things.home, "html": HTML})
     api.post("/api/pages/save-html", {"id": things.page, "html": "<title>Own</title>About us"})
     return things
+
+
+def set_logo(api: Api, url: str) -> None:
+    workspace = api.get("/api/workspaces/list")["workspaces"][0]["id"]
+    call_console(workspace, "set_workspace", logoUrl=url)
 
 
 def test_a_page_is_served_with_missing_tags_added(api: Api, bakery: Things) -> None:
@@ -121,6 +126,64 @@ class TestNotFoundPage:
             assert b"canonical" not in answer.body
             assert answer.headers["Content-Security-Policy"].startswith("sandbox")
             assert "public" not in answer.headers["Cache-Control"]
+
+
+LOGO = "https://cdn.example/logo.png"
+PIXEL = '<img src="https://mc.yandex.ru/watch/1"><img src="/dot.gif" width="1" height="1">'
+
+
+class TestIcons:
+    def save(self, api: Api, bakery: Things, html: str) -> str:
+        api.post("/api/pages/save-html", {"id": bakery.page, "html": html})
+        return get("/s/bakery/about").body.decode()
+
+    def image_of(self, html: str) -> list[str]:
+        return re.findall('<meta property="?og:image"? content="?([^">]+)', html)
+
+    def test_a_page_has_the_logo_as_icon_and_its_first_image_as_preview(
+        self, api: Api, bakery: Things
+    ) -> None:
+        html = self.save(api, bakery, f"<h1>Rye</h1>{PIXEL}<img src='b.svg'><img src='a b.jpg'>")
+        assert "icon" not in html
+        assert self.image_of(html) == ["http://127.0.0.1:8000/s/bakery/a%20b.jpg"]
+        set_logo(api, LOGO)
+        html = self.save(api, bakery, "<img src='https://a.example/x.png?a=1&amp;b'>")
+        assert f'<link rel="icon" href="{LOGO}">' in html
+        assert self.image_of(html) == ["https://a.example/x.png?a=1&amp;b"]
+
+    @pytest.mark.parametrize(
+        ("html", "image"),
+        [
+            ("<h1>Rye</h1>", LOGO),
+            (f"<p>{PIXEL}", LOGO),
+            ("<img src='data:image/gif;base64,AAAA' data-src='//cdn.example/1.jpg'>", None),
+        ],
+    )
+    def test_a_page_without_images_has_the_logo_as_preview(
+        self, html: str, image: str | None, api: Api, bakery: Things
+    ) -> None:
+        set_logo(api, LOGO)
+        expected = image or "http://cdn.example/1.jpg"
+        assert self.image_of(self.save(api, bakery, html)) == [expected]
+
+    def test_a_page_keeps_its_own_icon_and_preview(self, api: Api, bakery: Things) -> None:
+        set_logo(api, LOGO)
+        own = (
+            "<link rel='shortcut icon' href=/own.ico><meta property=og:image content=/own.png>"
+            "<title>Own</title><img src=/1.png>"
+        )
+        html = self.save(api, bakery, own)
+        assert LOGO not in html
+        assert self.image_of(html) == ["/own.png"]
+        assert html.count("icon") == 1
+
+    def test_favicon_ico_leads_to_the_logo(self, api: Api, bakery: Things) -> None:
+        assert get("/s/bakery/favicon.ico").status == 404
+        set_logo(api, LOGO)
+        answer = get("/s/bakery/favicon.ico")
+        assert (answer.status, answer.headers["Location"]) == (302, LOGO)
+        assert "public" in answer.headers["Cache-Control"]
+        assert get("/s/none/favicon.ico").status == 404
 
 
 class TestFormerSlugs:
@@ -232,6 +295,10 @@ class TestCustomDomain:
         )
         api.post("/api/pages/update", {"id": bakery.page, "slug": "team"})
         assert get(f"/s/{host}/about", host=host).headers["Location"] == "/team"
+        assert get(f"/s/{host}/team.html", host=host).headers["Location"] == "/team"
+        assert get(f"/s/{host}/index.html", host=host).headers["Location"] == "/"
+        set_logo(api, LOGO)
+        assert get(f"/s/{host}/favicon.ico", host=host).headers["Location"] == LOGO
         for other in ("other.sites.example", "a.bakery.sites.example", "evil.example"):
             assert get(f"/s/{host}", host=other).status == 404
             assert get(f"/s/{other}", host=other).status == 404

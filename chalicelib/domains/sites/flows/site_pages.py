@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.settings import settings
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.store import pages, sites
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
@@ -63,6 +64,13 @@ def workspace_of(name: str) -> str | None:
     return found_site.workspace_id if isinstance(found_site, FoundSite) else None
 
 
+def find_logo(name: str) -> str | None:
+    """Return the URL of the logo of a site's workspace, or None."""
+    workspace_id = workspace_of(name)
+    logo: str | None = workspaces.get(workspace_id).logo_url if workspace_id else None
+    return logo
+
+
 def _find(name: str) -> FoundSite | RenderedPage:
     """Return the site with a slug or a custom domain, or the reason why it is not shown."""
     found_site = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
@@ -90,7 +98,7 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
     html = _read_html(page)
     if not html.strip():
         return RenderedPage("empty", site=site)
-    complete_html = _complete_html(site, page, html)
+    complete_html = _complete_html(found_site, page, html)
     return RenderedPage("shown", complete_html, site, workspace_id=found_site.workspace_id)
 
 
@@ -119,7 +127,7 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
     html = _read_html(page) if page else ""
     if page is None or not html.strip():
         return RenderedPage("no page", site=found_site.row)
-    html = _complete_html(found_site.row, page, html, is_canonical=False)
+    html = _complete_html(found_site, page, html, is_canonical=False)
     return RenderedPage("no page", html, found_site.row, workspace_id=found_site.workspace_id)
 
 
@@ -142,13 +150,18 @@ def _read_html(page: PageRow) -> str:
     return body.decode()
 
 
-def _complete_html(site: SiteRow, page: PageRow, html: str, *, is_canonical: bool = True) -> str:
-    page.site = site
+def _complete_html(
+    found_site: FoundSite, page: PageRow, html: str, *, is_canonical: bool = True
+) -> str:
+    site = page.site = found_site.row
+    logo = workspaces.get(found_site.workspace_id).logo_url
     html = page_html.complete(
         html,
         title=page.title,
         description=page.description,
         canonical=page.canonical_url if is_canonical else None,
+        icon=logo,
+        image=page_html.first_image(html, url=page.canonical_url) or logo,
     )
     if not site.stats_enabled:
         return html

@@ -1,15 +1,20 @@
 """Add missing elements to the author's HTML of a page when it is served.
 
-A title, a description and a canonical link are added if the page's HTML has none. A script that
-reports the visit is added, too. The author's HTML itself is not changed or moved.
+A title, a description, a canonical link, an icon and a preview image are added if the page's HTML
+has none. A script that reports the visit is added, too. The author's HTML itself is not changed or
+moved.
 """
 
 import re
 from html import escape
 from itertools import islice
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic_core import to_json
+
+from chalicelib.domains.sites.rules import third_parties
+from chalicelib.lib.markup.markup_urls import is_web, resolve
 
 _ATTRIBUTES = r"""(?:[^>"']|"[^"]*+"|'[^']*+')*+"""
 _PROLOGUE = re.compile(
@@ -22,6 +27,7 @@ _MAX_TOKENS = 2_000
 _MAIN_END = re.compile(r"</main\s*>", re.IGNORECASE)
 _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
+_IMAGES = frozenset({"og:image", "og:image:url", "og:image:secure_url"})
 _ROBOTS = frozenset({"robots", "googlebot", "yandex", "bingbot"})
 """Names of ``<meta>`` that search engines obey."""
 
@@ -30,25 +36,37 @@ class Metadata(NamedTuple):
     """What a page's head has: a title, a description, and orders to search engines.
 
     ``canonical`` is the URL that they list instead of the page, or "". ``noindex`` forbids them to
-    list the page.
+    list the page. ``icon`` is shown by browsers, ``image`` where the page is shared (ogp.me).
     """
 
     title: bool
     description: bool
     canonical: str | None
     noindex: bool
+    icon: bool
+    image: bool
 
 
-def complete(
-    html: str, *, title: str, description: str | None, canonical: str | None = None
+def complete(  # noqa: PLR0913  the elements
+    html: str,
+    *,
+    title: str,
+    description: str | None,
+    canonical: str | None = None,
+    icon: str | None = None,
+    image: str | None = None,
 ) -> str:
-    """Return a page with the title, description and canonical link where its HTML has none."""
+    """Return a page with those of the given elements that its HTML lacks."""
     has = find_metadata(html)
     elements = "" if has.title else f"<title>{escape(title)}</title>"
     if description and not has.description:
         elements += f'<meta name="description" content="{escape(description)}">'
     if canonical and has.canonical is None:
         elements += f'<link rel="canonical" href="{escape(canonical)}">'
+    if icon and not has.icon:
+        elements += f'<link rel="icon" href="{escape(icon)}">'
+    if image and not has.image:
+        elements += f'<meta property="og:image" content="{escape(image)}">'
     prologue = _PROLOGUE.match(html)
     end = prologue.end() if prologue else 0
     return html[:end] + elements + html[end:]
@@ -58,7 +76,7 @@ def find_metadata(html: str) -> Metadata:
     """Return what a page's head has."""
     from turbohtml import TokenType, tokenize
 
-    title = description = noindex = False
+    title = description = noindex = icon = image = False
     canonical, open_svgs = None, 0
     for token in islice(tokenize(html), _MAX_TOKENS):
         if token.type is TokenType.START_TAG:
@@ -70,15 +88,42 @@ def find_metadata(html: str) -> Metadata:
                 name = (token.attr("name") or "").strip().lower()
                 description |= name == "description"
                 rules = re.split(r"[\s,;]+", (token.attr("content") or "").lower())
+                image |= (token.attr("property") or name).strip().lower() in _IMAGES
                 noindex |= name in _ROBOTS and not {"noindex", "none"}.isdisjoint(rules)
             relations = (token.attr("rel") or "").lower().split() if token.tag == "link" else ()
+            icon |= "icon" in relations
             if "canonical" in relations and canonical is None:
                 canonical = (token.attr("href") or "").strip()
         elif token.tag == "head":
             break
         else:
             open_svgs -= token.tag == "svg" and open_svgs > 0
-    return Metadata(title, description, canonical, noindex)
+    return Metadata(title, description, canonical, noindex, icon, image)
+
+
+def first_image(html: str, *, url: str) -> str | None:
+    """Return the absolute URL of a page's first image that programs can show, or None.
+
+    Drawings (SVG), images inside of the HTML, and pixels that count visits do not count.
+    """
+    from turbohtml import TokenType, tokenize
+
+    if "<img" not in html.lower():
+        return None
+    for token in islice(tokenize(html), _MAX_TOKENS):
+        if token.type is not TokenType.START_TAG or token.tag != "img":
+            continue
+        attributes = dict(token.attrs or ())
+        if third_parties.is_pixel(attributes):
+            continue
+        # Scripts that load images late store the URL in another attribute.
+        for source in (attributes.get("src"), attributes.get("data-src")):
+            image = resolve(source or "", base=url)
+            if not source or not is_web(image) or third_parties.is_counter(image):
+                continue
+            if not urlsplit(image).path.lower().endswith(".svg"):
+                return image
+    return None
 
 
 def add_beacon(html: str, *, hit_url: str, project_id: str, page_id: str) -> str:
