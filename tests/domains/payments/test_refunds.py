@@ -426,6 +426,58 @@ def test_failed_refund_reaches_the_client_and_the_members(paid: Checkout) -> Non
     assert mails_of_refunds(paid)[-1] == RETURNED
 
 
+def test_client_is_told_once_of_what_the_business_refunds_at_the_provider(
+    paid: Checkout,
+) -> None:
+    paid.inbox.clear()
+    for part in (50_000, PRICE):
+        paid.shop.payments["pay-1"].elsewhere = part
+        for _ in range(2):
+            paid.hook()
+            paid.run_after(minutes=1)
+    assert mails_of_refunds(paid) == [RETURNED] * 2
+    sums = [
+        text_of(mail).replace("\u00a0", " ") for mail in paid.inbox.mails if mail["To"] == EMAIL
+    ]
+    assert ["Refund: 500 ₽" in text for text in sums] == [True, False]
+    assert ["Refund: 1,000 ₽" in text for text in sums] == [False, True]
+    told = [mail for mail in paid.inbox.mails if mail["To"] != EMAIL]
+    assert len(told) == 2
+    assert "1 500" in text_of(told[-1]).replace("\u00a0", " ")
+
+
+def test_daily_list_finds_what_the_business_refunds_at_the_provider(paid: Checkout) -> None:
+    paid.inbox.clear()
+    paid.shop.payments["pay-1"].elsewhere = PRICE
+    paid.run_after(days=1)
+    paid.run_after(minutes=1)
+    assert mails_of_refunds(paid) == [RETURNED]
+
+
+def test_failed_refund_that_the_business_makes_at_the_provider_is_returned(
+    paid: Checkout,
+) -> None:
+    paid.shop.faults["refund"] = ["Not enough money on the account."]
+    paid.cancel_by_link()
+    paid.run_after(minutes=1)
+    assert mails_of_refunds(paid)[-1:] == [NOT_RETURNED]
+    paid.shop.payments["pay-1"].elsewhere = PRICE
+    paid.hook()
+    assert mails_of_refunds(paid)[-1:] == [RETURNED]
+    for page in (pay_page(paid), paid.page_of_booking()):
+        assert "has not returned this money" not in page
+
+
+def test_own_refunds_are_told_once_however_often_the_provider_reports_them(
+    paid: Checkout,
+) -> None:
+    refund(paid, amount=50_000)
+    for _ in range(3):
+        paid.run_after(minutes=1)
+        paid.hook()
+    assert mails_of_refunds(paid).count(RETURNED) == 1
+
+
 def test_members_hear_of_a_refund_that_fails_after_it_was_done(paid: Checkout) -> None:
     refund(paid)
     paid.run_after(minutes=1)

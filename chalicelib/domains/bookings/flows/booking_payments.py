@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
@@ -44,6 +44,7 @@ from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
     PaymentMode,
+    PaymentState,
     ProviderError,
     Receipt,
     UnknownOutcomeError,
@@ -169,16 +170,28 @@ class ShownRefund(NamedTuple):
 def shown_refund(workspace_id: str, booking: BookingRow) -> ShownRefund | None:
     """Return the refunds of a booking in the state that matters most, or None.
 
-    A refund that has failed matters more than one that is on its way.
+    A refund that has failed matters more than one that is on its way, unless the business has
+    made it at the provider itself.
     """
     rows = payments.refunds_of(workspace_id, list(booking.payment_ids or ()))
-    for state, statuses in REFUND_STATES.items():
-        if some := [row for row in rows if row.status in statuses]:
-            return ShownRefund(state, sum(int(row.amount) for row in some), some[-1].reason)
     payment = payment_of(workspace_id, booking)
+    for state, statuses in REFUND_STATES.items():
+        some = [row for row in rows if row.status in statuses]
+        amount = sum(int(row.amount) for row in some)
+        if state == "failed" and payment is not None and _is_made_elsewhere(payment, rows):
+            continue
+        if some:
+            return ShownRefund(state, amount, some[-1].reason)
     if payment is not None and payment.refunded_at_provider > 0:
         return ShownRefund("returned", int(payment.refunded_at_provider), "business")
     return None
+
+
+def _is_made_elsewhere(payment: PaymentRow, refunds: list[RefundRow]) -> bool:
+    """Return whether the business has made at the provider what has failed here."""
+    own = [row for row in refunds if row.payment_id == payment.id]
+    failed = sum(int(row.amount) for row in own if row.status == FAILED)
+    return payments.refunded_elsewhere(own, int(payment.refunded_at_provider)) >= failed
 
 
 def payment_of(workspace_id: str, booking: BookingRow) -> PaymentRow | None:
@@ -231,13 +244,17 @@ def settle(workspace_id: str, payment_id: str, *, ends: bool = False) -> Payment
 
     Raises as ``settling.settle``.
     """
+    ask = partial(
+        settling.settle,
+        workspace_id,
+        payment_id=payment_id,
+        stage_return=_stage_return,
+        ends=ends,
+    )
     try:
-        return settling.settle(
-            workspace_id, payment_id=payment_id, stage_success=_stage_success, ends=ends
-        )
+        return ask(stage_success=_stage_success)
     except SlotUnavailableError:
-        stage = partial(_stage_success, is_free=False)
-        return settling.settle(workspace_id, payment_id=payment_id, stage_success=stage, ends=ends)
+        return ask(stage_success=partial(_stage_success, is_free=False))
 
 
 def settle_latest(workspace_id: str, booking: BookingRow) -> None:
@@ -410,15 +427,43 @@ def _stage_refund_end(payment: PaymentRow, unit: UnitOfWork, refund: RefundRow) 
         unit.outbox.emit(Event("booking.refund_done", payment.subject_id))
 
 
+def _stage_return(unit: UnitOfWork, payment: PaymentRow, state: PaymentState) -> int:
+    """Tell the client and the members of what the business has refunded at the provider itself.
+
+    Returns the kopecks of which they are told in all. What this service has refunded has its own
+    e-mail.
+    """
+    ours = payments.refunds_of(unit.workspace_id, [payment.id])
+    total = payments.refunded_elsewhere(ours, state.refunded)
+    told = int(payment.returned)
+    if total <= told:
+        return told
+    _stage_mail_of(
+        unit,
+        payment,
+        {"paymentId": payment.id, "refundId": "", "status": DONE, "amount": total - told},
+    )
+    unit.outbox.emit(Event("booking.refund_done", payment.subject_id))
+    return total
+
+
 def _stage_mail(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
     """Stage the e-mail which tells the client of the state of a refund."""
+    _stage_mail_of(
+        unit,
+        payment,
+        {"paymentId": payment.id, "refundId": refund.id, "status": refund.status},
+    )
+
+
+def _stage_mail_of(unit: UnitOfWork, payment: PaymentRow, refund: dict[str, Any]) -> None:
     payload = {
         "bookingId": payment.subject_id,
         "events": [REFUNDED_EVENT],
         "previousStatus": None,
         "at": iso(clock.now()),
         "actor": "job",
-        "refund": {"paymentId": payment.id, "refundId": refund.id, "status": refund.status},
+        "refund": refund,
     }
     unit.create(jobs.row(MAIL_CLIENT, unit.workspace_id, payload))
 

@@ -132,6 +132,10 @@ def remind_client(job: Job) -> None:
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
     """Tell the client of a refund, unless its state has changed since. That has its own e-mail."""
     named = job.payload["refund"]
+    if "amount" in named:  # The business has refunded it at the provider.
+        shown_refund = client_mail_texts.Refund(named["amount"], "business")
+        send_to_client(job, booking, "refunded", "business", at, refund=shown_refund)
+        return
     refund = payments.find_refund(
         job.workspace_id, payment_id=named["paymentId"], refund_id=named["refundId"]
     )

@@ -69,7 +69,10 @@ def _paid(workspace_id: str, booking_id: str) -> Record | None:
 
 
 def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None:
-    """Return a booking with the kopecks of its refunds that have failed, or that are done."""
+    """Return a booking with the kopecks of its refunds that have failed, or that are done.
+
+    What the business has refunded at the provider counts, too.
+    """
     record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
     if record is None:
         return None
@@ -77,10 +80,18 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
         listing_of("BOOKING").require(workspace_id, record_id=booking_id).payment_ids or []
     )
     refunds = payments.refunds_of(workspace_id, payment_ids)
+    elsewhere = sum(
+        payments.refunded_elsewhere(
+            [refund for refund in refunds if refund.payment_id == row.id],
+            int(row.refunded_at_provider),
+        )
+        for row in payments.fetch(workspace_id, payment_ids)
+    )
     amounts = {
         state: sum(int(refund.amount) for refund in refunds if refund.status == state)
         for state in (payments.DONE, payments.FAILED)
     }
+    amounts[payments.DONE] += elsewhere
     has_failed = status == payments.FAILED and amounts[status] > 0
     shown = "refund_failed" if has_failed else "refunded" if amounts[payments.DONE] else "none"
     return {**record, "status": shown, "refund": amounts[status]}

@@ -17,7 +17,7 @@ from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.gateways.payments import PaymentMode, Receipt
+from chalicelib.gateways.payments import PaymentMode, PaymentState, Receipt
 from chalicelib.lib import localized
 from chalicelib.lib.localized import Language
 
@@ -96,13 +96,15 @@ def _stage_credit(unit: UnitOfWork, payment: PaymentRow) -> int:
     return 0
 
 
-def _stage_return(unit: UnitOfWork, payment: PaymentRow, amount: int) -> None:
-    """Take from the balance what was refunded or disputed at the provider.
+def _stage_return(unit: UnitOfWork, payment: PaymentRow, state: PaymentState) -> int:
+    """Take from the balance what was refunded or disputed at the provider, and return the sum.
 
-    A negative amount comes back to the balance, because a dispute was won or a refund failed.
+    If less was than before, it comes back to the balance: a dispute was won or a refund failed.
     """
+    total = min(int(payment.amount), state.refunded + state.disputed)
+    amount = total - int(payment.returned)
     if amount == 0:  # A dispute became a refund.
-        return
+        return total
     wallet = ledger.wallet(payment.subject_id)
     ledger.post(unit, wallet, ledger.TOPUP_RETURNED, amount=-amount, request_id=payment.id)
     unit.mention(f"account:{payment.subject_id}")
@@ -111,3 +113,4 @@ def _stage_return(unit: UnitOfWork, payment: PaymentRow, amount: int) -> None:
         "a top-up was returned at the provider",
         extra={"payment": payment.id, "account": payment.subject_id, "kopecks": amount},
     )
+    return total

@@ -38,8 +38,12 @@ StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
 
 The payment has its ``paid_at`` already.
 """
-StageReturn = Callable[[UnitOfWork, PaymentRow, int], None]
-"""Stages what follows when more or less of a payment was refunded or disputed at the provider."""
+StageReturn = Callable[[UnitOfWork, PaymentRow, PaymentState], int]
+"""Stages what follows when more or less of a payment was refunded or disputed at the provider.
+
+It returns the kopecks whose consequences are staged in all, which the payment keeps as
+``returned``.
+"""
 Settle = Callable[[str, str], PaymentRow]
 """Asks for the state of a workspace's payment and applies the state, as ``settle`` does."""
 
@@ -53,14 +57,13 @@ def settle(
     *,
     payment_id: str,
     stage_success: StageSuccess,
-    stage_return: StageReturn | None = None,
+    stage_return: StageReturn,
     ends: bool = False,
 ) -> PaymentRow:
     """Ask the provider for a payment's state, apply it, and return the payment.
 
     With ``ends``, the provider ends a pending payment if it can. ``stage_return`` follows what is
-    refunded or disputed at the provider, by the difference in kopecks. Raises the errors of
-    ``stage_success``, too.
+    refunded or disputed at the provider. Raises the errors of ``stage_success``, too.
 
     Raises:
         NotFoundError: the workspace has no payment with this id.
@@ -169,16 +172,14 @@ def _stage_status(
 
 
 def _stage_report(
-    unit: UnitOfWork, row: PaymentRow, state: PaymentState, stage_return: StageReturn | None
+    unit: UnitOfWork, row: PaymentRow, state: PaymentState, stage_return: StageReturn
 ) -> None:
     """Stage what a report says of a payment whose status does not change."""
     values: dict[str, Any] = {} if row.problem is None else {"problem": None}
     reported = (state.refunded, state.disputed)
     if row.status == SUCCEEDED and reported != (row.refunded_at_provider, row.disputed):
         values |= {"refunded_at_provider": state.refunded, "disputed": state.disputed}
-        if stage_return is not None:
-            values["returned"] = min(int(row.amount), sum(reported))
-            stage_return(unit, row, values["returned"] - int(row.returned))
+        values["returned"] = stage_return(unit, row, state)
     if values:
         payments.stage_change(unit, row, **values)
 

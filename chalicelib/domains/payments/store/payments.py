@@ -5,6 +5,7 @@ transaction of the update also has the consequences of the change (ADR 84). Neit
 of a client.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -54,7 +55,8 @@ class PaymentRow(ContentRow):
     ``is_imported`` says that the payment came with a workspace from another stage. It is for
     reading only, because this stage does not know the secret of its account.
     ``disputed`` is what the client's bank has taken back. ``returned`` is what a balance has lost
-    of a top-up because of both.
+    of a top-up because of both, or what the client of a booking was told of that was refunded at
+    the provider without this service.
     ``receipt_sent_at`` is when the provider was first asked for the closing receipt, which names
     ``receipt_description``, and ``receipt_closed_at`` when it took it.
     """
@@ -300,6 +302,16 @@ def refunds_of(workspace_id: str, payment_ids: list[str]) -> list[RefundRow]:
     )
     wanted_ids = set(payment_ids)
     return [row for row in rows if row.payment_id in wanted_ids]
+
+
+def refunded_elsewhere(refunds: Iterable[RefundRow], reported: int) -> int:
+    """Return the kopecks that were refunded at the provider without this service.
+
+    ``refunds`` are those of one payment, and ``reported`` is what the provider reports. A refund
+    that has failed here is often made there.
+    """
+    ours = sum(int(refund.amount) for refund in refunds if refund.status != FAILED)
+    return max(0, reported - ours)
 
 
 def stage_refund_change(unit: UnitOfWork, refund: RefundRow, **values: Any) -> None:  # noqa: ANN401  as above
