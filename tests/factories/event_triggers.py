@@ -12,7 +12,7 @@ from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Prices, Terms, TokenUsage
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.payments.flows.opening import PaymentRefusedError
 from chalicelib.domains.payments.rules.job_kinds import REFUND_JOBS
 from chalicelib.engine import jobs
@@ -228,6 +228,12 @@ def _refuse_payment(world: World) -> None:
         open_payment(world.workspace_id, booking["id"])
 
 
+def _connect(world: World) -> None:
+    """Connect an app as a manager. An owner who has confirmed it gets another e-mail."""
+    world.member("manager")
+    connect(world.owner.workspace, accounts.require_by_email(MEMBER).id)
+
+
 TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "balance.low": _spend,
     "balance.returned": _return_top_up,
@@ -245,7 +251,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "client.updated": _update_client,
     "dialog.handover_requested": _ask_for_person,
     "dialog.started": lambda world: ask(world.things.agent, "Hello"),
-    "connection.created": lambda world: connect(world.owner.workspace),
+    "connection.created": _connect,
     "key.created": World.new_key,
     "key.revoked": lambda world: call_operator("revoke_key", id=world.new_key()),
     "lead.created": lambda world: submit(world.things.form, name="Ada", email="ada@example.com"),

@@ -38,6 +38,8 @@ class Outbox:
         self._workspace_id = workspace_id
         self._changed: dict[str, tuple[Listing[Any], Record]] = {}
         self._emitted: list[Event] = []
+        self.is_confirmed = False
+        """Whether the actor has confirmed the change, and is told of it by an e-mail of its own."""
 
     def emit(self, event: Event) -> None:
         """Add an event that does not follow from the change of a record."""
@@ -53,7 +55,8 @@ class Outbox:
 
         Each kind of receiver has its own job, so that none waits for another. ``change`` is the
         unit's entry in the audit log. The jobs do not distinguish visitors, and do not contain a
-        visitor's hash. ``byKey`` is set if a program made the change with a key.
+        visitor's hash. ``byKey`` is set if a program made the change with a key, and
+        ``isConfirmed`` if the actor is told of it already.
         """
         events = [*self._emitted]
         for listing, record in self._changed.values():
@@ -75,6 +78,8 @@ class Outbox:
         common: dict[str, Any] = {"actor": who, "at": iso(clock.now())}
         if change and change.key_id:
             common["byKey"] = True
+        if self.is_confirmed:
+            common["isConfirmed"] = True
         return [
             jobs.row(
                 kind, self._workspace_id, {"events": [list(event) for event in some], **common}

@@ -199,24 +199,37 @@ class TestKeysAndMembers:
     def test_a_connected_app_is_reported_with_its_host_and_account(
         self, inbox: Inbox, world: World
     ) -> None:
-        connect(world.owner.workspace)
+        world.member("manager")
+        connect(world.owner.workspace, accounts.require_by_email(MEMBER).id)
         run_until_idle()
-        # The account that has connected it also gets the mail of what was confirmed.
-        confirmed, reported = sorted(inbox.mails, key=lambda mail: len(mail["Subject"]))
-        assert confirmed["Subject"] == "Подключено приложение"
-        assert reported["Subject"] == "Подключено приложение: Claude"
+        (reported,) = (mail for mail in inbox.mails if "Claude" in str(mail["Subject"]))
+        assert (reported["To"], reported["Subject"]) == (
+            address(world),
+            "Подключено приложение: Claude",
+        )
         text = text_of(reported)
         assert "client.example" in text
         assert "Число прав: 3" in text
-        assert address(world) in text
+        assert MEMBER in text
         assert f"/console/w/{world.owner.workspace.slug}/apps" in text
 
     def test_refreshes_of_a_connected_app_are_not_reported(
         self, inbox: Inbox, world: World
     ) -> None:
-        connect(world.owner.workspace).refreshed().refreshed()
+        world.member("manager")
+        account = accounts.require_by_email(MEMBER).id
+        connect(world.owner.workspace, account).refreshed().refreshed()
         run_until_idle()
-        assert inbox.kinds == ["app_connected"]
+        assert inbox.kinds == ["app_connected", "member_added"]
+
+    def test_an_owner_who_has_confirmed_a_change_gets_one_mail_about_it(
+        self, inbox: Inbox, world: World
+    ) -> None:
+        connect(world.owner.workspace)
+        call_console(world.workspace_id, "create_key", name="Own", scopes=["crm:read"])
+        run_until_idle()
+        assert inbox.subjects == ["Подключено приложение", "Создан ключ API"]
+        assert inbox.kinds == []
 
     def test_revoking_a_key_twice_is_reported_once(self, inbox: Inbox, world: World) -> None:
         key = world.new_key()

@@ -100,4 +100,5 @@ def stage_mail(unit: UnitOfWork, account: AccountRow, operation: str, *, workspa
             "at": iso(clock.now()),
         }
         unit.create(jobs.row(MAIL_CONFIRMED, PLATFORM, payload))
+        unit.outbox.is_confirmed = True
         unit.after_commit(wake.wake)

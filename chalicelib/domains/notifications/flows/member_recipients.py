@@ -8,6 +8,7 @@ from datetime import datetime
 from chalicelib.core import deadline
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.jobs import PEOPLE_EVENTS, Job, job_handler
+from chalicelib.domains.identity.store import connections
 from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_MEMBER
 from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS
@@ -39,10 +40,13 @@ def make_messages(job: Job) -> None:
             told = MEMBER_KINDS[name]
             if kind.type != event.type:
                 continue
+            confirmed_by = _confirmed_by(job, event)
             for member, own_choices in members:
                 if told.for_others and member.account.id == actor:
                     continue
                 for channel in own_choices.channels(name):
+                    if channel == "mail" and member.account.id == confirmed_by:
+                        continue  # An e-mail about the confirmation has told this member.
                     message = {
                         "kind": name,
                         "recordId": event.id,
@@ -58,6 +62,17 @@ def make_messages(job: Job) -> None:
     deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
     if job_rows:
         wake.wake()
+
+
+def _confirmed_by(job: Job, event: Event) -> str | None:
+    """Return the account that has confirmed what an event is about, or None.
+
+    An app uses the consent that a member has confirmed.
+    """
+    if event.type == "connection.created":
+        connection = connections.find(event.id)
+        return None if connection is None else str(connection.account_id)
+    return str(job.payload["actor"]) if job.payload.get("isConfirmed") else None
 
 
 def _row(workspace_id: str, message: dict[str, str], message_id: str) -> JobRow:
