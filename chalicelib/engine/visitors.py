@@ -69,8 +69,10 @@ def _network(client_ip: str) -> str:
         return client_ip
     if not isinstance(ip, IPv6Address):
         return str(ip)
-    # A server for both protocols reports IPv4 addresses in the mapped form (RFC 4291, 2.5.5.2).
-    return str(ip.ipv4_mapped or f"{int(ip) >> 64:016x}::/64")
+    # A server for both protocols reports IPv4 addresses in the mapped form (RFC 4291, 2.5.5.2). A
+    # tunnel has the IPv4 address of one visitor in many networks (RFC 3056, 2; RFC 4380, 4).
+    tunnelled = ip.sixtofour or (ip.teredo and ip.teredo[1])
+    return str(ip.ipv4_mapped or tunnelled or f"{int(ip) >> 64:016x}::/64")
 
 
 @lru_cache(maxsize=4)

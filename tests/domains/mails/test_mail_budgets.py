@@ -120,6 +120,14 @@ class TestAStranger:
         hosts = [str(message["To"]).lower().partition("@")[2] for message in inbox.mails]
         assert len([host for host in hosts if "g" in host and "mail.com" in host]) == 3
 
+    def test_domains_of_one_provider_share_a_budget(
+        self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
+    ) -> None:
+        addresses = ["a.b@yandex.ru", "a-b@ya.ru", "a.b@yandex.com", "a-b@yandex.kz", "a.b@ya.ru"]
+        for hour, address in zip(HOURS, addresses, strict=False):
+            book_often(hour, address)
+        assert len([message for message in inbox.mails if message["To"] in addresses]) == 3
+
     def test_booking_shows_that_its_email_was_withheld(
         self, salon: Salon, inbox: Inbox, book_often: Callable[..., Any]
     ) -> None:
@@ -199,6 +207,11 @@ def test_budget_key_is_equal_only_for_one_mailbox() -> None:
     assert key("a.b@example.com") != key("ab@example.com")
     assert key("+a@example.com") != key("+b@example.com")
     assert key("ada+x@example.com") == key("ada@EXAMPLE.com")
+    assert key("a.b@yandex.ru") == key("A-B@ya.ru") == key("a.b+c@yandex.com")
+    assert key("ab@yandex.ru") != key("a.b@yandex.ru")
+    assert key("a.b_c@proton.me") == key("abc@pm.me")
+    assert key("ada@me.com") == key("ada@icloud.com")
+    assert key("АДА@пример.рф") == key("ада@xn--e1afmkfd.xn--p1ai")
 
 
 def pass_reminder_day(salon: Salon, time: Time) -> list[tuple[str, str, str | None]]:
