@@ -25,6 +25,7 @@ from chalicelib.core.errors import (
     InsufficientScopeError,
     PayloadTooLargeError,
     PlanRequiredError,
+    RateLimitedError,
     UnavailableError,
     ValidationError,
 )
@@ -99,6 +100,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
         AppError: any failure that a client can see. Nothing was changed then.
     """
     notes: list[str] = []
+    tenant: str | None = None
     try:
         authorize(operation, principal)
         limit = operation.limit if principal.limited else None
@@ -124,7 +126,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
                     _check_used_up(limit, principal)
                 raise
             finally:  # If the limit is reached, that is the error of the call.
-                status = limit_check.result() if limit_check else None
+                status = _counted(operation, limit_check, tenant) if limit_check else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming, check)
         # A dry run commits nothing, so its response must not be replayed for a real call.
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
@@ -137,6 +139,18 @@ def invoke(  # noqa: PLR0913  the parts of a call
         if notes:  # an ignored field may be the reason for the failure
             error.details.setdefault("warnings", notes)
         raise
+
+
+def _counted(
+    operation: Operation, count: Future[RateLimitStatus | None], tenant: str | None
+) -> RateLimitStatus | None:
+    """Return the result of counting a call. ``tenant`` is None if the input does not say it."""
+    try:
+        return count.result()
+    except RateLimitedError as error:
+        if operation.when_limited is None or tenant is None:
+            raise
+        raise operation.when_limited(error, tenant) from None
 
 
 def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | None:

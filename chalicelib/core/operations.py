@@ -112,6 +112,9 @@ class Options:
 
     limit: Limit | None = None
     """The maximum rate of calls per caller, counted in the database."""
+    when_limited: Callable[[AppError, str], AppError] | None = None
+    """Returns the error of a call over the limit, from the common one and the workspace. It may say
+    what a visitor can do instead."""
     resolve: Callable[[Any], str] | None = None
     """Returns the workspace from the input, for visitors and the operator. Keys and sessions use
     their own workspace."""

@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import RateLimitedError
+from chalicelib.core.errors import AppError, RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.rules.refusals import Reason
 from chalicelib.domains.booking_page.store import visitor_bookings
 from chalicelib.domains.booking_page.store.visitor_bookings import VisitorBookingsRow
 from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.services.store.services import ServiceRow
@@ -98,6 +99,13 @@ class BookingLimitError(RateLimitedError):
         super().__init__(msg, details=details, headers=refusal.headers)
 
 
+def refused_request(refusal: AppError, workspace_id: str) -> AppError:
+    """Return the error for a request over a limit of requests, with the phone to call."""
+    if not isinstance(refusal, RateLimitedError):
+        return refusal
+    return BookingLimitError(refusal, "requests", workspaces.get(workspace_id), Rows())
+
+
 class UpcomingShare(NamedTuple):
     """How many upcoming bookings a visitor or its network may have.
 
@@ -157,11 +165,18 @@ def _unverified(service: ServiceRow) -> Limit:
 
 
 def take_daily_limit(ctx: Context) -> None:
-    """Count a request of the day, once for all attempts of its unit."""
-    # A retry of the unit must not count the visitor's request a second time.
-    ctx.unit.run_side_effect_once(
-        "day", lambda: limits.take_share(BOOKINGS_PER_DAY, ctx.principal.share_subjects)
-    )
+    """Count a request of the day, once for all attempts of its unit.
+
+    Raises:
+        BookingLimitError: the visitor or the network has sent too many requests today.
+    """
+    try:
+        # A retry of the unit must not count the visitor's request a second time.
+        ctx.unit.run_side_effect_once(
+            "day", lambda: limits.take_share(BOOKINGS_PER_DAY, ctx.principal.share_subjects)
+        )
+    except RateLimitedError as error:
+        raise refused_request(error, ctx.workspace_id) from None
 
 
 def upcoming_shares(

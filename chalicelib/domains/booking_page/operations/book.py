@@ -8,7 +8,7 @@ from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id
-from chalicelib.domains.booking_page.flows import book_for_visitor
+from chalicelib.domains.booking_page.flows import book_for_visitor, visitor_shares
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
@@ -77,6 +77,7 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> PublicSlotList:
     audience=PUBLIC,
     resolve=lambda args: SERVICES.found_for_visitor(SERVICES.workspace_of(args.service_id)),
     limit=BOOKING_CHANGES,
+    when_limited=visitor_shares.refused_request,
     example={
         "serviceId": "SERVICE_ID",
         "startAt": "2027-03-02T12:00:00+03:00",

@@ -16,7 +16,12 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.booking_page.flows import book_for_visitor, open_page, slot_months
+from chalicelib.domains.booking_page.flows import (
+    book_for_visitor,
+    open_page,
+    slot_months,
+    visitor_shares,
+)
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
@@ -227,7 +232,13 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     audience=PUBLIC,
     resolve=_workspace,
     limit=BOOKING_CHANGES,
-    errors=(ByPhoneOnlyError, ChangedError, SlotUnavailableError),
+    when_limited=visitor_shares.refused_request,
+    errors=(
+        visitor_shares.BookingLimitError,
+        ByPhoneOnlyError,
+        ChangedError,
+        SlotUnavailableError,
+    ),
 )
 def book_on_page(ctx: Context, args: PageBookingCreate) -> PublicBookingMade | BookingAwaitsMail:
     """Book a free time of a service that the page offers, or mail a link that books it."""

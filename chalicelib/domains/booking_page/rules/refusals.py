@@ -9,11 +9,11 @@ from chalicelib.lib.localized import Language
 
 LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
-Reason = Literal["contact", "connection", "service", "links", "upcoming", "holds"]
+Reason = Literal["contact", "connection", "service", "links", "upcoming", "holds", "requests"]
 """What has too many bookings: the contact, the visitor's address or network, or the service.
 
-``links`` are e-mails with links that book, ``upcoming`` upcoming bookings for the contact, and
-``holds`` unpaid bookings of the visitor's address or network.
+``links`` are e-mails with links that book, ``upcoming`` upcoming bookings for the contact,
+``holds`` unpaid bookings of the visitor's address or network, and ``requests`` its requests.
 """
 REASONS = get_args(Reason)
 Advice = Literal["give_email", "give_email_in_chat", "leave_contacts", "call", "wait"]

@@ -8,19 +8,31 @@ import pytest
 from chalicelib.application.invoke import invoke
 from chalicelib.core.errors import RateLimitedError
 from chalicelib.core.ids import new_id
+from chalicelib.core.limits import Limit
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
+from chalicelib.domains.booking_page.flows.visitor_shares import (
+    BOOKINGS_PER_DAY,
+    BookingLimitError,
+)
+from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
+from chalicelib.engine import limits
 from tests.conftest import Api, Owner, Time, call_console, run_concurrently
 from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
 from tests.transports.public.bookings.helpers import BOOK, CANCEL, book, booking_input, visitor
 
 
-def book_as(who: str, body: dict[str, Any], network: str = "") -> None:
+def book_as(
+    who: str,
+    body: dict[str, Any],
+    network: str = "",
+    *,
+    operation: str = "create_public_booking",
+) -> None:
     """Book as a visitor with an IP address of their own."""
     principal = VisitorPrincipal(visitor=who, network=network)
-    invoke(REGISTRY["create_public_booking"], principal, lambda: body, request_id=new_id())
+    invoke(REGISTRY[operation], principal, lambda: body, request_id=new_id())
 
 
 with_large_share = pytest.mark.usefixtures("large_share")
@@ -40,6 +52,27 @@ class TestLimits:
         assert int(answers[-1].headers["Retry-After"]) <= 60
         time.pass_by(minutes=1)
         book(salon)
+
+    @pytest.mark.parametrize("operation", ["create_public_booking", "book_on_page"])
+    @pytest.mark.parametrize("limit", [BOOKING_CHANGES, BOOKINGS_PER_DAY], ids=lambda it: it.name)
+    def test_a_refusal_by_a_limit_of_requests_has_the_phone(
+        self, limit: Limit, operation: str, salon: Salon, owner: Owner
+    ) -> None:
+        settings = {"isOn": True, "offer": [salon.service], "phone": "+7 495 000-00-00"}
+        call_console(owner.workspace.id, "set_booking_page", **settings)
+        body = booking_input(salon)
+        if operation == "book_on_page":
+            body["workspace"] = owner.workspace.slug
+        limits.take(limit, "visitor:v", limit.max_requests)
+        with pytest.raises(BookingLimitError) as refused:
+            book_as("v", body, operation=operation)
+        assert refused.value.details == {
+            "reason": "requests",
+            "phone": "+7 495 000-00-00",
+            "byMail": False,
+        }
+        assert limit.what in refused.value.message
+        assert refused.value.message.endswith("Or call +7 495 000-00-00.")
 
     @pytest.mark.slow
     def test_a_visitor_sends_at_most_two_hundred_requests_a_day(
