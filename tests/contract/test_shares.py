@@ -41,6 +41,8 @@ DAY = timedelta(days=1)
 """A visitor is known for a day."""
 OF_ONE_ACCOUNT = {"second-factor"}
 """Limits of one account, which visitors do not share."""
+OF_MAILS = {"business-mails", "business-mails-own", "client-mails", "workspace-client-mails"}
+"""Limits of an address and of a plan, in which visitors' e-mails have the parts that follow."""
 VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
 NOT_OF_VISITORS = {
     *("heavy", "barcode-reads", "barcode-share", "knowledge-fetches", "lead-exports"),
@@ -48,7 +50,7 @@ NOT_OF_VISITORS = {
     *("password-change", "invitations", "password-reset-mails"),
     *("payment-links", "top-ups", "secret-checks"),
     *("telegram-codes", "telegram-wrong-codes"),
-    *("account-mails", "business-mails", "client-mails", "confirmed-mails", "reminder-mails"),
+    *("account-mails", "confirmed-mails", "reminder-mails"),
 }
 """Limits of keys, members, workspaces and addresses, which visitors do not count."""
 EVE = {"name": "Eve", "email": "eve@example.com"}
@@ -135,7 +137,7 @@ def declared_limits() -> Iterator[Limit]:
 def test_a_visitor_has_less_than_visitors_share(counted: Counted) -> None:
     assert counted.shared.keys() >= {"unverified", "form-day", "leads", "sign-in-failures"}
     for name, (call, limit) in counted.shared.items():
-        if name in OF_ONE_ACCOUNT:
+        if name in OF_ONE_ACCOUNT | OF_MAILS:
             continue
         assert limit.share is not None, (call, name)
         window = min(limit.window, DAY)

@@ -347,7 +347,7 @@ def _book(request: HttpRequest) -> HttpResponse:
         return (
             visit.show("by_mail", 202)
             if "confirmByMail" in response
-            else _confirmation_page(visit, response)
+            else _confirmation_page(visit, response, form_values.get("email", "").strip())
         )
     except SlotUnavailableError as error:
         return _show_form_again(
@@ -461,11 +461,12 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         "holdExpiresAt": clock.iso(clock.now() + timedelta(minutes=visit.service["holdMinutes"]))
         if is_held
         else None,
+        "mail": "sent",
     }
 
 
-def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpResponse:
-    """Return the page that confirms a booking.
+def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: str) -> HttpResponse:
+    """Return the page that confirms a booking. It says what becomes of the e-mail to an address.
 
     It contains the secret link to manage it.
     """
@@ -483,6 +484,6 @@ def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any]) -> HttpRe
             refund_until=clock.iso(last),
             held_until=confirmation["holdExpiresAt"],
         )
-    response = visit.show("done", made=confirmation, facts=facts)
+    response = visit.show("done", made=confirmation, facts=facts, email=email)
     headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
     return response.with_headers({**response.headers, **headers})

@@ -89,6 +89,7 @@ def _show(request: HttpRequest) -> HttpResponse:
         button="pay_submit" if is_payable else None,
         facts=[(name, text) for _, name, text in facts],
         workspace=payable["workspaceName"],
+        amount=price_text(language, payable["due"]),
     )
     return response._replace(headers=render.allow_form_redirects(response.headers))
 

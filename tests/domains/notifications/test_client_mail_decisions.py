@@ -324,7 +324,7 @@ class TestARepeatedJob:
     def test_repeated_job_counts_a_withheld_email_once(
         self, job: jobs.JobRow, owner: Owner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(mail_gate, "is_suppressed", lambda _: True)
+        monkeypatch.setattr(mail_gate, "is_suppressed", lambda *_: True)
         for _ in range(3):
             client_mail_decisions.mail_client(job)
         assert withheld_counts(owner)["byBounce"] == 1

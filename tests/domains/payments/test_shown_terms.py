@@ -170,3 +170,9 @@ def test_service_that_costs_nothing_is_booked_without_a_payment(owner: Owner, ap
     slot = visitor.get(f"/api/public/services/{salon.service}/slots")["slots"][0]
     booked = visitor.post("/api/public/bookings", salon.order(slot["startAt"]))
     assert (booked["booking"]["status"], booked["amountDue"]) == ("confirmed", 0)
+
+
+def test_every_button_that_pays_says_how_much(deposit: Checkout) -> None:
+    path = deposit.hold()
+    for page in (deposit.view(path), deposit.page_of_booking()):
+        assert "Pay 450 ₽" in page.replace("\u00a0", " ")

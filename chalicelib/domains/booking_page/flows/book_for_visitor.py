@@ -48,6 +48,7 @@ from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
 from chalicelib.domains.payments.flows.accounts import needs_email
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
@@ -85,11 +86,12 @@ class ByPhoneOnlyError(ConflictError):
 class MadeBooking(NamedTuple):
     """A new booking of a visitor.
 
-    ``secret`` signs its tokens.
+    ``secret`` signs its tokens. ``mail`` is what will become of the e-mail about it.
     """
 
     row: BookingRow
     secret: str
+    mail: Forecast
 
     def out(self, workspace_id: str) -> PublicBookingMade:
         """Return the wire form of the booking, with its tokens."""
@@ -102,6 +104,7 @@ class MadeBooking(NamedTuple):
             payment_url=booking_links.pay_url(workspace_id, self.row) if is_payable else None,
             amount_due=int(self.row.due or 0) if is_payable else 0,
             hold_expires_at=self.row.hold_expires_at,
+            mail=self.mail,
         )
 
 
@@ -196,6 +199,14 @@ def book(  # noqa: PLR0913  what a booking may come with
     if service.is_prepaid:
         shares += hold_shares(ctx.workspace_id, visitor)
     unproved = [] if is_proved else limits_of_unproved(ctx, service, contacts)
+    workspace = slot_search.workspace_of(ctx.unit)
+    outlook = Outlook(
+        contact.email if service.visitor_mails else None,
+        workspace.id,
+        workspace.plan,
+        "business" if is_proved else "stranger",
+        () if is_proved else visitor,
+    )
     with deadline.side_by_side() as start:
         within_limit = start(lambda: take_daily_limit(ctx))
         reads.read_ahead(
@@ -209,12 +220,12 @@ def book(  # noqa: PLR0913  what a booking may come with
                 *(share.key for share in shares),
                 *([merchants.key(ctx.workspace_id)] if service.is_prepaid else []),
                 *(limits.key(*counter) for counter in unproved),
+                *outlook.keys(),
             ],
         )
     require_open_site(ctx.workspace_id, service, reads.rows)
     within_limit.result()
     advance = read_advance(ctx.workspace_id, service, reads.rows)
-    workspace = slot_search.workspace_of(ctx.unit)
     if advance.by_phone:
         raise by_phone_only(workspace)
     _require_as_shown(args, service, advance)
@@ -260,7 +271,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         day = clock.local_day(clock.now(), slot_search.workspace_of(ctx.unit).timezone)
         counts = {assistant_metrics.BOOKINGS: 1}
         assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
-    return MadeBooking(new_row, secret)
+    return MadeBooking(new_row, secret, outlook.forecast(reads.rows))
 
 
 def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:

@@ -11,6 +11,7 @@ from chalicelib.domains.bookings.flows.advance import Advance
 from chalicelib.domains.bookings.flows.new_booking import Notes
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.flows.periods import Timezone
+from chalicelib.domains.mails.flows.mail_gate import Forecast
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
@@ -96,6 +97,9 @@ class BookingLinks(Wire):
     amount_due: int = Field(description="Kopecks to pay in advance; 0: nothing.")
     hold_expires_at: Timestamp | None = Field(
         description="When the unpaid booking expires and the time is free again, or null."
+    )
+    mail: Forecast = Field(
+        description="What becomes of the e-mail about it: sent, waiting (for a limit) or none."
     )
 
 

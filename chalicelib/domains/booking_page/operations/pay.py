@@ -20,16 +20,17 @@ from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import BookingRow, EventRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.flows.mail_gate import Forecast
 from chalicelib.domains.payments.flows import opening
 from chalicelib.domains.payments.flows.opening import PaymentEndedError, PaymentRefusedError
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails
 
 PAYMENTS = Limit("booking-payments", "payments and checks per minute", 20, timedelta(minutes=1))
 
-MailState = Literal["sent", "waiting", "none"]
 State = Literal[
     "payable", "pending", "declined", "paid", "returning", "returned", "failed", "ended"
 ]
@@ -64,7 +65,7 @@ class PayableBooking(Wire):
         description="Until when a cancellation by the client is refunded, or null."
     )
     hold_expires_at: Timestamp | None = Field(description="When the unpaid hold expires, or null.")
-    mail: MailState | None = Field(
+    mail: Forecast | None = Field(
         description="Whether the mail that confirms a paid booking was or will be sent, waits, or "
         "is not sent; else null."
     )
@@ -139,7 +140,7 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
     return PaymentPage(url=opening.open_at_provider(ctx.workspace_id, payment, receipt))
 
 
-def _mail_of(workspace_id: str, row: BookingRow, history: list[EventRow]) -> MailState:
+def _mail_of(workspace_id: str, row: BookingRow, history: list[EventRow]) -> Forecast:
     """Return what became of the e-mail that confirms a booking, or what will become of it."""
     mails = [event.mail for event in sorted(history, key=lambda event: event.at) if event.mail]
     states = [mail["state"] for mail in mails if mail["kind"] == "confirmed"]
@@ -150,8 +151,9 @@ def _mail_of(workspace_id: str, row: BookingRow, history: list[EventRow]) -> Mai
     elif address is None or (service is not None and not service.visitor_mails):
         state = "withheld"
     else:
-        state = mail_gate.forecast(address, workspace_id=workspace_id, mail_class="business")
-    return cast("MailState", "none" if state == "withheld" else state)
+        plan = workspaces.get(workspace_id).plan
+        return mail_gate.Outlook(address, workspace_id, plan, "business").forecast(Rows())
+    return cast("Forecast", "none" if state == "withheld" else state)
 
 
 def _state(workspace_id: str, row: BookingRow, *, is_back: bool) -> State:

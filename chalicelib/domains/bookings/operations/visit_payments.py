@@ -21,10 +21,13 @@ from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, EventRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
 from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
-from chalicelib.gateways import mail
+from chalicelib.engine.reading import Rows
 
 LINKS = Limit("payment-links", "payment links by e-mail per hour", 20, timedelta(hours=1))
 PAID_STATUSES = ("confirmed", "completed")
@@ -38,7 +41,7 @@ class NothingLeftError(ConflictError):
 
 
 class NoMailError(ConflictError):
-    """The client of the booking has no e-mail address, or the service sends no e-mail."""
+    """The client has no address, or gets no e-mail: it bounced, or e-mails are off or paused."""
 
     code = "no_mail"
 
@@ -47,6 +50,12 @@ class BookingMoneyRef(Wire):
     """A booking."""
 
     booking_id: Id = Field(description="Booking id.")
+
+
+class PaymentLinkMailed(BookingMoneyRef):
+    """A booking whose payment link is mailed."""
+
+    mail: Forecast = Field(description="sent, or waiting for a limit of e-mails.")
 
 
 class VisitPayment(Wire):
@@ -133,12 +142,17 @@ def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     limit=LINKS,
     errors=(NotPayableError, NoMailError),
 )
-def send_payment_link(ctx: Context, args: BookingMoneyRef) -> BookingMoneyRef:
+def send_payment_link(ctx: Context, args: BookingMoneyRef) -> PaymentLinkMailed:
     """Mail the link that pays a booking to its client, once more."""
     booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
     if not booking.is_payable or merchants.find_current(ctx.workspace_id) is None:
         raise NotPayableError("This booking cannot be paid now. Open its page again.")
-    if not booking.client_email or not mail.is_on():
+    service = SERVICES.find(ctx.workspace_id, record_id=booking.service_id)
+    has_mails = service is None or service.visitor_mails
+    plan = workspaces.get(ctx.workspace_id).plan
+    address = booking.client_email if has_mails else None
+    outlook = Outlook(address, ctx.workspace_id, plan, "business").forecast(Rows())
+    if outlook == "none":
         msg = "No e-mail can be sent to this client. Copy the link and send it another way."
         raise NoMailError(msg)
     payload = {
@@ -151,4 +165,4 @@ def send_payment_link(ctx: Context, args: BookingMoneyRef) -> BookingMoneyRef:
     ctx.unit.create(jobs.row(MAIL_CLIENT, ctx.workspace_id, payload))
     ctx.unit.mention(f"booking:{booking.id}")
     ctx.unit.after_commit(wake.wake)
-    return BookingMoneyRef(booking_id=booking.id)
+    return PaymentLinkMailed(booking_id=booking.id, mail=outlook)

@@ -31,40 +31,81 @@ from chalicelib.domains.mails.rules.mail_reputation import cause_of
 from chalicelib.domains.mails.store import mail_log, mail_rates, suppressions
 from chalicelib.domains.mails.store.mail_log import Reason
 from chalicelib.engine import limits
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError, MailRefusedError
 
+Forecast = Literal["sent", "waiting", "none"]
+"""What will become of an e-mail: it is sent or has been, it waits, or it is not sent."""
+WITHHELD: frozenset[MailClass] = frozenset({"stranger", "link"})
+"""Classes of e-mail that never wait. A stranger could otherwise fill the queue."""
 
-def is_suppressed(address: str) -> bool:
+
+def is_suppressed(address: str, rows: Rows | None = None) -> bool:
     """Return whether an address gets no e-mail, because one bounced or was complained of."""
-    return bool(suppressions.find(address))
+    return bool(suppressions.find(address, rows))
 
 
-def is_paused(workspace_id: str, mail_class: MailClass) -> bool:
+def is_paused(workspace_id: str, mail_class: MailClass, rows: Rows | None = None) -> bool:
     """Return whether a workspace's e-mails of a class are paused."""
-    return mail_rates.find_pause(workspace_id, cause_of(mail_class)) is not None
+    return mail_rates.find_pause(workspace_id, cause_of(mail_class), rows) is not None
 
 
-def is_blocked(address: str, *, workspace_id: str, mail_class: MailClass) -> bool:
+def is_blocked(
+    address: str, *, workspace_id: str, mail_class: MailClass, rows: Rows | None = None
+) -> bool:
     """Return whether an address gets no e-mail of a class now, whatever the budgets have left."""
     if not mail.is_on() or not mail.takes(address):
         return True
-    return is_suppressed(address) or is_paused(workspace_id, mail_class)
+    return is_suppressed(address, rows) or is_paused(workspace_id, mail_class, rows)
 
 
-def forecast(
-    address: str, *, workspace_id: str, mail_class: MailClass
-) -> Literal["sent", "waiting", "withheld"]:
-    """Return what will become of an e-mail of a class that waits, counting nothing."""
-    if is_blocked(address, workspace_id=workspace_id, mail_class=mail_class):
-        return "withheld"
-    mailbox, plan = mail_budgets.budget_key(address), workspaces.get(workspace_id).plan
-    counters = _counters(workspace_id, mail_class, mailbox, plan, ())
-    reserve = mail_budgets.reserve(mail_class, BUDGETS[mail_class])
-    if reserve and not _is_used_up(reserve, f"{mailbox}#{workspace_id}"):
-        counters = counters[1:]
-    return "waiting" if any(_is_used_up(c.limit, c.subject) for c in counters) else "sent"
+class Outlook(NamedTuple):
+    """An e-mail that may be sent to an address, for a forecast that counts nothing.
+
+    ``address`` is None if there is nobody to write to. ``shares`` are the subjects of the shares of
+    the stranger who causes the e-mail.
+    """
+
+    address: str | None
+    workspace_id: str
+    plan: str
+    mail_class: MailClass
+    shares: Sequence[str] = ()
+
+    def keys(self) -> list[Key]:
+        """Return the keys of the rows that ``forecast`` looks at."""
+        if self.address is None:
+            return []
+        return [
+            *suppressions.keys(self.address),
+            *mail_rates.pause_keys(self.workspace_id, cause_of(self.mail_class)),
+            *(limits.key(limit, subject) for limit, subject in self._limits()),
+        ]
+
+    def forecast(self, rows: Rows) -> Forecast:
+        """Return what will become of the e-mail, if it is sent now."""
+        rows.read(self.keys())
+        if self.address is None or is_blocked(
+            self.address, workspace_id=self.workspace_id, mail_class=self.mail_class, rows=rows
+        ):
+            return "none"
+        has_room = [limits.has_room(*counter, rows) for counter in self._limits()]
+        if mail_budgets.reserve(self.mail_class, BUDGETS[self.mail_class]):
+            reserved, by_address, *others = has_room
+            has_room = [reserved or by_address, *others]
+        if all(has_room):
+            return "sent"
+        return "none" if self.mail_class in WITHHELD else "waiting"
+
+    def _limits(self) -> list[tuple[Limit, str]]:
+        """Return the limits that the e-mail counts for. A reserve comes first."""
+        mailbox = mail_budgets.budget_key(self.address or "")
+        reserve = mail_budgets.reserve(self.mail_class, BUDGETS[self.mail_class])
+        reserves = [(reserve, f"{mailbox}#{self.workspace_id}")] if reserve else []
+        counters = _counters(self.workspace_id, self.mail_class, mailbox, self.plan, self.shares)
+        return [*reserves, *((counter.limit, counter.subject) for counter in counters)]
 
 
 def promise(  # noqa: PLR0913  what decides on an e-mail
@@ -264,8 +305,7 @@ def _count(  # noqa: PLR0913  what decides on an e-mail
         reason = next(
             (why for limit, subject, why in limit_counters if _is_used_up(limit, subject)), None
         )
-        # A stranger could otherwise fill the queue with e-mails that wait.
-        if mail_class in {"stranger", "link"}:
+        if mail_class in WITHHELD:
             return _withhold(workspace_id, mail_class, mail_id, reason or "by_address")
         retry_at = clock.now() + timedelta(seconds=int(error.headers["Retry-After"]))
         # The e-mail is of no use after ``until``, so its job must not wait for longer.

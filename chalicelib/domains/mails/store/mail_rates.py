@@ -14,6 +14,7 @@ from chalicelib.domains.mails.rules.mail_reputation import (
     next_pause,
 )
 from chalicelib.engine.conditional_updates import update_if
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
@@ -141,11 +142,22 @@ def stage_pause(unit: UnitOfWork, reason: Pause) -> bool:
     return True
 
 
-def find_pause(workspace_id: str, cause: Cause) -> PausedMails | None:
+def pause_keys(workspace_id: str, cause: Cause) -> list[Key]:
+    """Return the keys of the pauses of e-mails with a cause, to read ahead for ``find_pause``."""
+    sort_keys = (BY_OPERATOR, SORT_KEY) if cause == "stranger" else (BY_OPERATOR,)
+    return [Key(MailPauseRow, _pauses(workspace_id), sort_key) for sort_key in sort_keys]
+
+
+def find_pause(workspace_id: str, cause: Cause, rows: Rows | None = None) -> PausedMails | None:
     """Return the pause of a workspace's e-mails with a cause, or None. Strangers have both."""
-    if (pause := _find(workspace_id, sort_key=BY_OPERATOR)) is not None:
+
+    def find(sort_key: str) -> MailPauseRow | None:
+        key = Key(MailPauseRow, _pauses(workspace_id), sort_key)
+        return rows.find(MailPauseRow, key) if rows else _find(workspace_id, sort_key=sort_key)
+
+    if (pause := find(BY_OPERATOR)) is not None:
         return PausedMails(cast("Pause", pause.reason), None)
-    pause = _find(workspace_id, sort_key=SORT_KEY) if cause == "stranger" else None
+    pause = find(SORT_KEY) if cause == "stranger" else None
     if pause is None or pause.ends_at <= clock.now():
         return None
     return PausedMails(cast("Pause", pause.reason), pause.ends_at)

@@ -11,6 +11,7 @@ from chalicelib.core.principals import PLATFORM
 from chalicelib.core.text import fold
 from chalicelib.domains.mails.rules.mail_reputation import Suppression
 from chalicelib.engine.conditional_updates import update_if
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ControlRow
 from chalicelib.lib import emails
 
@@ -56,12 +57,20 @@ def suppress(address: str, reason: Suppression) -> None:
         )
 
 
-def find(address: str) -> list[SuppressionRow]:
+def keys(address: str) -> list[Key]:
+    """Return the keys of the rows that suppress an address, to read them ahead for ``find``."""
+    return [Key(SuppressionRow, *key) for key in _keys(address)]
+
+
+def find(address: str, read: Rows | None = None) -> list[SuppressionRow]:
     """Return the suppressions of an address that have not expired.
 
     There are at most two.
     """
-    rows = [SuppressionRow.find(*key) for key in _keys(address)]
+    rows = [
+        read.find(SuppressionRow, key) if read else SuppressionRow.find(key.pk, key.sk)
+        for key in keys(address)
+    ]
     return [
         row
         for number, row in enumerate(rows)

@@ -66,7 +66,8 @@ def _change_money(request: ConsoleRequest, booking: Booking, action: str) -> Htt
     booking_id = booking["id"]
     try:
         if action == "send_link":
-            request.call_once("send_payment_link", bookingId=booking_id)
+            mailed = request.call_once("send_payment_link", bookingId=booking_id)
+            action = "link_waits" if mailed["mail"] == "waiting" else action
         else:
             amount = typed_values.kopecks("amount", request.form_value("amount"))
             fields = {} if amount is None else {"amount": amount}
