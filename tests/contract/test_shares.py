@@ -165,8 +165,8 @@ def test_the_threat_model_names_each_share_with_its_parts(counted: Counted) -> N
 
     shared, rows = dict[str, Limit](), set()
     # Jobs send the other e-mails that visitors cause.
-    _, of_strangers = mail_budgets.workspace_limits("business", "stranger")
-    for limit in [of_strangers, *(limit for _, limit in counted.shared.values())]:
+    _, *of_visitors = mail_budgets.workspace_limits("business", "stranger")
+    for limit in [*of_visitors, *(limit for _, limit in counted.shared.values())]:
         if limit.share is not None:
             shared[limit.share.name] = limit
     own = {limit.share.name: limit.share for limit in shared.values() if limit.share is not None}

@@ -197,8 +197,10 @@ def test_every_budget_ends_within_a_day(limit: Any) -> None:
 
 @pytest.mark.parametrize("plan", ["free", "start", "business", "enterprise"])
 def test_strangers_never_exhaust_the_plans_emails(plan: str) -> None:
-    total, strangers = mail_budgets.workspace_limits(plan, "stranger")
-    assert strangers.max_requests < total.max_requests
+    total, visitors, strangers = mail_budgets.workspace_limits(plan, "stranger")
+    assert strangers.max_requests < visitors.max_requests < total.max_requests
+    for mail_class in ("client", "client_reminder"):
+        assert len(mail_budgets.workspace_limits(plan, mail_class)) == 2
 
 
 def test_budget_key_is_equal_only_for_one_mailbox() -> None:
@@ -276,5 +278,5 @@ class TestRemindersOfStrangers:
         assert ("reminder", "waiting", "by_address") in [mails(salon, e)[-1] for e in strangers]
 
     def test_reminders_of_strangers_use_at_most_half_of_the_plan(self) -> None:
-        total, strangers = mail_budgets.workspace_limits("free", "stranger_reminder")
-        assert strangers.max_requests < total.max_requests
+        total, visitors, strangers = mail_budgets.workspace_limits("free", "stranger_reminder")
+        assert strangers.max_requests < visitors.max_requests < total.max_requests

@@ -16,8 +16,10 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.rules import mail_budgets
 from chalicelib.domains.mails.store.mail_rates import MailPauseRow
 from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.engine import limits
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.domains.mails.test_mail_feedback import report
@@ -30,6 +32,10 @@ from tests.fakes.ses_reports import complained, send_event
 
 pytestmark = pytest.mark.usefixtures("database")
 HOURS = [f"2027-03-{day:02}T{hour:02}:00:00Z" for day in (3, 4, 5, 8, 9) for hour in range(6, 14)]
+SLOTS = {
+    who: [f"2027-02-{day:02}T{hour:02}:00:00Z" for day in days for hour in range(6, 14)]
+    for who, days in {"a": (1, 2, 3), "b": (4, 5, 8), "c": (9, 10, 11)}.items()
+}
 FOURTH, ADA = "fourth@example.com", "ada@example.com"
 
 
@@ -180,6 +186,55 @@ class TestSharesOfStrangers:
             book(salon, HOURS[0], ADA, "ada")
         run_until_idle()
         assert mails_to(inbox) == []
+
+
+class TestSharesOfClients:
+    def attack(self, salon: Salon, owner: Owner, inbox: Inbox, who: str) -> list[str]:
+        """Prove three addresses of a domain, and move and cancel what each has booked."""
+        hours, states = iter(SLOTS[who]), list[str]()
+        for number in range(3):
+            address = f"{who}{number}@example.com"
+            book(salon, next(hours), address, who)
+            (link,) = re.findall(
+                r"/booking/confirm/([\w=-]+)", text_of(mails_to(inbox, address)[0])
+            )
+            booking_id = call("book_by_link", who, token=link)["booking"]["id"]
+            run_until_idle()
+            manage = manage_token(owner, booking_id)
+            for _ in range(5):
+                call("move_public_booking", who, token=manage, startAt=next(hours))
+                run_until_idle()
+            row = BOOKINGS.require(owner.workspace.id, record_id=booking_id)
+            cancel = booking_links.token(owner.workspace.id, row, Purpose.CANCEL)
+            call("cancel_public_booking", who, token=cancel)
+            run_until_idle()
+            states += [state for _, state, _ in mails(owner, booking_id)]
+        return states
+
+    def test_visitors_with_a_proof_leave_a_quarter_to_the_business(
+        self, salon: Salon, owner: Owner, inbox: Inbox
+    ) -> None:
+        take_by_links_only(salon, owner)
+        order = salon.order(HOURS[-1]) | {"client": {"name": "Ada", "email": ADA}}
+        made = call_console(owner.workspace.id, "create_booking", **order)["booking"]["id"]
+        sent = [self.attack(salon, owner, inbox, who).count("sent") for who in SLOTS]
+        assert sent == [19, 19, 0]
+        call_console(owner.workspace.id, "set_booking_status", id=made, status="cancelled")
+        run_until_idle()
+        assert mails(owner, made) == [("confirmed", "sent", None), ("cancelled", "sent", None)]
+
+    def test_reminders_of_clients_with_a_proof_count_for_visitors(
+        self, salon: Salon, owner: Owner, inbox: Inbox, time: Time
+    ) -> None:
+        take_by_links_only(salon, owner)
+        book(salon, HOURS[0], ADA, "ada")
+        (link,) = re.findall(r"/booking/confirm/([\w=-]+)", text_of(mails_to(inbox)[0]))
+        call("book_by_link", "ada", token=link)
+        run_until_idle()
+        time.now = time.now.replace(month=3, day=2, hour=6, minute=1)
+        visitors = mail_budgets.workspace_limits("free", "client_reminder")[1]
+        run_until_idle()
+        assert limits.take(visitors, owner.workspace.id).remaining == visitors.max_requests - 2
 
 
 class TestProofs:

@@ -204,8 +204,8 @@ def book(  # noqa: PLR0913  what a booking may come with
         contact.email if service.visitor_mails else None,
         workspace.id,
         workspace.plan,
-        "business" if is_proved else "stranger",
-        () if is_proved else visitor,
+        "client" if is_proved else "stranger",
+        visitor,
     )
     with deadline.side_by_side() as start:
         within_limit = start(lambda: take_daily_limit(ctx))
@@ -248,7 +248,7 @@ def book(  # noqa: PLR0913  what a booking may come with
             notes=args.notes,
             token_secret=secret,
             is_proved=is_proved or None,
-            visitor_shares=None if is_proved else ctx.principal.share_subjects,
+            visitor_shares=visitor,
             own_client_id=own_client_id,
             language=language,
         ),

@@ -42,7 +42,7 @@ class BookingRequest(NamedTuple):
     contact may also complete the record of an existing client. Contacts from visitors may not,
     because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
     visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
-    ``visitor_shares`` are the shares of a visitor who has proved nothing.
+    ``visitor_shares`` are the subjects of the shares of the visitor who books.
     ``own_client_id`` is the client that the visitor's dialog has created.
     ``language`` is the language of the client's e-mails, if known.
     """

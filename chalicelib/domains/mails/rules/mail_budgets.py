@@ -20,7 +20,9 @@ MailClass = Literal[
     "stranger",
     "link",
     "business",
+    "client",
     "reminder",
+    "client_reminder",
     "stranger_reminder",
     "account",
     "confirmed",
@@ -30,11 +32,12 @@ MailClass = Literal[
 
 - ``stranger``: somebody who has proved nothing has typed the address, such as a visitor who books.
 - ``link``: a stranger has requested the link that proves the address and books.
-- ``business``: a member, an API key or an app of the workspace made or changed something, or the
-  client did who has proved the address or paid.
-- ``reminder``: a booking begins soon. The business has made it, the address is proved, or it is
-  paid.
-- ``stranger_reminder``: a booking that a stranger has made begins soon.
+- ``business``: a member, an API key or an app of the workspace made or changed something, or a
+  payment did.
+- ``client``: a client who has proved the address or paid made or changed something.
+- ``reminder``: a booking begins soon that the business has made, or that is paid.
+- ``client_reminder``, ``stranger_reminder``: a booking begins soon that a visitor has made, with or
+  without a proof.
 - ``account``: an invitation, the proof of an address, a new password.
 - ``confirmed``: something was done with a code of the account, or with its password.
 - ``member``: a message that a member of a workspace has chosen to get. The windows of
@@ -48,8 +51,14 @@ BUDGETS: Mapping[MailClass, Limit] = {
     "link": Limit(
         "link-mails", "links by e-mail per day to an address", 4, _DAY, share=LINKS_FOR_ADDRESS
     ),
-    "business": Limit("business-mails", "e-mails of businesses per day to an address", 20, _DAY),
+    "business": (
+        _BUSINESS := Limit(
+            "business-mails", "e-mails of businesses per day to an address", 20, _DAY
+        )
+    ),
+    "client": _BUSINESS,
     "reminder": (_REMINDERS := Limit("reminder-mails", "reminders per day to an address", 5, _DAY)),
+    "client_reminder": _REMINDERS,
     "stranger_reminder": _REMINDERS,
     "account": Limit("account-mails", "e-mails per hour about an account", 5, timedelta(hours=1)),
     "confirmed": Limit("confirmed-mails", "e-mails per day about what was done", 50, _DAY),
@@ -57,8 +66,12 @@ BUDGETS: Mapping[MailClass, Limit] = {
 """E-mails to one address from all workspaces together."""
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder", "link"})
 """Classes of e-mail that strangers cause."""
+BY_VISITORS = (BY_STRANGERS - {"link"}) | {"client", "client_reminder"}
+"""Classes of e-mail that visitors cause, with a proof or without, except links."""
 _STRANGERS_PART, _LINKS_PART = 2, 4
 """The parts of a plan's e-mail that strangers may cause, and that links add: a half, a quarter."""
+_BUSINESS_PART = 4
+"""The part of a plan's e-mail that only the business itself may cause: a quarter."""
 _VISITOR_PART = 5
 """One visitor causes at most this part of what all strangers of a workspace may cause."""
 _LEAST_FOR_VISITOR = 3
@@ -94,8 +107,9 @@ def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
 def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
     """Return the limits on a workspace's e-mails of a class to clients.
 
-    E-mails that strangers cause may use up half of what the plan includes. Links have a part of
-    their own, so that nothing else uses them up. A limit of strangers has the share of a visitor.
+    E-mails that strangers cause may use up half of what the plan includes, and e-mails of all
+    visitors three quarters. Links have a part of their own, so that nothing else uses them up. A
+    limit of strangers or visitors has the share of a visitor.
     """
     max_mails = CLIENT_MAILS_A_DAY[plan]
     total = Limit("workspace-client-mails", "e-mails per day to clients", max_mails, _DAY)
@@ -106,11 +120,17 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
         return [
             _of_strangers("workspace-link-mails", what=what, max_mails=max_mails // _LINKS_PART)
         ]
-    if mail_class in BY_STRANGERS:
-        what = "e-mails per day that visitors cause"
-        part = max_mails // _STRANGERS_PART
-        return [total, _of_strangers("workspace-stranger-mails", what=what, max_mails=part)]
-    return [total]
+    if mail_class not in BY_VISITORS:
+        return [total]
+    what, part = "e-mails per day that visitors cause", max_mails - max_mails // _BUSINESS_PART
+    most = max(_LEAST_FOR_VISITOR, part // 2)
+    share = Limit("workspace-visitor-mails-share", what, most, _DAY)
+    visitors = Limit("workspace-visitor-mails", what, part, _DAY, share=share)
+    if mail_class not in BY_STRANGERS:
+        return [total, visitors]
+    what, part = f"{what} without a proof", max_mails // _STRANGERS_PART
+    strangers = _of_strangers("workspace-stranger-mails", what=what, max_mails=part)
+    return [total, visitors, strangers]
 
 
 def _of_strangers(name: str, *, what: str, max_mails: int) -> Limit:

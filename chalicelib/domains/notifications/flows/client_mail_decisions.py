@@ -16,7 +16,7 @@ from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES, BookingRow
 from chalicelib.domains.mails.rules.mail_budgets import MailClass
 from chalicelib.domains.notifications.flows.client_mail_sending import (
     MailOptions,
@@ -125,8 +125,7 @@ def remind_client(job: Job) -> None:
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
     if job.payload["minutes"] in options.reminders:
         due_at = booking.starts_at - timedelta(minutes=job.payload["minutes"])
-        mail_class: MailClass = "stranger_reminder" if booking.is_unproved else "reminder"
-        send_to_client(job, booking, "reminder", mail_class, due_at)
+        send_to_client(job, booking, "reminder", _class_of_reminder(booking), due_at)
 
 
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
@@ -156,8 +155,16 @@ def _class_of(booking: BookingRow, actor: str | None) -> MailClass:
     only the stranger has its link, and a job ends its hold. The job of an earlier release names no
     actor.
     """
-    is_by_stranger = booking.is_unproved and actor in {None, "visitor", "job"}
-    return "stranger" if is_by_stranger else "business"
+    if booking.is_unproved and actor in {None, "visitor", "job"}:
+        return "stranger"
+    return "client" if actor == "visitor" else "business"
+
+
+def _class_of_reminder(booking: BookingRow) -> MailClass:
+    if booking.is_unproved:
+        return "stranger_reminder"
+    is_by_client = booking.source in VISITOR_SOURCES and booking.paid_by is None
+    return "client_reminder" if is_by_client else "reminder"
 
 
 def _schedule_next(workspace_id: str, booking: BookingRow, options: MailOptions) -> None:
