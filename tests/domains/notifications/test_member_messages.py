@@ -7,6 +7,7 @@ import pytest
 from chalicelib.core.jobs import JOB_HANDLERS, PEOPLE_EVENTS, Queue
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_MEMBER
+from chalicelib.domains.notifications.store import windows
 from chalicelib.domains.webhooks.flows import due_deliveries
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
@@ -168,6 +169,30 @@ class TestManyMessages:
         time.pass_by(minutes=11)
         run_until_idle()
         assert len(inbox.mails) == 11
+
+    def test_after_a_hundred_of_a_day_the_others_of_an_hour_become_one(
+        self,
+        inbox: Inbox,
+        owner: Owner,
+        things: Things,
+        time: Time,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(windows, "MOST_A_DAY", 15)
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+        for number in range(40):
+            submit(things.form, name=f"Ada {number}", email=f"ada{number}@example.com")
+            if number % 10 == 9:
+                run_until_idle()
+                time.pass_by(minutes=10)
+        time.pass_by(minutes=60)
+        run_until_idle()
+        assert len(inbox.mails) == 15 + 1
+        assert "New leads: 25 more" in inbox.subjects
+        time.pass_by(days=1)
+        submit(things.form, name="Eve", email="eve@example.com")
+        run_until_idle()
+        assert len(inbox.mails) == 15 + 2
 
 
 class TestTelegram:

@@ -58,8 +58,8 @@ class BookingRow(Record):
     client has chosen. Rows of earlier releases have no ``refundable_until``. ``payment_ids`` are
     its payments, the latest last. ``paid_by`` is the payment that has paid the booking, and
     ``paid`` its amount. ``has_lapsed`` is set while the booking is cancelled because its hold has
-    expired. ``visitor_shares`` are the subjects of the shares of the visitor who has booked, for the
-    e-mails that follow.
+    expired. ``visitor_shares`` are the subjects of the shares of the visitor who has booked, for
+    the e-mails that follow.
     """
 
     status = UnicodeAttribute()

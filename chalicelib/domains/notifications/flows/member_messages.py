@@ -120,9 +120,10 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
     if _is_of_another(recipient, record):
         return
     # The window admits a message once, so a repeated job gets the same decision.
-    if not windows.admit(recipient.window, at, job.job_id):
-        windows.hold_back(recipient.window, at)
-        _schedule_digest(job)
+    length = windows.length_at(recipient.window, at)
+    if not windows.admit(recipient.window, at, job.job_id, length):
+        windows.hold_back(recipient.window, at, length)
+        _schedule_digest(job, length)
         return
     extra = {"form": _form_title(job.workspace_id, record.get("formId"))}
     _send(
@@ -136,18 +137,21 @@ def _is_of_another(recipient: _Recipient, record: dict[str, Any]) -> bool:
     return bool(resources) and recipient.resource_id not in {None, *resources}
 
 
-def _schedule_digest(job: Job) -> None:
+def _schedule_digest(job: Job, length: timedelta) -> None:
     at = datetime.fromisoformat(job.payload["at"])
-    window_end = windows.end(at)
-    payload = {**job.payload, "at": iso(at)}
+    window_end = windows.end(at, length)
+    payload = {**job.payload, "at": iso(at), "seconds": int(length.total_seconds())}
     name_parts = (job.payload[name] for name in ("accountId", "channel", "kind"))
-    job_id = "-".join((job.workspace_id, *name_parts, f"{window_end:%Y%m%dT%H%M}"))
+    moment = f"{window_end:%Y%m%dT%H%M}" + ("" if length == windows.SHORT else "L")
+    job_id = "-".join((job.workspace_id, *name_parts, moment))
     jobs.schedule(jobs.row(NOTIFY_DIGEST, job.workspace_id, payload, window_end, job_id=job_id))
 
 
 def _send_digest(job: Job, recipient: _Recipient) -> None:
     at = datetime.fromisoformat(job.payload["at"])
-    count, total = windows.held_back(recipient.window, at)
+    # The job of an earlier release names no length.
+    length = timedelta(seconds=job.payload.get("seconds", windows.SHORT.total_seconds()))
+    count, total = windows.held_back(recipient.window, at, length)
     if count > 0:
         _send(
             recipient,
@@ -156,7 +160,7 @@ def _send_digest(job: Job, recipient: _Recipient) -> None:
         )
         # The count is written after the message: a crash in between repeats the digest, with the
         # same id.
-        windows.record_reported(recipient.window, at, total)
+        windows.record_reported(recipient.window, at, length, total)
 
 
 def _recipient(job: Job) -> _Recipient | None:
