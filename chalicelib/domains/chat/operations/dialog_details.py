@@ -15,6 +15,7 @@ from chalicelib.core.wire.times import When
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
+from chalicelib.domains.chat.flows import reply_addresses
 from chalicelib.domains.chat.operations.dialogs import (
     ActionOut,
     DialogMessageOut,
@@ -30,8 +31,9 @@ from chalicelib.domains.chat.store.proposals import ProposalRow, State
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
+from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
 from chalicelib.engine.listing.query import Query
-from chalicelib.engine.reading import fetch
+from chalicelib.engine.reading import Rows, fetch
 from chalicelib.gateways.llm import models
 
 MESSAGES_PER_PAGE = 50
@@ -102,6 +104,9 @@ class DialogDetails(Wire):
     messages: list[DialogMessageOut] = Field(description="Messages of the page, oldest first.")
     actions: list[ActionDetails] = Field(description="What the bot proposed in these messages.")
     replies: list[Reply] = Field(description="Latest replies of members, oldest first.")
+    reply_mail: Forecast = Field(
+        description="What becomes of the e-mail with a reply now: sent, waiting or none."
+    )
     total: int = Field(description="Messages of all pages.")
     size: int = Field(description="Messages a page.")
     cost: int | None = Field(
@@ -168,7 +173,7 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
         messages_task = start(partial(read_messages, ctx.workspace_id, part))
         proposed = start(lambda: list(proposals.read_all(ctx.workspace_id, dialog_id=args.id)))
         dialog = DIALOGS.require(ctx.workspace_id, record_id=args.id)
-        owner = workspaces.get(ctx.workspace_id).owner_id
+        workspace = workspaces.get(ctx.workspace_id)
         messages = messages_task.result()
     agent, lead = _bot_and_lead(ctx.workspace_id, dialog)
     client = (
@@ -185,9 +190,12 @@ def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
         messages=messages,
         actions=_actions(proposed.result(), messages),
         replies=[Reply.model_validate(reply) for reply in dialog.replies or []],
+        reply_mail=Outlook(
+            reply_addresses.address_of(dialog, lead), workspace.id, workspace.plan, "business"
+        ).forecast(Rows()),
         total=int(dialog.last_number),
         size=MESSAGES_PER_PAGE,
-        cost=_cost(dialog, agent) if ctx.principal.account_id == owner else None,
+        cost=_cost(dialog, agent) if ctx.principal.account_id == workspace.owner_id else None,
     )
 
 

@@ -3,15 +3,16 @@
 from datetime import datetime
 
 from chalicelib.core.jobs import Job, job_handler
+from chalicelib.domains.chat.flows import reply_addresses
 from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
-from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
+from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail
-from chalicelib.lib import emails, localized
+from chalicelib.lib import localized
 from chalicelib.lib.markup import mails
 
 
@@ -30,7 +31,8 @@ def mail_reply(job: Job) -> None:
     reply = next((row for row in replies if row["id"] == job.payload["replyId"]), None)
     if dialog is None or reply is None or not mail.is_on():
         return
-    address = _address(job.workspace_id, dialog)
+    lead = LEADS.find(job.workspace_id, record_id=dialog.lead_id) if dialog.lead_id else None
+    address = reply_addresses.address_of(dialog, lead)
     if address is None:
         return
     workspace = workspaces.get(job.workspace_id)
@@ -51,11 +53,3 @@ def mail_reply(job: Job) -> None:
     )
     until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT
     mail_gate.deliver(message, "business", until)
-
-
-def _address(workspace_id: str, dialog: DialogRow) -> str | None:
-    """Return the address of the dialog's lead, or else the first one that the visitor wrote."""
-    lead = LEADS.find(workspace_id, record_id=dialog.lead_id) if dialog.lead_id else None
-    contacts = [lead.email if lead else None, *(dialog.named_contacts or ())]
-    addresses = (emails.find_email(contact or "") for contact in contacts)
-    return next(filter(None, addresses), None)
