@@ -52,6 +52,7 @@ EVENT_TYPES = {
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
     "balance.returned": "a top-up was refunded or disputed at the payment provider",
+    "booking.disputed": "a client's bank takes back the payment of a booking",
     "booking.refund_done": "a payment provider has carried out the refund of a booking",
     "booking.refund_failed": "a payment provider does not carry out the refund of a booking",
     "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
@@ -94,6 +95,7 @@ MESSAGE_KINDS = {
     "booking_paid": MessageKind("booking.paid"),
     "refund_returned": MessageKind("booking.refund_done"),
     "refund_failed": MessageKind("booking.refund_failed"),
+    "payment_disputed": MessageKind("booking.disputed"),
     "contacts": MessageKind("client.contacts_changed"),
     "dialog": MessageKind("dialog.started", opt_in=True),
     "handover": MessageKind("dialog.handover_requested"),

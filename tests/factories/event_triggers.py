@@ -11,6 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.flows.charging import Prices, Terms, TokenUsage
+from chalicelib.domains.bookings.flows import booking_payments
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.payments.flows.opening import PaymentRefusedError
@@ -127,6 +128,18 @@ def _refund(world: World) -> None:
     jobs.remove_finished(job)
 
 
+def _dispute(world: World) -> None:
+    """Let the bank take back the payment of a booking, and read its state."""
+    take_payments(world.workspace_id)
+    booking = Salon.opened(world.api, requirePayment=True).book("2027-01-18T10:00")
+    provider_id = open_payment(world.workspace_id, booking["id"])
+    local_merchant.settle_payment(provider_id, "succeeded")
+    (payment,) = call_console(world.workspace_id, "list_payments")["payments"]
+    booking_payments.settle(world.workspace_id, payment["id"])
+    local_merchant.return_payment(provider_id, "disputed", 150_000)
+    booking_payments.settle(world.workspace_id, payment["id"])
+
+
 def _change_contacts(world: World) -> None:
     world.api.post("/api/clients/update", {"id": world.things.client, "name": "Grace"})
 
@@ -238,6 +251,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "balance.low": _spend,
     "balance.returned": _return_top_up,
     "booking.created": _book,
+    "booking.disputed": _dispute,
     "booking.hold_expired": _let_hold_expire,
     "booking.moved": _move_booking,
     "booking.paid": _pay,

@@ -446,6 +446,18 @@ def test_client_is_told_once_of_what_the_business_refunds_at_the_provider(
     assert "1 500" in text_of(told[-1]).replace("\u00a0", " ")
 
 
+def test_members_are_told_once_that_a_bank_has_taken_a_payment_back(paid: Checkout) -> None:
+    paid.inbox.clear()
+    paid.shop.payments["pay-1"].disputed = PRICE
+    for _ in range(2):
+        paid.hook()
+        paid.run_after(minutes=1)
+    assert mails_of_refunds(paid) == []
+    (told,) = paid.inbox.mails
+    assert str(told["Subject"]).startswith("Оплата оспорена: Haircut")
+    assert "Списано банком: 1 500 ₽" in text_of(told).replace("\u00a0", " ")
+
+
 def test_daily_list_finds_what_the_business_refunds_at_the_provider(paid: Checkout) -> None:
     paid.inbox.clear()
     paid.shop.payments["pay-1"].elsewhere = PRICE

@@ -163,7 +163,7 @@ def switch_webhook_off(stage: Stage) -> None:
 
 OF_PAYMENTS = {
     *("balance.returned", "booking.paid", "booking.refund_done", "booking.refund_failed"),
-    "payment.refused",
+    *("booking.disputed", "payment.refused"),
 }
 """Types whose triggers pay at the test merchant, which exists in a local stack only."""
 

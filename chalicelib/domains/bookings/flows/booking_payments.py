@@ -430,10 +430,14 @@ def _stage_refund_end(payment: PaymentRow, unit: UnitOfWork, refund: RefundRow) 
 def _stage_return(unit: UnitOfWork, payment: PaymentRow, state: PaymentState) -> int:
     """Tell the client and the members of what the business has refunded at the provider itself.
 
+    Members are told of what the client's bank has taken back, too.
+
     Returns the kopecks of which they are told in all. What this service has refunded has its own
     e-mail.
     """
     ours = payments.refunds_of(unit.workspace_id, [payment.id])
+    if state.disputed > int(payment.disputed):
+        unit.outbox.emit(Event("booking.disputed", payment.subject_id))
     total = payments.refunded_elsewhere(ours, state.refunded)
     told = int(payment.returned)
     if total <= told:

@@ -97,6 +97,20 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
     return {**record, "status": shown, "refund": amounts[status]}
 
 
+def _disputed(workspace_id: str, booking_id: str) -> Record | None:
+    """Return a booking with the kopecks that banks have taken back."""
+    record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
+    payment_ids = (
+        listing_of("BOOKING").require(workspace_id, record_id=booking_id).payment_ids or []
+    )
+    amount = sum(int(row.disputed) for row in payments.fetch(workspace_id, payment_ids))
+    return record and {
+        **record,
+        "status": "disputed" if amount else "none",
+        "disputed": amount,
+    }
+
+
 def _client(workspace_id: str, client_id: str) -> Record | None:
     return records.read(workspace_id, event_type="client.updated", record_id=client_id)
 
@@ -146,6 +160,7 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
 
 _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "balance": _balance,
+    "booking.disputed": _disputed,
     "booking.moved": _moved,
     "booking.paid": _paid,
     "booking.refund_done": partial(_refund, status=payments.DONE),

@@ -20,7 +20,7 @@ LOCALE = Path(__file__).parent / "locale"
 TEMPLATES = Path(__file__).parent / "mails"
 SHAREABLE = frozenset(
     {
-        *("former", "form", "host", "items", "key", "left", "paid", "reason", "refund"),
+        *("disputed", "former", "form", "host", "items", "key", "left", "paid", "reason", "refund"),
         *("resource", "role", "scopes", "service", "time", "total", "url"),
     }
 )
@@ -29,7 +29,7 @@ SHAREABLE_SUBJECTS = frozenset(
     {
         *("balance", "booking", "booking_cancelled", "booking_moved", "booking_paid", "limit"),
         *("key_created", "key_revoked", "refund_failed", "refund_returned"),
-        "topup_returned",
+        *("payment_disputed", "topup_returned"),
     }
 )
 """Kinds whose subject is not the name of a client, a visitor or an app."""
@@ -212,6 +212,11 @@ def _refund(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     return subject, [("refund", localized.money(language, booking["refund"])), *facts]
 
 
+def _disputed(language: Language, booking: Record) -> tuple[str | None, Pairs]:
+    subject, facts = _booking(language, booking)
+    return subject, [("disputed", localized.money(language, booking["disputed"])), *facts]
+
+
 def _client(_: Language, client: Record) -> tuple[str | None, Pairs]:
     return client["name"], [("name", client["name"]), *_contacts(client)]
 
@@ -278,6 +283,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "booking_paid": _paid,
     "refund_returned": _refund,
     "refund_failed": _refund,
+    "payment_disputed": _disputed,
     "contacts": _client,
     "dialog": _dialog,
     "handover": _handover,
@@ -304,6 +310,7 @@ _PAGES = {
     "booking_paid": "bookings/{id}",
     "refund_returned": "bookings/{id}",
     "refund_failed": "bookings/{id}",
+    "payment_disputed": "bookings/{id}",
     "contacts": "clients/{id}",
     "dialog": "dialogs/{id}",
     "handover": "dialogs/{id}",

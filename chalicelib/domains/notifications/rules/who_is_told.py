@@ -126,6 +126,10 @@ EVENTS: Mapping[str, Told] = {
         NotSent("the job of the refund tells the client"),
         ToMembers("refund_failed", _AND_MANAGERS, status="refund_failed"),
     ),
+    "booking.disputed": Told(
+        NotSent("the client has asked the bank"),
+        ToMembers("payment_disputed", _AND_MANAGERS, status="disputed"),
+    ),
     "client.contacts_changed": Told(
         NotSent("an address may be new, and nobody has proved it"),
         ToMembers("contacts", for_others=True),
