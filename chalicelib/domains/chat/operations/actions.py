@@ -49,6 +49,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submissions
 from chalicelib.domains.leads.flows.submissions import FormSubmission, Origin
+from chalicelib.domains.mails.flows.mail_gate import Forecast
 from chalicelib.engine.metrics import Increments
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
@@ -98,6 +99,10 @@ class ActionResult(Wire):
     )
     hold_expires_at: Timestamp | None = Field(
         default=None, description="When the unpaid booking expires, or null."
+    )
+    mail: Forecast | None = Field(
+        default=None,
+        description="What becomes of the e-mail about the booking: sent, waiting, none or null.",
     )
     order_id: Id | None = Field(default=None, description="Id of the order, or null.")
     redirect_url: str | None = Field(
@@ -302,18 +307,20 @@ def _book(
 
 
 def _sentence(row: ProposalRow, key: str, booking: BookingRow) -> str:
-    language = row.card["language"]
-    local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
-    when = localized.weekday_and_time(language, local)
-    return cards.text(language, key, service=booking.service_name, when=when)
+    language, zone = row.card["language"], ZoneInfo(booking.timezone)
+    when = localized.weekday_and_time(language, booking.starts_at.astimezone(zone))
+    held_until = booking.hold_expires_at
+    until = f"{held_until.astimezone(zone):%H:%M}" if held_until else ""
+    return cards.text(language, key, service=booking.service_name, when=when, until=until)
 
 
 def _booked(workspace_id: str, row: ProposalRow, new_booking: MadeBooking) -> ActionResult:
     booking_out = new_booking.out(workspace_id)
     key = "held" if booking_out.payment_url else "booked"
-    return ActionResult(
-        state="done", message=_sentence(row, key, new_booking.row), **dict(booking_out)
-    )
+    message = _sentence(row, key, new_booking.row)
+    if new_booking.row.client_email and booking_out.mail == "none":
+        message += " " + cards.text(row.card["language"], "no_mail")
+    return ActionResult(state="done", message=message, **dict(booking_out))
 
 
 def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.booking_page.flows import visitor_shares
 from chalicelib.domains.chat.flows import proposal_tools
+from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways import mail
 from tests.conftest import Api, Owner, Time, call_console, run_concurrently
@@ -313,13 +315,33 @@ class TestBookings:
         assert details["Refund"] == "In full if you cancel 24 h before the start or earlier"
         assert "reserved for 30 minutes" in card(reply)["note"]
         result = decide(api, reply)
-        assert "reserved for you for 30 minutes" in result["message"]
+        # The zone of the salon is three hours ahead.
+        until = datetime.fromisoformat(result["holdExpiresAt"]) + timedelta(hours=3)
+        assert f"reserved for you until {until:%H:%M}" in result["message"]
         assert result["booking"]["status"] == "pending_payment"
         assert "/pay/" in result["paymentUrl"]
         assert "/booking/" in result["manageUrl"]
         assert result["amountDue"] == result["booking"]["price"]
         assert result["holdExpiresAt"]
         assert decide(api, reply)["paymentUrl"] == result["paymentUrl"]
+
+    @pytest.mark.parametrize("is_suppressed", [False, True])
+    def test_the_visitor_reads_if_no_mail_follows(
+        self,
+        is_suppressed: bool,
+        bot: Bot,
+        api: Api,
+        haircut: str,
+        script: Script,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(mail, "is_on", lambda: True)
+        monkeypatch.setattr(mail_gate, "is_suppressed", lambda *_: is_suppressed)
+        by_mail = book(name="Ada", email="ada@example.com")
+        question = "I am Ada, ada@example.com. Book me a haircut on Friday at ten."
+        result = decide(api, proposed(script, bot, FIND, by_mail, question=question))
+        assert result["mail"] == ("none" if is_suppressed else "sent")
+        assert ("There will be no e-mail" in result["message"]) is is_suppressed
 
     def test_a_time_that_was_not_named_is_not_proposed(
         self, bot: Bot, haircut: str, script: Script
