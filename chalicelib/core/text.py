@@ -130,9 +130,12 @@ def matches_search(texts: Iterable[str], search: str) -> bool:
 def search_words(text: str) -> str:
     """Return a string as searches compare it: folded, its words divided by single spaces.
 
-    Dashes, quotes, apostrophes, commas and brackets count as spaces.
+    Dashes, quotes, apostrophes, commas and brackets count as spaces, unless the string has no
+    letter or digit: then a search is for these characters.
     """
-    return _divide(search_fold(text))
+    folded = search_fold(text)
+    divided = _divide(folded)
+    return divided if _has_word(divided) else collapse_spaces(folded)
 
 
 def _divide(folded: str) -> str:
@@ -143,12 +146,19 @@ def is_found(lines: Iterable[str], query: str) -> bool:
     """Whether folded lines of one record match a search, which ``search_words`` returned.
 
     They match if one line contains the whole search, such as a part of a number. They also match if
-    each word of the search begins a word of any line.
+    each word of the search begins a word of any line. A search without a letter or digit matches
+    only lines that contain it as it stands.
     """
+    if not _has_word(query):
+        return not query or any(query in collapse_spaces(line) for line in lines)
     divided = [_divide(line) for line in lines]
     return any(query in line for line in divided) or all(
         any(_begins_word(word, line=line) for line in divided) for word in query.split()
     )
+
+
+def _has_word(folded: str) -> bool:
+    return any(map(str.isalnum, folded))
 
 
 def _begins_word(word: str, *, line: str) -> bool:

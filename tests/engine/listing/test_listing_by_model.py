@@ -77,6 +77,8 @@ def model_key(sort: str, product: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def model_matches(product: dict[str, Any], search: str) -> bool:
+    if not any(map(str.isalnum, search)):
+        return any(search in fold(text) for text in (product["name"], product["sku"] or ""))
     needle, *texts = (
         fold(text).replace("-", " ").split()
         for text in (search, product["name"], product["sku"] or "")
@@ -136,7 +138,9 @@ ANY_QUERY = st.builds(
             "created_at": st.tuples(CREATION_BOUNDS, CREATION_BOUNDS),
         },
     ),
-    search=st.sampled_from([None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb", "1 ё", "b a"]),
+    search=st.sampled_from(
+        [None, "", "ЕЛ", "ss", "a", "B-", "zz", "1", "y", "a\tb", "1 ё", "b a", "-", "--", "%"]
+    ),
 )
 INDEXED_QUERY = (
     st.builds(partial(Query, page=1), **PAGE_PARAMETERS)

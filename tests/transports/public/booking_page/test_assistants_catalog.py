@@ -117,6 +117,13 @@ def test_a_search_finds_active_products_by_words_category_and_price(
     assert titles(search(assistant, query="what helps with dry hair?")) == ["Shampoo"]
 
 
+def test_a_search_for_signs_finds_the_names_that_contain_them(assistant: Assistant) -> None:
+    add_product(assistant, name="Shampoo (dry)")
+    add_product(assistant, name="Comb")
+    assert titles(search(assistant, query="(")) == ["Shampoo (dry)"]
+    assert titles(search(assistant, query="%")) == []
+
+
 def test_a_search_returns_ten_products_and_a_cursor(assistant: Assistant) -> None:
     for number in range(12):
         add_product(assistant, name=f"Shampoo {number}")
