@@ -21,6 +21,7 @@ from chalicelib.core.errors import (
     ValidationError,
     VersionConflictError,
 )
+from chalicelib.transports.console.choices import is_search
 from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
 from chalicelib.transports.console.form_controls import KEPT, Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
@@ -163,6 +164,8 @@ class Form:
             return page(request, None, STORED)
 
         def create(request: ConsoleRequest) -> HttpResponse:
+            if is_search(request):
+                return page(request, None, self._typed_state(request))
             try:
                 arguments = self._prepare(request, self.arguments(request))
                 response = request.call_once(
@@ -205,6 +208,11 @@ class Form:
         A record with a version is saved at this version. Others are read again before the commit,
         and compared.
         """
+        if is_search(request):
+            return how.page(request, how.find(request), self._typed_state(request))
+        return self._merge(request, how)
+
+    def _merge(self, request: ConsoleRequest, how: Save) -> HttpResponse:
         for attempt in range(TRIES):
             # A conflict means that the record has changed, so each attempt reads the record again.
             record = how.find(request)
@@ -240,6 +248,9 @@ class Form:
                     return redirect(f"{request.path}?done={how.on_success}")
                 return how.on_success(request, record, answer)
         raise AssertionError
+
+    def _typed_state(self, request: ConsoleRequest) -> State:
+        return State(form_values=self.read_form(request))
 
     def refused_state(self, request: ConsoleRequest, error: AppError) -> State:
         """Return the messages of a failure, with what was typed."""

@@ -13,8 +13,6 @@ from chalicelib.transports.web import texts
 Record = Mapping[str, Any]
 Typed = dict[str, Any]
 """Values of a form's controls by name: strings, ticks, and lists of ticked values."""
-MAX_CHOICES = 100
-"""Maximum number of services, staff, sites or bots that a form offers."""
 KEPT = object()
 """The value of a field that cannot show what is stored, if nothing was typed."""
 

@@ -6,6 +6,7 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, PayloadTooLargeError
 from chalicelib.lib.markup import csv_text
+from chalicelib.transports.console.choices import FORMS
 from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, tags
@@ -14,7 +15,6 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 20
 """Leads a page. Each takes about one read unit."""
-FORMS_IN_FILTER = 20
 STATUSES = ("new", "in_progress", "completed", "rejected", "archived")
 NEXT = {"new": "in_progress", "in_progress": "completed"}
 """The status that a lead of a status usually gets next."""
@@ -41,11 +41,13 @@ MAX_PHONE = 25
 
 
 def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
-    forms = request.call("list_forms", size=FORMS_IN_FILTER)["forms"]
+    shown = [lead["formId"] for lead in response["collections"]]
+    forms = FORMS.offer(request, "form", [request.query_value("form"), *shown])
     return {
         "leads": [{**lead, "preview": _preview(lead)} for lead in response["collections"]],
         "statuses": STATUSES,
-        "titles": {form["id"]: form["title"] for form in forms},
+        "titles": forms.names,
+        "forms": forms,
     }
 
 

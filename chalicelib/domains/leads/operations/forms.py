@@ -20,6 +20,7 @@ from chalicelib.core.wire.schema import (
     MailedTitle,
     PageNumber,
     Pattern,
+    SearchText,
     Timestamp,
     Unique,
     Wire,
@@ -196,6 +197,7 @@ class FormResult(Wire):
 class FormListQuery(Wire):
     """Filters for listing forms."""
 
+    q: SearchText | None = optional("Part of the title.")
     project_id: Id | None = optional("Site id.")
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=100, description="Forms per page.")
@@ -252,6 +254,8 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
         sort="createdAt",
         descending=True,
         filters={"project_id": args.project_id},
+        search=args.q,
+        charge=ctx.charge,
     )
     page = FORMS.page(ctx.workspace_id, query)
     sites = dict.fromkeys(form.project_id for form in page.records if form.project_id)

@@ -1,29 +1,17 @@
 """The console page that admits the AI assistants of visitors, and shows what they did."""
 
-from collections.abc import Callable, Mapping
-
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.transports.console.choices import FORMS
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Switch, names_of
 from chalicelib.transports.http import HttpResponse
 
-Names = Callable[[ConsoleRequest], Mapping[str, str]]
-
-
-def _choices(names: Names, none: str) -> Names:
-    """Return a function that names the records to choose from, and the choice of no record."""
-    return lambda request: {"": request.translate(none), **names(request)}
-
-
-_FORMS = _choices(
-    names_of("list_forms", list_name="forms", label_field="title", size=100), "no_form_chosen"
-)
-_BOTS = _choices(names_of("list_agents", list_name="agents"), "assistants_no_bot")
+_BOTS = names_of("list_agents", list_name="agents")
 FORM = Form(
     Switch("isOn", "assistants_switch"),
-    Field("orderFormId", "order_form", names=_FORMS),
+    Field("orderFormId", "order_form", names=FORMS.names),
     Field("knowledgeBotId", "assistants_bot", names=_BOTS),
 )
 
@@ -34,14 +22,17 @@ def _find(request: ConsoleRequest) -> Record:
 
 def _page(request: ConsoleRequest, assistants: Record, state: State = STORED) -> HttpResponse:
     form = FORM.page_values(request, assistants, state)
-    # The lists may lack the chosen record, which then has its id for a name.
+    # A chosen record may be deleted, and then has its id for a name.
     form_id, bot_id = form["typed"]["orderFormId"], form["typed"]["knowledgeBotId"]
-    forms, bots = ({record_id: record_id} for record_id in (form_id, bot_id))
+    forms = FORMS.offer(request, "orderFormId", [form_id])
+    form_names = {form_id: form_id, "": request.translate("no_form_chosen"), **forms.names}
+    bot_names = {bot_id: bot_id, "": request.translate("assistants_no_bot"), **_BOTS(request)}
     return request.page(
         "assistants",
         shown=assistants,
-        forms=(forms | dict(_FORMS(request))).items(),
-        bots=(bots | dict(_BOTS(request))).items(),
+        forms=forms,
+        form_names=form_names.items(),
+        bots=bot_names.items(),
         url=f"{settings().public_url}{open_page.PATH}/{assistants['slug']}/mcp",
         **form,
     )

@@ -9,6 +9,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.payments import payments_of
+from chalicelib.transports.console.choices import SERVICES, STAFF
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
@@ -34,8 +35,6 @@ MAX_LANES = 4
 """Maximum bookings next to each other. Further bookings cover the last one."""
 MAX_SPLIT = 4
 """Maximum staff members whose free time has a link for each hour, because of the page's size."""
-MAX_SERVICES = 50
-"""Maximum services that the filter offers."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -236,8 +235,8 @@ def _hours(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
         "payments": payments_of(request, [it["id"] for it in response["bookings"] if it["price"]]),
-        "services": request.call("list_services", size=MAX_SERVICES)["services"],
-        "staff": request.call("list_resources", size=100)["resources"],
+        "services": SERVICES.offer(request, "service", [request.query_value("service")]),
+        "staff": STAFF.offer(request, "staff", [request.query_value("staff")]),
         "statuses": STATUSES,
         **booking_times.texts_of(request),
     }

@@ -7,12 +7,12 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
+from chalicelib.transports.console.choices import SERVICES, STAFF, is_search
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
 BOOK, FIND = "book", "find"
 """Actions of the form besides showing the free times: to book, and to look for a client."""
-MAX_SERVICES = 50
 MAX_CLIENTS = 8
 """Maximum clients of one search that are offered."""
 TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
@@ -34,7 +34,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
     form_values = {name: request.form_value(name).strip() for name in (*TYPED, *CONTACTS)}
     if request.form_value("day"):  # the button that leads to the next free day
         form_values |= {"date": request.form_value("day"), "start": "", "exact": ""}
-    if request.form_value("action") != BOOK:
+    if request.form_value("action") != BOOK or is_search(request):
         return _form(request, form_values, finds=request.form_value("action") == FIND)
     try:
         response = request.call_once("create_booking", **_arguments(request, form_values))
@@ -99,14 +99,12 @@ def _form(  # noqa: PLR0913  the parts of the form
     finds: bool = False,
     alternatives: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    services = request.call("list_services", status="active", size=MAX_SERVICES)["services"]
-    if not form_values["service"] and len(services) == 1:
-        form_values["service"] = services[0]["id"]
+    services = SERVICES.offer(request, "service", [form_values["service"]], status="active")
+    if not form_values["service"] and len(services.records) == 1:
+        form_values["service"] = services.records[0]["id"]
     today = clock.local_day(clock.now(), booking_times.zone(request))
     form_values["date"] = form_values["date"] or today.isoformat()
-    service = next(
-        (service for service in services if service["id"] == form_values["service"]), None
-    )
+    service = next((one for one in services.records if one["id"] == form_values["service"]), None)
     times = FreeTimes([], [])
     if service is not None:
         try:
@@ -124,13 +122,13 @@ def _form(  # noqa: PLR0913  the parts of the form
         problem=problem,
         services=services,
         service=service,
-        staff=request.call("list_resources", status="active", size=100)["resources"],
+        staff=STAFF.offer(request, "staff", _staff_id(form_values), status="active"),
         anyone=ANYONE,
         times=times,
         typed=form_values,
         near=alternatives or [],
         client=_client(request, form_values["client"]),
-        found=_search(request, form_values["q"]) if finds else None,
+        **_search(request, form_values["q"] if finds else None),
         is_date=_is_date(form_values["date"]),
         **booking_times.texts_of(request),
     )
@@ -154,14 +152,16 @@ def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
     return client
 
 
-def _search(request: ConsoleRequest, text: str) -> list[dict[str, Any]]:
-    """Return the clients whose name, phone or e-mail address contains a string."""
+def _staff_id(form_values: dict[str, str]) -> list[str]:
+    return [] if form_values["staff"] in {"", ANYONE} else [form_values["staff"]]
+
+
+def _search(request: ConsoleRequest, text: str | None) -> dict[str, Any]:
+    """Return the first clients whose name, phone or e-mail contains a string, and their number."""
     if not text:
-        return []
-    clients: list[dict[str, Any]] = request.call("list_clients", search=text, size=MAX_CLIENTS)[
-        "clients"
-    ]
-    return clients
+        return {"found": None if text is None else [], "found_total": 0}
+    response = request.call("list_clients", search=text, size=MAX_CLIENTS)
+    return {"found": response["clients"], "found_total": response["total"]}
 
 
 def _is_date(text: str) -> bool:

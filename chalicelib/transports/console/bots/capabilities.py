@@ -6,13 +6,11 @@ from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways import llm
 from chalicelib.transports.console.bots.bots import agent, bot_page
+from chalicelib.transports.console.choices import FORMS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
-from chalicelib.transports.console.form_controls import Field, Ticks, names_of
+from chalicelib.transports.console.form_controls import Field, Ticks
 from chalicelib.transports.http import HttpResponse
-
-MAX_FORMS = 100
-"""Maximum forms, the newest first, from which the form of orders is chosen."""
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
@@ -30,27 +28,23 @@ def _names(request: ConsoleRequest) -> dict[str, str]:
 
 FORM = Form(
     Ticks("capabilities", "may_do", names=_names),
-    Field(
-        "orderFormId",
-        "order_form",
-        names=names_of("list_forms", list_name="forms", label_field="title", size=100),
-    ),
+    Field("orderFormId", "order_form", names=FORMS.names),
     Field("privacyUrl", "privacy_url"),
     problems=_problem,
 )
 
 
 def _page(request: ConsoleRequest, bot: dict[str, Any], state: State = STORED) -> HttpResponse:
-    forms = request.call("list_forms", size=MAX_FORMS)["forms"]
     form = FORM.page_values(request, bot, state)
+    order_form = form["typed"]["orderFormId"]
+    forms = FORMS.offer(request, "orderFormId", [order_form])
     return bot_page(
         request,
         "bot_capabilities",
         tab="capabilities",
         capabilities=CAPABILITIES,
         forms=forms,
-        form_known=form["typed"]["orderFormId"]
-        in {"", *(form_option["id"] for form_option in forms)},
+        form_known=order_form in {"", *forms.names},
         calls_no_tools=not llm.takes_tools(str(bot["model"])),
         actions=request.call("agent_stats", agentId=bot["id"])["actions"],
         **form,

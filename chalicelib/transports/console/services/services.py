@@ -6,11 +6,11 @@ from typing import Any
 
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.categories import category_names
+from chalicelib.transports.console.choices import SITES, STAFF
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
-    MAX_CHOICES,
     Field,
     Images,
     Switch,
@@ -56,7 +56,7 @@ FORM = Form(
     Ticks(
         "resourceIds",
         "service_staff",
-        names=names_of("list_resources", list_name="resources", size=100),
+        names=STAFF.names,
     ),
     Field("description"),
     Field("categoryId", "category", names=category_names),
@@ -74,7 +74,7 @@ FORM = Form(
     Field(
         "siteId",
         "service_site",
-        names=names_of("list_sites", list_name="projects", label_field="title", size=100),
+        names=SITES.names,
         rare=True,
     ),
     Field("agentId", "service_bot", names=names_of("list_agents", list_name="agents"), rare=True),
@@ -140,11 +140,10 @@ def _form_page(
     form = FORM.page_values(
         request, service, state, {"resourceIds": [staff_id] if staff_id else []}
     )
-    staff = request.call("list_resources", size=MAX_CHOICES)["resources"]
     page_values: dict[str, Any] = {"service": None, "path": None, "times": None}
     if request.current_membership.may("update_service"):
         page_values |= {
-            "sites": request.call("list_sites", size=MAX_CHOICES)["projects"],
+            "sites": SITES.offer(request, "siteId", [form["typed"]["siteId"]]),
             "bots": request.call("list_agents")["agents"],
         }
     if service:
@@ -154,15 +153,12 @@ def _form_page(
             page_values["times"] = request.call(
                 "get_available_slots", serviceId=service["id"], limit=TIMES_SHOWN
             )
-    staff_ids = {member["id"] for member in staff}
+    chosen = form["typed"]["resourceIds"]
+    staff = STAFF.offer(request, "resourceIds", chosen)
     return request.page(
         "service",
         staff=staff,
-        unlisted=[
-            resource_id
-            for resource_id in form["typed"]["resourceIds"]
-            if resource_id not in staff_ids
-        ],
+        unlisted=[resource_id for resource_id in chosen if resource_id not in staff.names],
         categories=[
             {"id": category_id, "name": text}
             for category_id, text in category_names(request).items()

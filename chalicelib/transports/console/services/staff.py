@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.transports.console import record_states
+from chalicelib.transports.console.choices import SERVICES
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
-    MAX_CHOICES,
     Field,
     Photo,
     Ticks,
-    names_of,
     number,
     status_switch,
 )
@@ -45,7 +44,7 @@ FORM = Form(
     Ticks(
         "serviceIds",
         "staff_services",
-        names=names_of("list_services", list_name="services", size=100),
+        names=SERVICES.names,
     ),
     Field("description"),
     status_switch("staff_active", later=True),
@@ -106,8 +105,9 @@ def services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, A
 
 
 def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, Any]]:
-    services = request.call("list_services", size=MAX_CHOICES)["services"]
-    return [service for service in services if service["id"] in resource["serviceIds"]]
+    ids = resource["serviceIds"]
+    records = SERVICES.offer(request, "", ids).records
+    return [service for service in records if service["id"] in ids]
 
 
 def _show_new_resource(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
@@ -138,8 +138,8 @@ def _form_page(
     zone = request.current_membership.workspace.timezone
     new = {"serviceIds": [service_id] if service_id else [], "timezone": zone}
     form = FORM.page_values(request, resource, state, new)
-    services = request.call("list_services", size=MAX_CHOICES)["services"]
-    service_ids = {service["id"] for service in services}
+    chosen = form["typed"]["serviceIds"]
+    services = SERVICES.offer(request, "serviceIds", chosen)
     return request.page(
         "staff_member",
         resource=resource,
@@ -147,11 +147,7 @@ def _form_page(
         path=staff_path(request, resource) if resource else None,
         tab="details",
         services=services,
-        unlisted=[
-            selected_id
-            for selected_id in form["typed"]["serviceIds"]
-            if selected_id not in service_ids
-        ],
+        unlisted=[selected_id for selected_id in chosen if selected_id not in services.names],
         type_options=_type_names(request).items(),
         zones=ZONES,
         lost=lost,

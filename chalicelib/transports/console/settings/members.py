@@ -7,13 +7,13 @@ from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError,
 from chalicelib.core.principals import Role
 from chalicelib.core.text import matches_search
 from chalicelib.lib import emails
+from chalicelib.transports.console.choices import STAFF
 from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
     Problem,
     find_by_id,
 )
-from chalicelib.transports.console.form_controls import names_of
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
@@ -53,13 +53,12 @@ def invite(request: ConsoleRequest) -> HttpResponse:
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a member, with the forms to change the role and to remove the member."""
     member = _member(request)
+    staff = STAFF.offer(request, "resource", [member["resourceId"] or ""])
     return request.page(
         "member",
         member=member,
-        staff=[
-            ("", request.translate("not_staff")),
-            *names_of("list_resources", list_name="resources", size=100)(request).items(),
-        ],
+        staff=[("", request.translate("not_staff")), *staff.names.items()],
+        offered_staff=staff,
         is_own=member["accountId"] == request.signed_in_account.id,
         new_role="member" if member["role"] == "manager" else "manager",
         may_change=request.current_membership.may("set_member_role") and member["role"] != "owner",

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.domains.sites.rules import page_html
+from chalicelib.transports.console.choices import SITES
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
-MAX_SITES = 100
 TRIES = 3
 """Attempts to save a page that another user saves at the same moment."""
 
@@ -32,15 +32,17 @@ def places(request: ConsoleRequest) -> dict[str, Any]:
     """Return the sites, and the pages of the chosen or else the latest one, for the template."""
     if not request.current_membership.may("save_page_html"):
         return {"sites": None}
-    sites = request.call("list_sites", size=MAX_SITES, sortBy="updatedAt")["projects"]
     site_id = request.query_value("site") or request.form_value("site")
+    offered = SITES.offer(request, "site", [site_id], sortBy="updatedAt")
+    sites = offered.records
     site = next(
         (candidate for candidate in sites if candidate["id"] == site_id),
         sites[0] if sites else None,
     )
     pages = request.call("list_pages", projectId=site["id"])["pages"] if site else []
     return {
-        "sites": [(choice["id"], choice["title"]) for choice in sites],
+        "sites": [*offered.names.items()],
+        "offered_sites": offered,
         "site": site,
         "pages": [(page["id"], page["title"]) for page in pages],
         "page": request.form_value("page"),

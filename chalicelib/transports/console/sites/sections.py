@@ -12,9 +12,10 @@ from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.domains.sites.flows.page_objects import parts_without_host
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.rules.sections import MAX_SECTIONS, SectionType
+from chalicelib.transports.console.choices import FORMS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
-from chalicelib.transports.console.form_controls import MAX_CHOICES, Field, Record, Typed
+from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.console.uploads import store_files
@@ -152,11 +153,10 @@ def _page(
 ) -> HttpResponse:
     values = FORM.page_values(request, page, state)
     sections = values["typed"]["sections"]
-    forms: list[dict[str, Any]] = []
-    if any(section["type"] == "form" for section in sections):
-        forms = request.call("list_forms", size=MAX_CHOICES)["forms"]
+    chosen = [section["formId"] for section in sections if section["type"] == "form"]
+    forms = FORMS.offer(request, "form", chosen) if chosen else None
     # An only form needs no choice.
-    choices = [] if len(forms) == 1 else [("", request.translate("choose_form"))]
+    choices = [] if forms and forms.is_only else [("", request.translate("choose_form"))]
     starters = {
         page_html.starter(page["title"], language=language).strip() for language in texts.LANGUAGES
     }
@@ -168,7 +168,8 @@ def _page(
         just_saved=request.query_value("done") == "page_saved",
         frame_hosts=parts_without_host(page["url"], page["html"]),
         types=TYPES,
-        forms=choices + [(form["id"], form["title"]) for form in forms],
+        forms=[*choices, *(forms.names.items() if forms else ())],
+        offered_forms=forms,
         has_own_html=page["sections"] is None and page["html"].strip() not in {"", *starters},
         full=len(sections) >= MAX_SECTIONS,
         most=MAX_SECTIONS,
