@@ -134,6 +134,7 @@ class ReadableFiles(Wire):
 
     files: list[ReadableFile] = Field(description="The files, newest first.")
     has_more: bool = Field(description="Whether older files were left out. Search for them.")
+    total: int = Field(description="Files that match, of any type.")
 
 
 @operation(
@@ -266,4 +267,4 @@ def list_readable_files(ctx: Context, args: ReadableFilesQuery) -> ReadableFiles
         for file in page.records
         if file.mime_type in PARSED_TYPES and file.bytes <= MAX_BYTES
     ]
-    return ReadableFiles(files=readable, has_more=page.total > len(page.records))
+    return ReadableFiles(files=readable, has_more=page.total > len(page.records), total=page.total)

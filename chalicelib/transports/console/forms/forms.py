@@ -124,4 +124,4 @@ def _confirmation_values(request: ConsoleRequest) -> dict[str, Any]:
 confirm_delete, delete = deletion(
     "form_delete", _confirmation_values, "delete_form", notice="form_deleted", id="form"
 )
-index = ListPage("forms", "list_forms", FORMS_PER_PAGE).index
+index = ListPage("forms", "list_forms", FORMS_PER_PAGE, {"q": "q"}).index

@@ -2,13 +2,13 @@
 
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.domains.sites.rules import sections, side_by_side
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, status_switch
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.lazy import Lazy
 
-SITES_PER_PAGE = 100
+SITES_PER_PAGE = 50
 _FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
 FORM = Form(
     Field("title", "site_title", empty=""),
@@ -139,14 +139,26 @@ def _comparison(
 
 
 def _index(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
-    response = request.call("list_sites", size=SITES_PER_PAGE, sortBy="updatedAt")
+    query, number = request.query_value("q").strip()[:200], request.page_number
+    response = request.call(
+        "list_sites",
+        size=SITES_PER_PAGE,
+        page=number,
+        sortBy="updatedAt",
+        **({"search": query} if query else {}),
+    )
+    total = response["pagination"]["total"]
     deleted = request.call("list_deleted_sites")["deleted"]
     return request.page(
         "sites",
         status=status,
         problem=problem,
         sites=response["projects"],
-        total=response["pagination"]["total"],
+        total=total,
+        page=number,
+        size=SITES_PER_PAGE,
+        query=query,
+        searchable=bool(query) or total > SEARCH_THRESHOLD,
         deleted=deleted,
     )
 
