@@ -20,7 +20,7 @@ from chalicelib.transports.web.visitor_requests import call
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MAX_OFFERS = 30
-"""Maximum number of services that the data of a page describe."""
+"""Services that the data of a page describe. If there are more, the catalogue has their number."""
 MAX_LINE = 200
 
 
@@ -51,6 +51,13 @@ def json_ld(page: Mapping[str, Any], url: str, *, service_url: str) -> str:
             _offer(service, f"{service_url}/{service['id']}")
             for service in page["services"][:MAX_OFFERS]
         ],
+        "hasOfferCatalog": {
+            "@type": "OfferCatalog",
+            "numberOfItems": len(page["services"]),
+            "url": url,
+        }
+        if len(page["services"]) > MAX_OFFERS
+        else None,
     }
     text = to_json({name: part for name, part in business.items() if part}).decode()
     # The sign would let a name end the element.

@@ -5,6 +5,7 @@ It is read when a visitor opens the page, so a new price is shown without delay.
 
 from functools import partial
 from html import unescape
+from typing import Any
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
@@ -16,12 +17,16 @@ from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.domains.sites.rules import sections
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
-MAX_RECORDS = 50
-"""Maximum number of services or resources that a section reads."""
+MAX_RECORDS = 200
+"""Maximum number of services or resources that a section reads: the first ones in their order.
+
+Prices say how many more there are. Hours are those of these resources together.
+"""
 
 
 def fill(workspace_id: str, html: str) -> str:
@@ -43,22 +48,27 @@ def fill(workspace_id: str, html: str) -> str:
 
 
 def _prices(language: Language, workspace_id: str) -> str:
-    active_services = SERVICES.entries(workspace_id, status="active")
-    ids = [service.id for service in active_services][:MAX_RECORDS]
-    services = SERVICES.fetch(workspace_id, ids) if ids else []
-    services.sort(key=lambda service: (service.sort_order, service.id))
+    ids = _first_ids(SERVICES, workspace_id)
+    services = SERVICES.fetch(workspace_id, ids[:MAX_RECORDS], consistent=False) if ids else []
     return render.document(
         language,
         "sites/section_prices.html",
         services=services,
+        more=len(ids[MAX_RECORDS:]),
         money=partial(texts.money, language),
     )
 
 
+def _first_ids(listing: Listing[Any], workspace_id: str) -> list[str]:
+    """Return the ids of the active records, in their order."""
+    entries = listing.entries(workspace_id, status="active")
+    in_order = listing.sorts["sortOrder"]
+    return [entry.id for entry in sorted(entries, key=lambda entry: entry.sort_key(in_order))]
+
+
 def _hours(language: Language, workspace_id: str) -> str:
     """Return the hours of each weekday at which at least one resource is open."""
-    active_resources = RESOURCES.entries(workspace_id, status="active")
-    ids = [resource.id for resource in active_resources][:MAX_RECORDS]
+    ids = _first_ids(RESOURCES, workspace_id)[:MAX_RECORDS]
     schedules = [
         opening_hours.schedule_of(row)
         for _, row in opening_hours.find_with_schedules(workspace_id, ids)

@@ -1,5 +1,6 @@
 """Tests of pages of sections, as they are stored and as visitors see them."""
 
+import re
 import time
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from chalicelib.core.ids import new_id
 from chalicelib.domains.sites.rules import sections
 from chalicelib.domains.sites.rules.sections import Section, read_sections, replace_sections
+from chalicelib.transports.web import page_sections
 from tests.conftest import Api, Owner, call_console
 from tests.factories.files import upload
 from tests.factories.images import drawn, saved
@@ -174,3 +176,19 @@ def test_a_form_of_another_workspace_is_not_shown(api: Api, site: str) -> None:
     page = create(api, site)
     update(api, page, sections=[{"type": "form", "formId": new_id()}])
     assert "<form" not in visit(page)
+
+
+def test_prices_are_in_their_order_and_say_how_many_they_lack(
+    owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_sections, "MAX_RECORDS", 3)
+    api = owner.api()
+    page = create(api, site)
+    update(api, page, sections=[{"type": "prices"}])
+    for number in range(5):
+        body = {"name": f"Cut {number}", "durationMin": 30}
+        service = api.post("/api/services/create", body)["service"]["id"]
+        api.post("/api/services/update", {"id": service, "sortOrder": -number})
+    html = visit(page)
+    assert re.findall("Cut [0-9]", html) == ["Cut 4", "Cut 3", "Cut 2"]
+    assert "And 2 more services." in html

@@ -18,7 +18,7 @@ from chalicelib.engine.reading import fetch
 from chalicelib.lib.spans import Span
 
 MAX_STAFF = 12
-"""Maximum number of staff members shown. All members with bookings are shown in any case."""
+"""Staff members of a page of a day. The first page has all members with bookings."""
 MIN_GAP = 15 * 60_000
 """Shortest free time that is shown, in milliseconds."""
 _STEP = 5 * 60_000

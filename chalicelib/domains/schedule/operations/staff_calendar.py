@@ -1,6 +1,5 @@
 """Return the calendar of the staff for a day or a week, with opening hours and free time."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import Literal, Self
@@ -11,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows.booking_out import BookingOut
 from chalicelib.domains.bookings.store import booked_times
@@ -21,6 +20,7 @@ from chalicelib.domains.identity.flows import periods
 from chalicelib.domains.schedule.flows import staff_days
 from chalicelib.domains.schedule.flows.staff_days import StaffDayPlan, StaffPlan
 from chalicelib.domains.services.store.resources import ResourceRow
+from chalicelib.engine.unit import split_batches
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
@@ -35,6 +35,9 @@ class CalendarQuery(Wire):
     view: Literal["day", "week"] = Field(default="day", description="day or week.")
     date: Day | None = optional("Local date, or a date of the week. Default: today.")
     resource_id: Id | None = optional("Only this staff member.")
+    page: PageNumber = Field(
+        default=1, description="Page of the staff of a day. Bookings are on the first page."
+    )
 
 
 class Period(Wire):
@@ -101,6 +104,8 @@ class StaffCalendar(Wire):
     today: str = Field(description="Local date of now.")
     days: list[CalendarDay] = Field(description="The days, in order.")
     staff: list[StaffMember] = Field(description="All staff members, in their order.")
+    staff_before: int = Field(description="Staff members of a day on earlier pages.")
+    staff_total: int = Field(description="Staff members of a day over all pages; 0 for a week.")
     total: int = Field(description="Number of bookings in the period.")
     shown: int = Field(description="Number of bookings that the answer has.")
 
@@ -136,9 +141,11 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     lapsed = {booking.id for booking in rows.values() if _is_lapsed(booking)}
     staff = staff_days.all_staff(ctx.workspace_id)
     with_hours = args.view == "day" or args.resource_id is not None
+    pages = _pages(staff, entries, args.resource_id) if with_hours else [[]]
+    shown_staff = pages[args.page - 1] if args.page <= len(pages) else []
     plan = StaffPlan.read(
         ctx.workspace_id,
-        _shown_staff(staff, entries, args.resource_id) if with_hours else [],
+        shown_staff,
         period,
         [calendar_entry for calendar_entry in entries if calendar_entry.id not in lapsed],
     )
@@ -148,7 +155,7 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
             for calendar_entry in some
             if calendar_entry.id in rows and calendar_entry.id not in lapsed
         ]
-        for some in by_day
+        for some in (by_day if args.page == 1 else [[] for _ in days])
     ]
     return StaffCalendar(
         timezone=zone,
@@ -162,6 +169,8 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
             for number, day in enumerate(days)
         ],
         staff=[StaffMember.from_row(member.values) for member in staff],
+        staff_before=sum(map(len, pages[: args.page - 1])),
+        staff_total=sum(map(len, pages)),
         total=sum(calendar_entry.id not in lapsed for calendar_entry in entries),
         shown=sum(map(len, day_rows)),
     )
@@ -200,17 +209,20 @@ def _is_lapsed(row: BookingRow) -> bool:
     return row.hold_expires_at is not None and row.hold_expires_at <= clock.now()
 
 
-def _shown_staff(
+def _pages(
     staff: Sequence[ResourceRow], entries: Iterable[BookingEntry], resource_id: str | None
-) -> list[ResourceRow]:
-    """Return the staff with bookings, and some of the other staff."""
+) -> list[list[ResourceRow]]:
+    """Return the pages of the staff. The first one has the staff with bookings, and some others."""
     if resource_id is not None:
-        return [member for member in staff if member.id == resource_id]
-    booked = Counter(entry.resource_id for entry in entries)
-    idle = [member for member in staff if member.status == "active" and not booked[member.id]]
+        return [[member for member in staff if member.id == resource_id]]
+    booked = {entry.resource_id for entry in entries}
+    idle = [member for member in staff if member.status == "active" and member.id not in booked]
     room = max(0, staff_days.MAX_STAFF - len(booked))
-    shown_ids = {*booked, *(member.id for member in idle[:room])}
-    return [member for member in staff if member.id in shown_ids]
+    first_ids = {*booked, *(member.id for member in idle[:room])}
+    return [
+        [member for member in staff if member.id in first_ids],
+        *split_batches(idle[room:], staff_days.MAX_STAFF),
+    ]
 
 
 def _staff_days(plan: StaffPlan, span: Span, rows: Sequence[BookingRow]) -> list[StaffDay]:

@@ -1,6 +1,6 @@
 """The bookings of a workspace, as a calendar of the staff and as a list with filters."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -32,7 +32,7 @@ ROWS = 20
 COLOURS = 6
 """Colours of staff members. The sheet "calendar" has a class for each."""
 MAX_LANES = 4
-"""Maximum bookings next to each other. Further bookings cover the last one."""
+"""Maximum bookings next to each other. If there are more, the last place is a link to the list."""
 MAX_SPLIT = 4
 """Maximum staff members whose free time has a link for each hour, because of the page's size."""
 
@@ -58,7 +58,8 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
     filters = {"date": view_options["date"], "resourceId": staff}
     problem, status = None, 200
     try:
-        calendar = request.call("get_staff_calendar", view=view, **_drop_empty(filters))
+        page = request.page_number if view == "day" else 1
+        calendar = request.call("get_staff_calendar", view=view, page=page, **_drop_empty(filters))
     except AppError as error:
         problem, status = booking_times.problem(request, error), error.status
         view_options |= {"date": "", "staff": EVERYONE if own_id else ""}
@@ -86,7 +87,9 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         calendar=calendar,
         days=days,
         axis=axis,
-        columns=_columns(calendar, axis, view),
+        columns=(columns := _columns(calendar, axis, view)),
+        staff_shown=len(columns),
+        page=request.page_number,
         chosen={**view_options, "staff": staff if problem is None else ""},
         everyone=EVERYONE if own_id else "",
         links=links,
@@ -186,22 +189,44 @@ def _place(
     its bookings.
     """
     rows = sorted(rows, key=lambda row: (str(row["startAt"]), row["kind"] == "free"))
-    cluster: list[dict[str, Any]] = []
+    clusters: list[list[dict[str, Any]]] = []
     lanes: list[int] = []
     for row in rows:
         first, last = axis.span(row, day)
-        row |= {"place": axis.style(first, last=last), "lane": "", "width": ""}
+        row |= {"first": first, "last": last, "lane": 0, "place": axis.style(first, last=last)}
+        row |= {"width": "", "colour": ""}
         if row["kind"] != "booking" and row.get("places", row["capacity"]) == row["capacity"]:
             continue
         if first >= max(lanes, default=0):
-            cluster, lanes = [], []
-        lane = next((n for n, end in enumerate(lanes) if end <= first), len(lanes))
-        lanes[lane : lane + 1] = [last]
-        cluster.append(row)
-        row["lane"] = f"l{min(lane, MAX_LANES - 1)} {colours.get(row['resourceId'], 'c0')}"
-        for booking in cluster:
+            clusters.append([])
+            lanes = []
+        row["lane"] = next((n for n, end in enumerate(lanes) if end <= first), len(lanes))
+        lanes[row["lane"] : row["lane"] + 1] = [last]
+        clusters[-1].append(row)
+        row["colour"] = colours.get(row["resourceId"], "c0")
+        for booking in clusters[-1]:
             booking["width"] = f"w{min(len(lanes), MAX_LANES)}"
-    return rows
+    hidden = [more for cluster in clusters for more in _hide(cluster, axis)]
+    return [row for row in rows if row["lane"] < MAX_LANES] + hidden
+
+
+def _hide(cluster: list[dict[str, Any]], axis: _Axis) -> Iterator[dict[str, Any]]:
+    """Take the rows without a lane out of a cluster, and yield a row with their number instead.
+
+    The free time of a group keeps the last lane.
+    """
+    if all(row["lane"] < MAX_LANES for row in cluster):
+        return
+    free = [row for row in cluster if row["kind"] == "free" and row["lane"] >= MAX_LANES]
+    lane = MAX_LANES - 1 - bool(free)
+    covered = [row for row in cluster if row["kind"] == "booking" and row["lane"] >= lane]
+    first, last = min(row["first"] for row in covered), max(row["last"] for row in covered)
+    place = {"lane": lane, "width": f"w{MAX_LANES}", "place": axis.style(first, last=last)}
+    yield {**covered[0], **place, "kind": "more", "colour": "c0", "n": len(covered)}
+    for row in covered:
+        row["lane"] = MAX_LANES
+    for row in free:
+        row["lane"] = MAX_LANES - 1
 
 
 def _rows(staff: Mapping[str, Any], *, split: bool) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.transports.console import choices
 from tests.conftest import Answer, Owner, Time, call_console, call_operator
 from tests.factories.console import Person, begun, person
 from tests.factories.salon import CREATE, Salon
@@ -153,6 +154,37 @@ class TestCalendar:
         assert lanes == [("l0 c0 w2", "12:00"), ("l1 c0 w2", "12:00")]
         desk.salon.book(f"{DAY}T12:00", "Zoe", resourceId=group)
         assert "12:00–13:00 1 of 2 free" not in desk.page(f"?date={DAY}&staff={group}")
+
+    def test_bookings_that_have_no_place_beside_others_are_counted(self, desk: Desk) -> None:
+        group = desk.salon.resource
+        desk.salon.api.post("/api/resources/update", {"id": group, "capacity": 9})
+        booked = [
+            desk.salon.book(f"{DAY}T12:00", f"N{n}", resourceId=group)["id"] for n in "abcdef"
+        ]
+        page = desk.page(f"?date={DAY}&staff={group}")
+        assert sum(f'/bookings/{booking}"' in page for booking in booked) == 2
+        assert "12:00–13:00 3 of 9 free" in page
+        (link,) = re.findall(r'href="([^"]*)">4 more bookings', page)
+        listed = desk.page(link)
+        assert all(f'/bookings/{booking}"' in listed for booking in booked)
+
+    def test_all_staff_can_be_reached_from_a_day(self, desk: Desk) -> None:
+        for number in range(24):
+            desk.salon.api.post("/api/resources/create", {"name": f"Person {number}"})
+        desk.salon.book(f"{DAY}T12:00", "Zoe", resourceId=desk.salon.resources[1])
+        first = desk.page(f"?date={DAY}")
+        assert "Staff: 1–12 of 26. Those with bookings come first." in first
+        found, page = set[str](), first
+        while True:
+            found |= set(re.findall(r'<h3 class="line">([^<]*)</h3>', page))
+            following = re.search(r'href="([^"]*)" rel="next">Next', page)
+            if following is None:
+                break
+            page = desk.page(following[1])
+            assert "Zoe" not in page
+        assert found >= {f"Person {number}" for number in range(24)}
+        assert len(found) == 26
+        assert "Only the first" not in page
 
     def test_slots_are_placed_on_a_time_axis_with_a_line_at_the_current_time(
         self, desk: Desk, time: Time
@@ -334,6 +366,42 @@ class TestNewBooking:
     def form(self, desk: Desk, **fields: str) -> dict[str, str]:
         defaults = {"action": "book", "service": desk.salon.service, "date": DAY, "once": "1"}
         return {**defaults, "exact": "10:00", "name": "Walk-in", **fields}
+
+    def test_each_of_many_services_can_be_booked(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(choices, "MAX_CHOICES", 5)
+        api = desk.salon.api
+        for number in range(6):
+            api.post("/api/services/create", {"name": f"Cut {number}", "durationMin": 60})
+        body = {"name": "Last", "durationMin": 60, "resourceIds": desk.salon.resources}
+        last = api.post("/api/services/create", body)["service"]["id"]
+        page = desk.page("/new")
+        assert "The first 5 of 8 are offered." in page
+        assert last not in page
+        fields = self.form(desk, service="", action="times", name="Walk-in")
+        found = text(desk.console_owner.post(f"{desk.path}/new", fields | {"find-service": "las"}))
+        assert "“las”: 1 found." in found
+        assert f'<option value="{last}"' in found
+        assert 'value="Walk-in"' in found
+        # A search that was typed but not sent is not lost to the button that books.
+        fields = self.form(desk, service=desk.salon.service)
+        answer = desk.console_owner.post(f"{desk.path}/new", fields | {"find-service": "las"})
+        assert answer.status == 200
+        assert f'<option value="{desk.salon.service}" selected' in text(answer)
+        answer = desk.console_owner.post(f"{desk.path}/new", self.form(desk, service=last))
+        assert answer.status == 303
+        listed = desk.page(f"?view=list&service={last}")
+        assert f'<option value="{last}" selected>Last</option>' in listed
+
+    def test_a_search_for_clients_says_how_many_it_finds(self, desk: Desk) -> None:
+        for number in range(9):
+            desk.salon.book(
+                f"{DAY}T1{number}:00" if number < 8 else f"{DAY}T09:00", f"Ada {number}"
+            )
+        fields = self.form(desk, action="find", q="ada")
+        page = text(desk.console_owner.post(f"{desk.path}/new", fields))
+        assert "The first 8 of 9 are shown." in page
 
     def test_a_walk_in_needs_a_name_alone(self, desk: Desk) -> None:
         answer = desk.console_owner.post(f"{desk.path}/new", self.form(desk))

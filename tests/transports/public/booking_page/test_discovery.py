@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from chalicelib.transports.web import discovery
 from tests.conftest import Api, call_console
 from tests.factories import pages
 from tests.factories.console import HOSTILE
@@ -35,6 +36,17 @@ def test_a_page_describes_the_business_and_where_to_book(
     if not of_service:
         (hours,) = data["openingHoursSpecification"]
         assert (hours["opens"], hours["closes"], len(hours["dayOfWeek"])) == ("09:00", "18:00", 7)
+
+
+def test_the_data_of_many_services_have_their_number(
+    page: BookingPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "hasOfferCatalog" not in json_ld(page, page.home)
+    monkeypatch.setattr(discovery, "MAX_OFFERS", 0)
+    data = json_ld(page, page.home)
+    assert "makesOffer" not in data
+    assert data["hasOfferCatalog"]["numberOfItems"] == 1
+    assert data["hasOfferCatalog"]["url"].endswith(page.home)
 
 
 def test_a_name_cannot_end_the_data(page: BookingPage) -> None:
