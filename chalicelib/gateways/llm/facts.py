@@ -7,6 +7,7 @@ without any facts, so that a block in the visitor's own message is never the fir
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -23,6 +24,9 @@ MAX_DESCRIPTION = 300
 MAX_HOURS = 10
 """Maximum resources whose hours are sent."""
 MAX_SEARCH_WORDS = 3
+LEFT_OUT = "not listed here"
+"""Source of the line with the numbers of records that the facts lack."""
+LEFT_OUT_TOKENS = 40
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
@@ -84,13 +88,15 @@ class Proposal(NamedTuple):
 class Facts(NamedTuple):
     """Facts that may answer a question.
 
-    The most important ones of each kind come first.
+    The most important ones of each kind come first. ``totals`` are the numbers of ``services``,
+    ``products`` and ``hours`` that there are.
     """
 
     offers: Sequence[Offer] = ()
     hours: Sequence[Hours] = ()
     passages: Sequence[Passage] = ()
     dialog: Sequence[OfferedTimes | Proposal] = ()
+    totals: Mapping[str, int] = {}
 
 
 Fact = Offer | Hours | Passage | OfferedTimes | Proposal
@@ -124,7 +130,7 @@ def to_message(question: str, known_facts: Facts) -> Message:
 
     Facts of the dialog come first, then hours, the offers that match the question, passages, and
     the other offers without their descriptions. Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or
-    ``MAX_TOKENS`` is left out.
+    ``MAX_TOKENS`` is left out. The last line has the numbers of offers and hours that are.
     """
     # The same offer can be found by several words of the question.
     offers = list(dict.fromkeys(known_facts.offers))
@@ -141,14 +147,26 @@ def to_message(question: str, known_facts: Facts) -> Message:
         brief[: MAX_OFFERS - len(matching_offers)],
     )
     lines: list[str] = []
-    room = MAX_TOKENS
-    for line in map(_line, facts):
+    listed = Counter[str]()
+    room = MAX_TOKENS - LEFT_OUT_TOKENS * bool(known_facts.totals)
+    for fact in facts:
+        line = _line(to_data(fact))
         room -= count_tokens(line)
         # A shorter fact further down is left out as well, because the most important ones come
         # first.
         if room < 0:
             break
         lines.append(line)
+        listed[f"{fact.kind}s" if isinstance(fact, Offer) else "hours"] += isinstance(
+            fact, Offer | Hours
+        )
+    left_out = {
+        name: total - listed[name]
+        for name, total in known_facts.totals.items()
+        if total > listed[name]
+    }
+    if left_out:
+        lines.append(_line({"source": LEFT_OUT, **left_out}))
     return Message("user", _OPEN + "".join(lines) + _CLOSE + question)
 
 
@@ -185,8 +203,8 @@ def rubles(kopecks: int) -> float:
     return kopecks / 100 if kopecks % 100 else kopecks // 100
 
 
-def _line(fact: Fact) -> str:
-    text = json.dumps(to_data(fact), ensure_ascii=False)
+def _line(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data, ensure_ascii=False)
     # These escapes prevent the data from closing the tag or ending the line.
     return re.sub("[\u0085\u2028\u2029]", " ", text.replace("<", "\\u003c")) + "\n"
 
@@ -212,7 +230,7 @@ def parse(message: Message) -> tuple[Facts, str]:
             dialog.append(Proposal(data["title"], data["state"]))
         elif "of" in data:
             hours.append(hours_of(data))
-        else:
+        elif "name" in data:
             offers.append(offer_of(data))
     return Facts(offers, hours, passages, dialog), match[2]
 

@@ -25,6 +25,8 @@ SORTS = ("lastActivityDesc", "createdAtDesc", "nameAsc")
 CONTACTS = ("name", "email", "phone")
 DUPLICATE = "duplicate_client"
 UNFINISHED = "erasure_unfinished"
+MAX_ORDERS = 100
+"""Latest orders and bookings of a client among which the page shows the orders."""
 MAX_SHOWN = 50
 """Maximum records that the page before an erasure lists. Its counts include all."""
 
@@ -153,24 +155,25 @@ def _client_page(
         other=request.call("get_client", id=other)["client"] if other else None,
         leads=client["leads"],
         bookings=client["bookings"],
-        orders=_orders(request, client["leads"]),
+        **_orders(request, client["leads"]),
         path=_path(request),
         link=record_links.links(request),
         **FORM.page_values(request, client, state),
     )
 
 
-def _orders(request: ConsoleRequest, leads: list[Client]) -> list[Client]:
+def _orders(request: ConsoleRequest, leads: list[Client]) -> Client:
     """Return the client's latest orders of products.
 
     Bookings are listed separately.
     """
     if not leads:
-        return []
+        return {}
     with suppress(NotFoundError):  # The lead was removed since it was listed.
-        orders = request.call("lead_orders", id=leads[0]["id"])["orders"]
-        return [order for order in orders if order["kind"] == "order"]
-    return []
+        response = request.call("lead_orders", id=leads[0]["id"], size=MAX_ORDERS)
+        orders = [order for order in response["orders"] if order["kind"] == "order"]
+        return {"orders": orders, "has_more_orders": response["total"] > MAX_ORDERS}
+    return {}
 
 
 def _find(request: ConsoleRequest) -> Client:

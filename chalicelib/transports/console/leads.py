@@ -5,6 +5,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, PayloadTooLargeError
+from chalicelib.engine import history
 from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console.choices import FORMS
 from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
@@ -155,6 +156,7 @@ def _lead_page(request: ConsoleRequest, lead: Record, state: State = STORED) -> 
         "lead",
         path=_path(request),
         details=lead["details"],
+        most_changes=history.SHOWN,
         lead=lead,
         following=NEXT.get(lead["status"]),
         statuses=[status for status in STATUSES if status != lead["status"]],

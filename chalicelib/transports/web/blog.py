@@ -56,7 +56,8 @@ def index(request: HttpRequest) -> HttpResponse:
         number=number,
         count=page_count,
         tag=tag,
-        tags_shown=list(tags)[:TAGS_SHOWN] if post_page.total else [],
+        tag_names=list(tags) if post_page.total else [],
+        shown=TAGS_SHOWN,
         path=path,
         language_of=_language,
     )

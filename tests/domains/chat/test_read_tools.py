@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domains.chat.flows import chat_facts, named_records
 from chalicelib.domains.chat.flows.tool_calls import ToolContext
 from tests.conftest import Api, call_operator
 from tests.domains.chat.helpers import call
@@ -65,6 +66,47 @@ class TestCatalogue:
             ("Anna", "10:00-13:00"),
             ("Boris", "10:00-13:00"),
         ]
+
+
+class TestMoreThanAToolLists:
+    def test_the_tool_says_how_many_offers_it_lacks(
+        self, context: ToolContext, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(chat_facts, "MAX_OFFERS", 2)
+        for name in ("Rye bread", "Wheat bread", "Cake", "Pie"):
+            api.post("/api/products/create", {"name": name, "price": 1})
+        assert data(context, "find_products", query="pizza")["notListed"] == 2
+        (found,) = data(context, "find_products", query="pie")["found"]
+        assert found["name"] == "Pie"
+
+    def test_a_large_catalogue_is_searched_beyond_what_is_ranked(
+        self, context: ToolContext, api: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(chat_facts, "MAX_SEARCHED", 2)
+        for name in ("Rye bread", "Wheat bread", "Cake", "Pie"):
+            api.post("/api/products/create", {"name": name, "price": 1})
+        (found,) = data(context, "find_products", query="a pie")["found"]
+        assert found["name"] == "Pie"
+
+    def test_hours_of_other_staff_are_counted(
+        self, context: ToolContext, haircut: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert "notListed" not in data(context, "opening_hours")
+        monkeypatch.setattr(chat_facts, "MAX_HOURS", 1)
+        hours = data(context, "opening_hours")
+        assert (len(hours["hours"]), hours["notListed"]) == (1, 1)
+
+    def test_each_of_many_services_is_found_by_its_name(
+        self, context: ToolContext, api: Api, haircut: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(named_records, "MAX_SERVICES", 2)
+        monkeypatch.setattr(named_records, "MAX_NAMES", 1)
+        for number in range(3):
+            body = {"name": f"Massage {number}", "durationMin": 60}
+            api.post("/api/services/create", body)
+        api.post("/api/services/update", {"id": haircut, "sortOrder": 10**9})
+        assert data(context, "find_free_times", service="haircut")["service"] == "Haircut"
+        assert "Massage 0 and 3 more." in error(context, "find_free_times", service="pizza")
 
 
 class TestFreeTimes:

@@ -90,7 +90,7 @@ def test_names_in_an_email_are_shortened_to_one_line() -> None:
     names = FACTS._replace(service=long, resource=long, workspace=long)
     mail, short_name = (
         client_mail_texts.mail("en", "confirmed", names),
-        "a " + "b" * (MAX_TITLE - 2),
+        "a " + "b" * (MAX_TITLE - 3) + "…",
     )
     assert mail.subject == f"Booking confirmed: {short_name}, 20.01 14:30"
     assert mail.text.count(f"“{short_name}”") == 2

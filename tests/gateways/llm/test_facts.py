@@ -1,11 +1,13 @@
 """The block of facts in the message that asks a model a visitor's question."""
 
 import json
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.gateways.llm.facts import (
+    LEFT_OUT,
     MAX_DESCRIPTION,
     MAX_OFFERS,
     MAX_TOKENS,
@@ -84,6 +86,23 @@ def test_many_facts_fill_the_message_up_to_its_token_limit() -> None:
     message = to_message("слово", Facts(offers))
     assert MAX_TOKENS - 300 < count_tokens(message.content) <= MAX_TOKENS + 4 + 3
     assert len(parse(message)[0].offers) < 20
+
+
+@given(st.lists(OFFERS, max_size=30, unique=True), st.integers(0, 9), st.booleans())
+def test_a_message_has_the_number_of_offers_that_it_lacks(
+    offers: list[Offer], more: int, is_long: bool
+) -> None:
+    question = "wood" if is_long else ""
+    offers = [offer._replace(description="wood " * 99 * is_long) for offer in offers]
+    kinds = Counter(f"{offer.kind}s" for offer in offers)
+    totals = {name: kinds[name] + more for name in ("services", "products")}
+    message = to_message(question, Facts(offers, totals=totals))
+    assert count_tokens(message.content) <= MAX_TOKENS + 4 + count_tokens(question)
+    listed = Counter(f"{offer.kind}s" for offer in parse(message)[0].offers)
+    lines = [json.loads(line) for line in message.content.split("\n")[1:] if line[:1] == "{"]
+    (lacking,) = [line for line in lines if line["source"] == LEFT_OUT] or [{}]
+    for name, total in totals.items():
+        assert listed[name] + lacking.get(name, 0) == total
 
 
 def test_a_visitor_cannot_inject_facts() -> None:

@@ -16,6 +16,7 @@ from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.listing.index_entries import IndexEntry, SortKey, entries
 from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import Cost, Partition
 from chalicelib.gateways.llm import facts
 from chalicelib.gateways.llm.facts import MAX_HOURS, MAX_OFFERS, Facts, Hours, Offer, Passage
@@ -38,16 +39,38 @@ class Source(NamedTuple):
     listing: Listing[Any]
     offer: Callable[[Any], Offer]
 
-    def find(self, workspace_id: str, *, question: str) -> list[Offer]:
-        """Return up to ``MAX_OFFERS`` active offers, beginning with matches of the question."""
-        return [self.offer(record) for record in self.records(workspace_id, question=question)]
+    def find(
+        self, workspace_id: str, *, question: str, everywhere: bool = False
+    ) -> tuple[list[Offer], int]:
+        """Return up to ``MAX_OFFERS`` active offers, beginning with matches of the question.
 
-    def records(self, workspace_id: str, *, question: str) -> list[Any]:
-        """Return the records of the same offers."""
+        The number is that of all active offers, or ``MAX_SEARCHED`` if there are more. A search
+        ``everywhere`` finds the others by its longest word, too.
+        """
+        records, total = self.records(workspace_id, question=question, everywhere=everywhere)
+        return [self.offer(record) for record in records], total
+
+    def records(
+        self, workspace_id: str, *, question: str, everywhere: bool = False
+    ) -> tuple[list[Any], int]:
+        """Return the records of the same offers, and the same number."""
         words = facts.search_words(question)
-        ids = [record.id for record in ranked(workspace_id, self.listing, words)[:MAX_OFFERS]]
-        records = self.listing.fetch(workspace_id, ids)
-        return [record for record in records if record.status == "active"]
+        entries = ranked(workspace_id, self.listing, words)
+        ids = [entry.id for entry in entries[:MAX_OFFERS]]
+        if everywhere and words and len(entries) == MAX_SEARCHED:
+            ids = [*self._search(workspace_id, words[0]), *ids]
+        records = self.listing.fetch(workspace_id, list(dict.fromkeys(ids))[:MAX_OFFERS])
+        return [record for record in records if record.status == "active"], len(entries)
+
+    def _search(self, workspace_id: str, word: str) -> list[str]:
+        query = Query(
+            page=1,
+            size=MAX_OFFERS,
+            sort="sortOrder",
+            filters={"status": "active"},
+            search=word,
+        )
+        return [record.id for record in self.listing.page(workspace_id, query).records]
 
 
 def _product(product: ProductRow) -> Offer:
@@ -85,8 +108,15 @@ def find(workspace_id: str, *, agent_id: str, question: str) -> Facts:
         ]
         passages = start(partial(_passages, workspace_id, agent_id=agent_id, question=question))
         hours = start(partial(find_hours, workspace_id)) if facts.is_about_hours(question) else None
-        offers = [offer for source in sources for offer in source.result()]
-        return Facts(offers, hours.result() if hours else (), passages.result())
+        (services, service_count), (products, product_count) = (
+            source.result() for source in sources
+        )
+        totals = {"services": service_count, "products": product_count}
+        found_hours: list[Hours] = []
+        if hours:
+            found_hours, left_out = hours.result()
+            totals["hours"] = len(found_hours) + left_out
+        return Facts([*services, *products], found_hours, passages.result(), totals=totals)
 
 
 def _passages(workspace_id: str, *, agent_id: str, question: str) -> list[Passage]:
@@ -94,23 +124,25 @@ def _passages(workspace_id: str, *, agent_id: str, question: str) -> list[Passag
     return [Passage(match.title, match.text, match.url) for match in matches]
 
 
-def find_hours(workspace_id: str) -> list[Hours]:
-    """Return the hours of the first active resources that have any."""
+def find_hours(workspace_id: str) -> tuple[list[Hours], int]:
+    """Return the hours of the first active resources that have any, and how many were left out."""
     today = clock.epoch_ms(clock.now())
     last = today + (DAYS_AHEAD + 1) * (_A_DAY // timedelta(milliseconds=1))
     with deadline.side_by_side() as start:
         closed = start(partial(time_off.overlapping, workspace_id, today, last_ms=last))
-        ids = [row.id for row in ranked(workspace_id, resources.RESOURCES)[:MAX_HOURS]]
+        all_ids = [row.id for row in ranked(workspace_id, resources.RESOURCES)]
+        ids = all_ids[:MAX_HOURS]
         with_schedules = [
             (row, opening_hours.schedule_of(hours))
             for row, hours in opening_hours.find_with_schedules(workspace_id, ids)
         ]
         off = closed.result()
-    return [
+    found = [
         Hours(row.name, tuple(map(_day, hours.weekly)), tuple(_changes(row, hours, off)))
         for row, hours in with_schedules
         if row.status == "active" and hours.has_hours
     ]
+    return found, len(all_ids) - len(ids)
 
 
 def _day(spans: Sequence[Span]) -> str:

@@ -5,16 +5,17 @@ from operator import attrgetter
 from typing import TypeVar
 
 from chalicelib.core.text import fold
+from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.tool_calls import ToolError
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
-from chalicelib.engine.listing.query import Query as ListQuery
+from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts
 
 MAX_NAMES = 10
 """Maximum number of names in the error for a name that does not match."""
 T = TypeVar("T")
-MAX_SERVICES = 200
-"""Maximum number of active services that are searched for a name."""
+MAX_SERVICES = 50
+"""Maximum number of active services that are compared with a name, the most similar ones."""
 
 
 def one_named(
@@ -23,8 +24,11 @@ def one_named(
     *,
     what: str,
     name_of: Callable[[T], str] = attrgetter("name"),
+    total: int = 0,
 ) -> T:
     """Return the candidate with a name, or the only one that matches it best.
+
+    ``total`` is the number of records from which the candidates were taken, if there are more.
 
     Raises:
         ToolError: none matches, or several do. ``what`` names the candidates in the plural.
@@ -35,9 +39,11 @@ def one_named(
         matching = [candidates[index] for index in indexes]
     if len(matching) == 1:
         return matching[0]
-    known_names = ", ".join(
-        name_of(candidate) for candidate in (matching or candidates)[:MAX_NAMES]
-    )
+    possible = matching or candidates
+    known_names = ", ".join(name_of(candidate) for candidate in possible[:MAX_NAMES])
+    count = len(matching) if matching else max(total, len(candidates))
+    if count > min(len(possible), MAX_NAMES):
+        known_names += f" and {count - min(len(possible), MAX_NAMES)} more"
     problem = f"Several {what} match" if matching else f"No {what} match"
     msg = f"{problem} {name!r}. Expected one of: {known_names or f'there are no {what}'}."
     raise ToolError(msg)
@@ -49,9 +55,7 @@ def service_named(workspace_id: str, *, name: str) -> ServiceRow:
     Raises:
         ToolError: no service matches, or several do.
     """
-    page = SERVICES.page(
-        workspace_id,
-        ListQuery(page=1, size=MAX_SERVICES, sort="sortOrder", filters={"status": "active"}),
-    )
-    services: list[ServiceRow] = page.records
-    return one_named(services, name, what="services")
+    ranked = chat_facts.ranked(workspace_id, SERVICES, facts.search_words(name))
+    rows = SERVICES.fetch(workspace_id, [entry.id for entry in ranked[:MAX_SERVICES]])
+    services = [row for row in rows if row.status == "active"]
+    return one_named(services, name, what="services", total=len(ranked))

@@ -269,8 +269,10 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
     """
     cart: dict[str, tuple[ProductRow, int]] = {}
     for line in lines:
-        similar = chat_facts.PRODUCT_OFFERS.records(workspace_id, question=line.product)
-        product: ProductRow = one_named(similar, line.product, what="products")
+        similar, total = chat_facts.PRODUCT_OFFERS.records(
+            workspace_id, question=line.product, everywhere=True
+        )
+        product: ProductRow = one_named(similar, line.product, what="products", total=total)
         quantity = line.quantity + cart.get(product.id, (product, 0))[1]
         if product.stock is not None and product.stock < quantity:
             # The exact stock is not for visitors, whom a model may tell all that it reads.

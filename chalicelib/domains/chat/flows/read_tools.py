@@ -57,19 +57,22 @@ def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
 
 
 def _offers(context: ToolContext, source: chat_facts.Source, search: OfferSearch) -> dict[str, Any]:
-    offers = source.find(context.workspace.id, question=search.query)
+    offers, total = source.find(context.workspace.id, question=search.query, everywhere=True)
     texts = [f"{offer.name} {offer.description}" for offer in offers]
     matching = [offers[index] for index in extracts.most_relevant(search.query, texts)]
     result: dict[str, Any] = {"found": [facts.to_data(offer) for offer in matching]}
     if not matching and offers:
         result["others"] = [offer.name for offer in offers]
+    if total > len(offers):
+        result["notListed"] = total - len(offers)
     return result
 
 
 def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
     """Return the opening hours of each resource, and what differs in the next 14 days."""
-    hours = chat_facts.find_hours(context.workspace.id)
-    return {"hours": [facts.to_data(day) for day in hours]}
+    hours, left_out = chat_facts.find_hours(context.workspace.id)
+    result: dict[str, Any] = {"hours": [facts.to_data(day) for day in hours]}
+    return {**result, "notListed": left_out} if left_out else result
 
 
 def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from chalicelib.lib.markup.mails import RenderedMail
 
 MAX_TITLE = 120
 MAX_FACT = 300
-"""Maximum length, in characters, of a value. Longer values are shortened."""
+"""Maximum length, in characters, of a value. Longer values end with an ellipsis."""
 LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
 TEMPLATES = Path(__file__).parent / "mails"
@@ -84,7 +84,9 @@ def mailed_name(text: str) -> str:
 
 
 def _line(text: str, limit: int, may_link: bool) -> str:  # noqa: FBT001  private
-    line = one_line(text, limit)
+    line = one_line(text, limit + 1)
+    if len(line) > limit:
+        line = f"{line[: limit - 1].rstrip()}…"
     return line if may_link else unlinked(line)
 
 

@@ -29,6 +29,7 @@ class DeletedList(Wire):
     """Deleted sites or pages."""
 
     deleted: list[Deleted] = Field(description="The latest 100 of them, the latest first.")
+    total: int = Field(description="Number of all that can be restored.")
 
 
 class DeletedPages(DeletedList):
@@ -43,7 +44,8 @@ def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
     rows = SITES.fetch_deleted(
         ctx.workspace_id, SITES.deleted_ids(ctx.workspace_id, together_with="")
     )
-    return DeletedList(deleted=_to_wire([site for site in rows if site.deletion_id is not None]))
+    deleted, total = _to_wire([site for site in rows if site.deletion_id is not None])
+    return DeletedList(deleted=deleted, total=total)
 
 
 @operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
@@ -53,14 +55,16 @@ def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
     rows = PAGES.fetch_deleted(
         ctx.workspace_id, PAGES.deleted_ids(ctx.workspace_id, together_with=site.id)
     )
-    return DeletedPages(deleted=_to_wire(rows), project=SiteOut.from_record(site))
+    deleted, total = _to_wire(rows)
+    return DeletedPages(deleted=deleted, total=total, project=SiteOut.from_record(site))
 
 
-def _to_wire(records: list[SiteRow] | list[PageRow]) -> list[Deleted]:
-    """Return the wire form of the records that can still be restored."""
+def _to_wire(records: list[SiteRow] | list[PageRow]) -> tuple[list[Deleted], int]:
+    """Return the wire form of the latest records that can still be restored, and their number."""
     now = clock.now()
     rows = sorted((row for row in records if row.expires > now), key=lambda row: row.expires)
-    return [
+    latest = [
         Deleted(id=row.id, title=row.title, slug=row.slug, restorable_until=row.expires)
         for row in rows[: -MAX_SHOWN - 1 : -1]
     ]
+    return latest, len(rows)

@@ -7,6 +7,7 @@ from typing import Any
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.engine.history import SHOWN
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.calendar import STATUSES
@@ -207,6 +208,7 @@ def _page(
         payments=payments.get(booking["id"], []),
         sums=money,
         history=sorted([*changes, *notes], key=lambda event: event["at"]),
+        most_changes=SHOWN,
         left_rubles=typed_values.rubles(money["left"]),
         problem=problem,
         booking=booking,

@@ -75,7 +75,8 @@ def _page(
 ) -> HttpResponse:
     zone = resource["timezone"] if resource else request.current_membership.workspace.timezone
     of = {"resourceId": resource["id"]} if resource else {}
-    absences = request.call("list_time_off", **of, **{"from": iso(clock.now())})["timeOff"]
+    listed = request.call("list_time_off", **of, **{"from": iso(clock.now())})
+    absences = listed["timeOff"]
     own_absences = [absence for absence in absences if absence["resourceId"] or not resource]
     if resource is None:
         own_absences = [absence for absence in absences if not absence["resourceId"]]
@@ -98,6 +99,7 @@ def _page(
         ]
         if resource
         else [],
+        has_more=listed["total"] > len(absences),
         typed={name: request.form_value(name) for name in names},
         today=str(clock.local_day(clock.now(), zone)),
         zone_of_hours=zone,

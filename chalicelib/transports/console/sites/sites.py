@@ -148,7 +148,7 @@ def _index(request: ConsoleRequest, status: int, problem: Problem | None = None)
         **({"search": query} if query else {}),
     )
     total = response["pagination"]["total"]
-    deleted = request.call("list_deleted_sites")["deleted"]
+    deleted = request.call("list_deleted_sites")
     return request.page(
         "sites",
         status=status,
@@ -159,7 +159,8 @@ def _index(request: ConsoleRequest, status: int, problem: Problem | None = None)
         size=SITES_PER_PAGE,
         query=query,
         searchable=bool(query) or total > SEARCH_THRESHOLD,
-        deleted=deleted,
+        deleted=deleted["deleted"],
+        deleted_total=deleted["total"],
     )
 
 
@@ -176,11 +177,13 @@ def find_site(request: ConsoleRequest) -> Record:
 
 
 def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> HttpResponse:
+    deleted = request.call("list_deleted_pages", projectId=site["id"])
     return request.page(
         "site",
         site=site,
         pages=request.call("list_pages", projectId=site["id"])["pages"],
-        deleted=request.call("list_deleted_pages", projectId=site["id"])["deleted"],
+        deleted=deleted["deleted"],
+        deleted_total=deleted["total"],
         typed_domain=request.form_value("domain"),
         **FORM.page_values(request, site, state),
     )

@@ -89,7 +89,7 @@ class TestAnswers:
             raise RuntimeError("secret")
 
         model = script(find("rye"), ProviderUsage(10, 1), "Sorry.", ProviderUsage(10, 1))
-        monkeypatch.setattr(chat_facts.Source, "find", lambda *_, **__: [])
+        monkeypatch.setattr(chat_facts.Source, "find", lambda *_, **__: ([], 0))
         monkeypatch.setattr("chalicelib.domains.chat.flows.read_tools._offers", fail)
         assert ask(bot, "Hello").text == "Sorry."
         (result,) = model.inputs[1][-1].results
