@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from chalicelib.core.errors import NotFoundError
 from chalicelib.transports.console.console_request import ConsoleRequest
 
-MAX_CHOICES = 100
+MAX_CHOICES = 50
 """Records that a control offers at once. ``finder`` in ``console/parts.html`` says that there are
 more."""
 SEARCH = "find"

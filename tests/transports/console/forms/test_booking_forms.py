@@ -164,7 +164,7 @@ class TestCalendar:
         page = desk.page(f"?date={DAY}&staff={group}")
         assert sum(f'/bookings/{booking}"' in page for booking in booked) == 2
         assert "12:00–13:00 3 of 9 free" in page
-        (link,) = re.findall(r'href="([^"]*)">4 more bookings', page)
+        (link,) = re.findall(r'href="([^"]*)" title="4 more bookings"', page)
         listed = desk.page(link)
         assert all(f'/bookings/{booking}"' in listed for booking in booked)
 
