@@ -86,7 +86,7 @@ def test_a_service_beyond_the_first_fifty_is_bound_and_booked(
         page.get_by_role("button", name="Search").first.click()
         option = page.locator("#service option", has_text=name)
         page.locator("#service").select_option(option.get_attribute("value"))
-        page.get_by_role("button", name="4527-Show free times").click()
+        page.get_by_role("button", name="Show free times").click()
         expect(page.locator("#service option:checked")).to_contain_text(name)
     service = call_console(crowd.workspace_id, "list_services", q=name)["services"][0]
     assert len(service["resourceIds"]) == 1
