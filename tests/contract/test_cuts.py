@@ -19,6 +19,7 @@ SIZES = {"size", "limit", "count"}
 """Keywords of such arguments."""
 CUTS = {
     "a part of the work, after which the rest follows": """
+        domains.catalog.rules.tables.text_tables.HEADER_ROWS
         application.refolding.SLICE
         domains.catalog.operations.categories.MOVES_PER_TRANSACTION
         domains.files.operations.deletion.RECORDS_PER_TRANSACTION
@@ -65,6 +66,8 @@ CUTS = {
         transports.web.blog.POSTS_PER_PAGE
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
+        domains.catalog.rules.tables.shop_products.MAX_IMAGES
+        domains.catalog.rules.tables.product_table._SHOWN_HEADERS
         domains.chat.flows.named_records.MAX_NAMES
         domains.chat.flows.named_records.MAX_SERVICES
         domains.chat.operations.replies.MAX_REPLIES
@@ -96,6 +99,7 @@ CUTS = {
         transports.web.blog.OTHER_POSTS
     """,
     "more of them are refused, so none is left out": """
+        domains.catalog.rules.tables.text_tables.MAX_COLUMNS
         domains.bots.operations.bots.MAX_AGENTS
         domains.webhooks.store.webhooks.MAX_WEBHOOKS
         transports.console.forms.editor.MAX_FIELDS
@@ -135,6 +139,9 @@ CUTS = {
         transports.web.blog.SITEMAP_URLS
     """,
     "characters, bytes or digits": """
+        domains.catalog.rules.tables.shop_products._SHOWN
+        domains.catalog.rules.tables.shop_products.MAX_CODE
+        domains.catalog.rules.tables.file_kinds._START
         domains.booking_page.operations.page.MAX_DESCRIPTION
         domains.bookings.rules.booking_tokens._ID_BYTES
         domains.bookings.rules.booking_tokens._SIGNATURE_BYTES
