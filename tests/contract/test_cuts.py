@@ -67,7 +67,6 @@ CUTS = {
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
         domains.catalog.rules.tables.shop_products.MAX_IMAGES
-        domains.catalog.rules.tables.product_table._SHOWN_HEADERS
         domains.chat.flows.named_records.MAX_NAMES
         domains.chat.flows.named_records.MAX_SERVICES
         domains.chat.operations.replies.MAX_REPLIES
@@ -121,6 +120,7 @@ CUTS = {
         gateways.llm.receptionist.MAX_TIMES
     """,
     "the oldest or the least important are given up, as the constant's docstring says": """
+        domains.catalog.rules.tables.product_table._SHOWN_HEADERS
         domains.knowledge.flows.indexing.MAX_PAGES
         domains.chat.store.proposals.MAX_READ
         engine.audit.MAX_RESOURCES
