@@ -66,6 +66,8 @@ CUTS = {
         transports.web.blog.POSTS_PER_PAGE
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
+        domains.sites.operations.imports.MAX_FORMS
+        domains.sites.flows.page_objects.MAX_NAMED
         domains.catalog.rules.tables.shop_products.MAX_IMAGES
         domains.chat.flows.named_records.MAX_NAMES
         domains.chat.flows.named_records.MAX_SERVICES
@@ -131,7 +133,6 @@ CUTS = {
         domains.identity.rules.token_pairs.MAX_KEPT
         domains.leads.rules.form_fields._MAX_LABELS
         domains.sites.operations.page_versions.MAX_FILES_PER_TEXT
-        domains.sites.store.page_versions.MAX_VERSIONS
         domains.sites.store.pages.MAX_FORMER_SLUGS
         domains.sites.store.sites.MAX_FOUND
         engine.listing.index_entries.MOST_WORDS
@@ -139,6 +140,8 @@ CUTS = {
         transports.web.blog.SITEMAP_URLS
     """,
     "characters, bytes or digits": """
+        domains.sites.operations.imports._SHOWN
+        domains.files.rules.data_urls._START
         domains.catalog.rules.tables.shop_products._SHOWN
         domains.catalog.rules.tables.shop_products.MAX_CODE
         domains.catalog.rules.tables.file_kinds._START

@@ -220,10 +220,11 @@ def _warn_of_forms(ctx: Context, source: ImportedHtml) -> None:
     )
     targets.pop(own_host, None)
     if targets:
+        others = f" and {len(targets) - MAX_FORMS} more" if len(targets) > MAX_FORMS else ""
         ctx.warn(
-            f"Forms of the page send to {', '.join(list(targets)[:MAX_FORMS])}. This workspace "
-            "gets no leads from them. Replace them with a form of the workspace, such as a section "
-            "of the type form."
+            f"Forms of the page send to {', '.join(list(targets)[:MAX_FORMS])}{others}. This "
+            "workspace gets no leads from them. Replace them with a form of the workspace, such as "
+            "a section of the type form."
         )
 
 

@@ -88,6 +88,11 @@ class TestForms:
         answer = import_page(api, site, html=f"{form}<input></form>", baseUrl=IMAGE_SERVER)
         assert f"Forms of the page send to {target}" in warnings(answer)
 
+    def test_forms_that_the_warning_does_not_name_are_counted(self, api: Api, site: str) -> None:
+        html = "".join(f'<form action="https://f{number}.example/a"></form>' for number in range(7))
+        answer = import_page(api, site, html=html, baseUrl=IMAGE_SERVER)
+        assert "f4.example and 2 more." in warnings(answer)
+
     def test_a_form_without_a_base_is_named_with_its_path(self, api: Api, site: str) -> None:
         answer = import_page(api, site, html='<form action="/send.php">')
         assert "send to /send.php" in warnings(answer)
