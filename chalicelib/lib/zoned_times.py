@@ -66,11 +66,35 @@ def zones_of_countries() -> tuple[str, ...]:
     They are two thirds of ``zones``, and enough for a user's choice. Territories without
     inhabitants are left out.
     """
+    return tuple(sorted(zone for country, zone in _country_rows() if country not in UNINHABITED))
+
+
+def zones_of_country(code: str) -> list[str]:
+    """Return the zones of a country (ISO 3166 code), or one zone if they do not differ from now on.
+
+    ``Europe/Berlin`` and ``Europe/Busingen`` differed in the past only. The first one is returned.
+    """
+    zones_found = [zone for country, zone in _country_rows() if country == code]
+    rules = {_rules_from_now_on(zone) for zone in zones_found}
+    return zones_found[:1] if len(rules) == 1 else zones_found
+
+
+def _country_rows() -> list[tuple[str, str]]:
+    """Return pairs of a country's code and a zone, in the order of the zone database."""
+    lines = _database_file("zone.tab").decode().splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return [(row[0], row[2]) for row in rows]
+
+
+def _rules_from_now_on(zone: str) -> bytes:
+    """Return the last line of a zone's file, its rules as a POSIX TZ string (RFC 9636, 3.3)."""
+    return _database_file(*zone.split("/")).splitlines()[-1]
+
+
+def _database_file(*path: str) -> bytes:
     from importlib import resources
 
-    table = resources.files("tzdata").joinpath("zoneinfo", "zone.tab").read_text("utf-8")
-    rows = (line.split("\t") for line in table.splitlines() if not line.startswith("#"))
-    return tuple(sorted(row[2] for row in rows if row[0] not in UNINHABITED))
+    return resources.files("tzdata").joinpath("zoneinfo", *path).read_bytes()
 
 
 _CITIES = {

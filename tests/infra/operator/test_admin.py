@@ -12,6 +12,7 @@ from chalicelib.domains.identity.store import accounts, api_keys
 from chalicelib.engine import audit, transactions
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.operator import LIST, Operator, seed_keys
+from tests.support.sweep import sweep
 
 pytestmark = pytest.mark.usefixtures("reload_settings")
 """The fixture restores the environment, which commands change to connect to a stage."""
@@ -82,6 +83,45 @@ class TestCreateWorkspace:
         operator.create_account("ann@example.com")
         printed = operator.run("create-workspace", "--owner", "ann@example.com", "--name", "x")
         assert (printed["plan"], printed["timezone"]) == ("business", "Europe/Moscow")
+
+    @sweep(
+        ("country", "zone"),
+        [
+            ("GB", "Europe/London"),
+            ("DE", "Europe/Berlin"),
+            ("BY", "Europe/Minsk"),
+            ("KZ", "Asia/Almaty"),
+            ("AR", "America/Argentina/Buenos_Aires"),
+            ("RU", "Europe/Moscow"),
+        ],
+    )
+    def test_a_new_workspace_has_the_zone_of_its_country(
+        self, operator: Operator, country: str, zone: str
+    ) -> None:
+        operator.create_account(f"{country}@example.com")
+        owner = ("--owner", f"{country}@example.com")
+        printed = operator.run("create-workspace", *owner, "--name", "x", "--country", country)
+        assert printed["timezone"] == zone
+
+    @sweep(
+        ("country", "zones"),
+        [
+            ("US", ["America/New_York", "Pacific/Honolulu"]),
+            ("ES", ["Europe/Madrid", "Atlantic/Canary"]),
+            ("AU", ["Australia/Sydney", "Australia/Perth"]),
+            ("XK", ["IANA name"]),
+        ],
+    )
+    def test_country_with_several_zones_asks_for_one_of_them(
+        self, operator: Operator, country: str, zones: list[str]
+    ) -> None:
+        operator.create_account(f"{country}@example.com")
+        words = ("create-workspace", "--owner", f"{country}@example.com", "--name", "x")
+        line = operator.run_failing(*words, "--country", country)
+        assert "timezone" in line
+        assert all(zone in line for zone in zones)
+        chosen = operator.run(*words, "--country", country, "--timezone", "Europe/Rome")
+        assert chosen["timezone"] == "Europe/Rome"
 
     def test_two_workspaces_with_the_same_name_get_different_slugs(
         self, operator: Operator, workspace: str

@@ -43,7 +43,7 @@ class TestOptions:
         assert "[required]" in help_text.split("--account")[1].split("--name")[0]
         for name in ("--plan", "--timezone", "--country"):
             assert "[required]" not in help_text.split(name)[1].split("--")[0]
-        assert "[default: Europe/Moscow]" in " ".join(help_text.split())
+        assert "[default: RU]" in " ".join(help_text.split())
 
     def test_every_operator_only_operation_is_used_by_a_command(self) -> None:
         commands = operation_commands.commands()

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core import clock, plans
+from chalicelib.core.errors import ValidationError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import MANAGED, OPERATOR, operation
 from chalicelib.core.plans import Plan
@@ -140,7 +141,9 @@ class WorkspaceCreate(Wire):
     owner: Email = Field(description="E-mail address of the account that owns and pays.")
     name: MailedTitle = Field(description="Display name.")
     plan: Plan = Field(default="business", description="Plan of the workspace.")
-    timezone: Timezone = Field(default="Europe/Moscow", description="IANA name of its time zone.")
+    timezone: Timezone | None = optional(
+        "IANA name of its time zone. Default: the country's, Europe/Moscow for RU."
+    )
     country: Country = Field(
         default="RU", description="ISO 3166 code of the country for parsing phone numbers."
     )
@@ -202,9 +205,25 @@ def _new_workspace(_: WorkspaceCreate) -> str:
     return new_id()
 
 
+def _zone_of(country: str) -> str:
+    """Return the time zone of a country.
+
+    Raises:
+        ValidationError: the country has several. The message names them.
+    """
+    if country == "RU":  # The default of both fields; most of its people live in this zone.
+        return "Europe/Moscow"
+    zones = zoned_times.zones_of_country(country)
+    if len(zones) == 1:
+        return zones[0]
+    names = f"one of {', '.join(zones)}" if zones else "an IANA name such as Europe/Belgrade"
+    message = f"expected {names}, because {country} has {len(zones)} time zones, received none"
+    raise ValidationError.of("timezone", message=message)
+
+
 @operation(audience=OPERATOR, resolve=_new_workspace)
 def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
-    """Create a workspace."""
+    """Create a workspace. A country with several time zones requires the time zone."""
     owner = accounts.require_by_email(args.owner)
     options = list(slugs.candidates(slugs.slugify(args.name, fallback="workspace")))
     taken_slugs = ClaimRow.find_claimed(SLUG_CLAIM, options)
@@ -215,7 +234,7 @@ def create_workspace(ctx: Context, args: WorkspaceCreate) -> WorkspaceCreated:
         slug=new_slugs.choose(ctx, options, taken_slugs, reserved=slugs.RESERVED),
         owner_id=owner.id,
         plan=args.plan,
-        timezone=args.timezone,
+        timezone=args.timezone or _zone_of(args.country),
         country=args.country,
         created_at=now,
     )
