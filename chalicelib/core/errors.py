@@ -151,9 +151,10 @@ class AdminRequiredError(ForbiddenError):
 
 
 class NotFoundError(AppError):
-    """The workspace has no such record.
+    """The workspace has no such record, or the path does not exist.
 
-    The answer is the same for a record of another workspace.
+    The answer is the same for a record of another workspace. A path that has a word in the place of
+    an id is answered with ``operations``, those of its noun.
     """
 
     status = 404

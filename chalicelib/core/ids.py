@@ -3,6 +3,10 @@
 from datetime import datetime
 
 from chalicelib.core import clock
+from chalicelib.core.text import lazy_pattern
+
+_ID = lazy_pattern(r"[0-9A-HJKMNP-TV-Z]{26}")
+"""26 characters of Crockford's Base32."""
 
 
 def new_id(moment: datetime | None = None) -> str:
@@ -31,3 +35,12 @@ def first_id_at(moment: datetime) -> str:
 
     # A ULID has 48 bits of milliseconds and 80 random bits, which are zero in the lowest id.
     return str(ULID.from_bytes(clock.epoch_ms(moment).to_bytes(6) + bytes(10)))
+
+
+def is_id(text: str) -> bool:
+    """Whether a string has the form of an id.
+
+    >>> is_id(new_id()), is_id("create")
+    (True, False)
+    """
+    return _ID.fullmatch(text) is not None

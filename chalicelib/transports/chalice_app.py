@@ -19,6 +19,8 @@ from chalicelib.core.errors import (
     MethodNotAllowedError,
     NotFoundError,
 )
+from chalicelib.core.ids import is_id
+from chalicelib.core.operations import REGISTRY
 from chalicelib.core.settings import settings
 from chalicelib.transports import cors, edge
 from chalicelib.transports.console.routes import PREFIX, WORKSPACE
@@ -78,7 +80,7 @@ class App(Chalice):
             route, event["pathParameters"] = page
         methods = self.methods(route)
         method = request_context.get("httpMethod", "")
-        error = _refusal(headers, method, methods)
+        error = _refusal(event, route, method=method, methods=methods)
         if error is None:
             view = self.views.get((method, route))
             reply: dict[str, Any]
@@ -119,25 +121,52 @@ def failure_handler(path: str, error: AppError) -> Handler:
     return partial(_CONSOLE_REFUSAL, error)
 
 
-def _refusal(headers: Mapping[str, str], method: str, methods: dict[str, Any]) -> AppError | None:
+def _refusal(
+    event: dict[str, Any], route: str, *, method: str, methods: dict[str, Any]
+) -> AppError | None:
     """Return the error of a request that Chalice must not dispatch, or None for all others.
 
     A request must come through the edge, and its path must accept its method.
     """
     # The edge limits and logs requests, so a request that bypasses the edge is refused.
     try:
-        edge.check(headers)
+        edge.check(event["headers"])
     except ForbiddenError as error:
         return error
     if method in methods:
         return None
-    return method_not_allowed(method, methods) if methods else unknown_path()
+    if not methods:
+        return unknown_path()
+    path_values = {k: unquote(v) for k, v in (event.get("pathParameters") or {}).items()}
+    return wrong_method(route, path_values, method=method, methods=methods)
 
 
 def unknown_path() -> NotFoundError:
     """Return the error for an unknown path."""
     return NotFoundError(
         "This path does not exist. /api/docs and GET /api/openapi.json list all paths."
+    )
+
+
+def wrong_method(
+    route: str, path_values: Mapping[str, str], *, method: str, methods: dict[str, Any]
+) -> AppError:
+    """Return the error for a method that a route does not accept.
+
+    A word in the place of an id, such as ``POST /api/clients/create``, is a path that does not
+    exist. The error then names the operations that do.
+    """
+    parent, _, last = route.rpartition("/")
+    names_record = not last.startswith("{") or is_id(path_values.get(last.strip("{}"), ""))
+    entries = REGISTRY.entries()
+    if names_record or route not in {entry.path for entry in entries}:
+        return method_not_allowed(method, methods)
+    operations = sorted(
+        f"{entry.method} {entry.path}" for entry in entries if entry.path.startswith(parent)
+    )
+    return NotFoundError(
+        f"This path does not exist. The operations of {parent} are {', '.join(operations)}.",
+        details={"operations": operations},
     )
 
 

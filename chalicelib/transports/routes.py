@@ -19,6 +19,7 @@ from chalicelib.transports.chalice_app import (
     failure_handler,
     method_not_allowed,
     unknown_path,
+    wrong_method,
 )
 from chalicelib.transports.console import routes as console_routes
 from chalicelib.transports.console.page import Page, View
@@ -342,7 +343,8 @@ def _shared_route(  # noqa: PLR0913  as ``add_route``, and the policy
 
 def _refusal_handler(app: App) -> Handler:
     def refuse(request: HttpRequest) -> HttpResponse:
-        raise method_not_allowed(request.method, app.methods(request.route))
+        methods = app.methods(request.route)
+        raise wrong_method(request.route, request.path, method=request.method, methods=methods)
 
     return refuse
 
