@@ -2,8 +2,9 @@
 
 import random
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import hypothesis.strategies as st
 import pytest
@@ -61,6 +62,7 @@ class Model:
     minutes: int
     buffers: tuple[int, int]
     pays: bool
+    zone: str
     bookings: dict[str, ModelBooking] = field(default_factory=dict)
     off: dict[str, tuple[int | None, datetime, datetime]] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
@@ -80,6 +82,23 @@ class Model:
             for minute in minutes
         )
 
+    def least_busy(self, free: list[ModelBooking], now: datetime) -> list[ModelBooking]:
+        """The candidates whose resource has the fewest bookings on the local day of the start."""
+
+        def count(candidate: ModelBooking) -> int:
+            return sum(
+                booking.blocks(now)
+                and booking.resource == candidate.resource
+                and self.local_day(booking.start) == self.local_day(candidate.start)
+                for booking in self.bookings.values()
+            )
+
+        fewest = min(map(count, free))
+        return [candidate for candidate in free if count(candidate) == fewest]
+
+    def local_day(self, moment: datetime) -> date:
+        return moment.astimezone(ZoneInfo(self.zone)).date()
+
     def is_off(self, requested: ModelBooking) -> bool:
         end = requested.start + requested.minutes * MINUTE
         return any(
@@ -96,19 +115,20 @@ class Histories(RuleBasedStateMachine):
     time: Time
 
     @initialize(
-        capacities=st.lists(st.integers(1, 2), min_size=1, max_size=2),
+        capacities=st.lists(st.integers(1, 2), min_size=1, max_size=3),
         minutes=st.sampled_from([30, 45, 90]),
         buffers=st.tuples(st.sampled_from([0, 15, 60]), st.sampled_from([0, 20])),
         pays=st.booleans(),
+        zone=st.sampled_from(["UTC", "Asia/Vladivostok", "America/Los_Angeles"]),
     )
     def open(
-        self, capacities: list[int], minutes: int, buffers: tuple[int, int], pays: bool
+        self, capacities: list[int], minutes: int, buffers: tuple[int, int], pays: bool, zone: str
     ) -> None:
         self.time.now = datetime(2027, 1, 15, 12, tzinfo=UTC)
-        self.model = Model(capacities, minutes, buffers, pays)
+        self.model = Model(capacities, minutes, buffers, pays, zone)
         self.salon = Salon.opened(
             self.api,
-            [{"capacity": capacity, "timezone": "UTC"} for capacity in capacities],
+            [{"capacity": capacity, "timezone": zone} for capacity in capacities],
             ROUND_THE_CLOCK,
             durationMin=minutes,
             slotStepMin=30,
@@ -143,8 +163,9 @@ class Histories(RuleBasedStateMachine):
             assert answer.status in {404, 409}
         elif self.agrees(answer, bool(free)):
             booking = answer.data["booking"]
-            assert booking["resourceId"] == self.salon.resources[free[0].resource]
-            model.bookings[booking["id"]] = free[0]
+            booked = self.salon.resources.index(booking["resourceId"])
+            fewest = model.least_busy(free, self.now)
+            (model.bookings[booking["id"]],) = (c for c in fewest if c.resource == booked)
 
     @precondition(lambda self: self.model.bookings)
     @rule(
@@ -250,7 +271,7 @@ class Histories(RuleBasedStateMachine):
             check_calendars(self.owner.workspace.id, [resource], capacity)
 
     def teardown(self) -> None:
-        for key in getattr(self, "model", Model([], 0, (0, 0), pays=False)).off:
+        for key in getattr(self, "model", Model([], 0, (0, 0), pays=False, zone="UTC")).off:
             self.api.post("/api/resources/delete-time-off", {"id": key})
 
     @staticmethod

@@ -1,5 +1,6 @@
 """Tests of new bookings and of time zones."""
 
+from collections import Counter
 from datetime import date
 from typing import Any
 
@@ -130,13 +131,47 @@ class TestCreate:
         body = salon.order("2027-01-18T10:00") | {"client": client}
         invalid(salon.api.call("POST", CREATE, body), field)
 
-    def test_the_first_free_resource_by_sort_order_is_booked(self, api: Api, time: Time) -> None:
+    @pytest.mark.parametrize("zone", ["Europe/Moscow", "Asia/Vladivostok", "America/Los_Angeles"])
+    def test_bookings_with_anyone_are_shared_equally(self, zone: str, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{"timezone": zone}] * 3)
+        booked = Counter[str]()
+        for count, hour in enumerate([9, 12, 17, 10, 16, 11, 13, 15, 14], 1):
+            booking = salon.book(f"2027-01-18T{hour:02}:00", f"C {hour}")
+            booked[booking["resourceId"]] += 1
+            assert max(booked.values()) == -(-count // 3)
+
+    def test_the_least_busy_resource_of_the_local_day_is_booked(self, api: Api, time: Time) -> None:
         salon = Salon.opened(api, [{}, {}, {}])
         first, second, third = salon.resources
-        api.post("/api/resources/update", {"id": third, "sortOrder": -1})
-        booked = [salon.book("2027-01-18T10:00", f"C {n}")["resourceId"] for n in range(3)]
-        assert booked == [third, first, second]
-        refusal(salon.try_to_book("2027-01-18T10:00"))
+        for hour in (9, 10):
+            salon.book(f"2027-01-18T{hour:02}:00", f"A {hour}", resourceId=first)
+        salon.book("2027-01-18T09:00", "B", resourceId=second)
+        # Neither bookings of another day nor cancelled ones count.
+        for day, hour in (("17", 9), ("19", 9), ("19", 10)):
+            salon.book(f"2027-01-{day}T{hour:02}:00", f"C {day} {hour}", resourceId=third)
+        cancelled = [
+            salon.book(f"2027-01-18T{hour}:00", f"D {hour}", resourceId=third) for hour in (14, 15)
+        ]
+        for booking in cancelled:
+            salon.set_status(booking["id"], "cancelled")
+        assert salon.book("2027-01-18T16:00")["resourceId"] == third
+
+    def test_one_that_is_busy_then_is_not_chosen_whatever_its_day(
+        self, api: Api, time: Time
+    ) -> None:
+        salon = Salon.opened(api, [{}, {}])
+        first, second = salon.resources
+        for hour in (9, 11, 12):
+            salon.book(f"2027-01-18T{hour:02}:00", f"A {hour}", resourceId=first)
+        salon.book("2027-01-18T10:00", "B", resourceId=second)
+        assert salon.book("2027-01-18T10:00", "C")["resourceId"] == first
+
+    def test_equals_take_turns_by_the_day(self, api: Api, time: Time) -> None:
+        salon = Salon.opened(api, [{}, {}])
+        firsts = [
+            salon.book(f"2027-01-{day}T10:00", f"C {day}")["resourceId"] for day in range(18, 30)
+        ]
+        assert set(firsts) == set(salon.resources)
 
     def test_a_taken_time_is_refused_with_bookable_alternatives(self, salon: Salon) -> None:
         salon.book("2027-01-18T10:00")

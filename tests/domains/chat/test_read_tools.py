@@ -121,7 +121,8 @@ class TestFreeTimes:
             lastDay="2026-11-27",
         )
         assert (response["price_rub"], response["minutes"]) == (1500.5, 60)
-        assert response["times"][0] == {
+        first = response["times"][0]
+        assert first | {"staff": sorted(first["staff"])} == {
             "slotId": "1",
             "start": "2026-11-27T10:00",
             "weekday": "fri",
@@ -132,12 +133,31 @@ class TestFreeTimes:
 
     def test_the_same_time_keeps_its_id(self, context: ToolContext, haircut: str) -> None:
         first = data(context, "find_free_times", service="Haircut")
-        second = data(context, "find_free_times", service="Haircut", staff="anna")
+        offered = first["times"][0]["staff"][0]
+        second = data(context, "find_free_times", service="Haircut", staff=offered.lower())
         assert [slot["slotId"] for slot in first["times"]] == ["1", "2", "3"]
         assert [slot["slotId"] for slot in second["times"]] == ["1", "2", "3"]
         assert [slot.start for slot in context.offered_slots] == sorted(
             slot.start for slot in context.offered_slots
         )
+
+    @pytest.mark.parametrize("busy", ["Anna", "Boris"])
+    def test_the_least_busy_of_the_day_is_offered(
+        self, context: ToolContext, haircut: str, api: Api, busy: str
+    ) -> None:
+        staff = api.get("/api/resources/list")["resources"]
+        (busy_id,) = (person["id"] for person in staff if person["name"] == busy)
+        order = {
+            "serviceId": haircut,
+            "resourceId": busy_id,
+            "startAt": "2026-11-27T10:00",
+            "client": {"name": "Ada", "email": "ada@example.com"},
+        }
+        api.post("/api/bookings/create", order)
+        times = data(context, "find_free_times", service="Haircut")["times"]
+        (other,) = {"Anna", "Boris"} - {busy}
+        assert [slot["staff"][0] for slot in times] == [other] * 3
+        assert context.offered_slots[-1].staff == other
 
     def test_without_free_times_the_next_free_time_is_named(
         self, context: ToolContext, haircut: str

@@ -58,7 +58,7 @@ class PublicBookingCreate(ShownTerms):
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a slot.")
     timezone: Timezone | None = optional("IANA zone of a time without an offset.")
-    resource_id: Id | None = optional("Default: the first free one.")
+    resource_id: Id | None = optional("Default: the free one with the fewest bookings.")
     client: BookingContact = Field(description="Name and contact details of the client.")
     notes: Notes | None = optional("Notes for the business.")
 

@@ -4,7 +4,7 @@ A placement reads opening hours, time off and calendar days. It writes the calen
 requires that opening hours and time off are unchanged at commit (ADR 21).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import NamedTuple, NoReturn, Self
@@ -30,6 +30,7 @@ from chalicelib.domains.sites.store.sites import SUSPENDED
 from chalicelib.engine.locks import LockRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
+from chalicelib.lib.spans import Span
 from chalicelib.lib.zoned_times import LocalTimeError
 
 DAY_FULL = "day_full"
@@ -66,10 +67,11 @@ class SlotUnavailableError(ConflictError):
 class SlotRequest(NamedTuple):
     """The requested time, and optionally one resource of the service.
 
-    A ``start`` without a UTC offset is read in ``timezone``. Without a resource, the first free one
-    is chosen. With ``ignores_schedule``, the time may be in the past and outside the opening hours,
-    and the service's steps, time off, notice and horizon do not apply. The booking is still refused
-    if the time is booked, or if the resource is inactive, deleted or not bound to the service.
+    A ``start`` without a UTC offset is read in ``timezone``. Without a resource, the free one with
+    the fewest bookings of the day is chosen. With ``ignores_schedule``, the time may be in the past
+    and outside the opening hours, and the service's steps, time off, notice and horizon do not
+    apply. The booking is still refused if the time is booked, or if the resource is inactive,
+    deleted or not bound to the service.
     """
 
     start: date
@@ -108,6 +110,8 @@ class Placement:
         workspace_id, rows = self.unit.workspace_id, self.reads.rows
         span = slots.busy_range(self.rules, self.start, last=self.start)
         spans = [(candidate.resource.id, span) for candidate in self.candidates]
+        if len(self.candidates) > 1:
+            spans += self._working_days()
         if self.existing is not None:
             # A move to another day must also take the booking out of its former day.
             spans.append((self.existing.resource_id, self.existing.busy.buffered))
@@ -240,26 +244,41 @@ class Placement:
         )
 
     def choose(self) -> Candidate:
-        """Return the first resource that is free at the requested time.
+        """Return the free resource that has the fewest bookings on the day of the start.
 
         Raises:
             SlotUnavailableError: no resource is free. The error has alternatives.
         """
         read = [self._calendar(candidate) for candidate in self.candidates]
-        for candidate, calendar in zip(self.candidates, read, strict=True):
+        free = [
+            calendar
+            for calendar in read
             if slots.is_free(
                 self.rules,
                 calendar,
                 self.start,
                 now=self._now,
                 ignore_schedule=self.requested.ignores_schedule,
-            ):
-                return candidate
+            )
+        ]
+        if free:
+            chosen = slots.least_busy(free, self.start, now=self._now).resource_id
+            return next(c for c in self.candidates if c.resource.id == chosen)
         query = Query(self.start, self.start, self._now)
         reason = (
             None if self.requested.ignores_schedule else slots.union(self.rules, read, query).reason
         )
         return self._unavailable(reason or NoSlotReason.FULLY_BOOKED)
+
+    def _working_days(self) -> Iterator[tuple[str, Span]]:
+        """Yield the opening hours of the local day, which choosing a resource counts bookings in.
+
+        They seldom reach into another UTC day, so seldom more is read than the time itself needs.
+        """
+        for candidate in self.candidates:
+            resource, schedule = candidate.resource, opening_hours.schedule_of(candidate.hours)
+            if day := slots.working_day(schedule, resource.timezone, self.start):
+                yield resource.id, day
 
     def stage(self, booking: BookingRow, replacing: tuple[str, BusyEntry] | None = None) -> None:
         """Stage the calendar days with the booking. The commit requires unchanged preconditions.

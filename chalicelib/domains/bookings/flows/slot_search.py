@@ -241,11 +241,16 @@ class Search(NamedTuple):
         """
         return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
 
-    def slots(self, query: Query) -> Availability:
-        """Return the slots in a range, or the reason for an empty result."""
+    def slots(self, query: Query, calendars: Sequence[Calendar] | None = None) -> Availability:
+        """Return the slots in a range, or the reason for an empty result.
+
+        ``calendars`` are those of the range, if they have been read.
+        """
         if self.unavailable_reason is not None:
             return Availability([], self.unavailable_reason)
-        return slots.union(self.rules, self._calendars(query.first, last=query.last), query)
+        if calendars is None:
+            calendars = self.calendars(query.first, last=query.last)
+        return slots.union(self.rules, calendars, query)
 
     def next(self, query: Query) -> Slot | None:
         """Return the first slot in the 93 days after a range, or after now if the range has passed.
@@ -258,7 +263,7 @@ class Search(NamedTuple):
         last = first + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
         for begin in range(first, last + 1, _ms(CHUNK)):
             chunk = query._replace(first=begin, last=min(begin + _ms(CHUNK) - 1, last))
-            calendars = self._calendars(chunk.first, last=chunk.last)
+            calendars = self.calendars(chunk.first, last=chunk.last)
             if next_slot := slots.next_available(self.rules, calendars, chunk):
                 return next_slot
         return None
@@ -269,7 +274,8 @@ class Search(NamedTuple):
         nearest = sorted(self.slots(query).slots, key=lambda slot: abs(slot.start - start))
         return sorted(nearest[:count], key=lambda slot: slot.start)
 
-    def _calendars(self, first: int, *, last: int) -> list[Calendar]:
+    def calendars(self, first: int, *, last: int) -> list[Calendar]:
+        """Return the calendars of the active resources for slots that start between two moments."""
         calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last=last)
         # The booking that is moved must not block its own new time.
         return (

@@ -43,7 +43,7 @@ class BookingCreate(Wire):
 
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a free slot.")
-    resource_id: Id | None = optional("Default: the first free resource.")
+    resource_id: Id | None = optional("Default: the free one with the fewest bookings.")
     client: ClientContact | None = optional("Found by contacts, or created.")
     client_id: Id | None = optional("Or the id of a client.")
     notes: Notes | None = optional("Notes.")

@@ -3,6 +3,7 @@
 Listing and booking use the same predicate.
 """
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -52,6 +53,10 @@ class BusyEntry(NamedTuple):
     buffer_after_min: int = 0
     until: int | None = None
 
+    def blocks(self, now: int) -> bool:
+        """Whether it is no hold that has expired."""
+        return self.until is None or self.until > now
+
     @property
     def buffered(self) -> Span:
         """The booked time including its buffers."""
@@ -79,6 +84,13 @@ class Calendar(NamedTuple):
     def exclude_booking(self, booking_id: str) -> Self:
         """Return the calendar without the booking that is to be moved or blocks again."""
         return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
+
+    def entries_on(self, day: date, now: int) -> int:
+        """Return the number of bookings that start on a local day, without holds that expired."""
+        first, last = (
+            clock.epoch_ms(clock.moment_of(day, self.timezone, end=end)) for end in (False, True)
+        )
+        return sum(first <= entry.start <= last and entry.blocks(now) for entry in self.busy)
 
 
 class Query(NamedTuple):
@@ -162,6 +174,27 @@ def is_free(
     if ignore_schedule:
         return next(_free_seats(service, calendar, [start], now)) > 0
     return start in slots(service, calendar, Query(start, start, now)).seats
+
+
+def least_busy(calendars: Sequence[Calendar], start: int, *, now: int) -> Calendar:
+    """Return the calendar with the fewest entries on the local day of a start.
+
+    Of several, it is another one from day to day, and the same one for each call.
+    """
+
+    def rank(calendar: Calendar) -> tuple[int, bytes]:
+        day = _local_day(start, calendar.timezone)
+        tie = hashlib.sha256(f"{calendar.resource_id} {day}".encode()).digest()
+        return calendar.entries_on(day, now), tie
+
+    return min(calendars, key=rank)
+
+
+def working_day(schedule: Schedule, timezone: str, moment: int) -> Span | None:
+    """Return the span from the first to the last opening hour of a moment's local day."""
+    day = _local_day(moment, timezone)
+    opened = windows(schedule, timezone, day, last=day)
+    return Span(opened[0].start, max(span.end for span in opened)) if opened else None
 
 
 def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) -> Availability:
@@ -260,7 +293,7 @@ def _free_seats(
     Both the buffers of the new booking and the buffers of existing bookings are kept free.
     """
     buffer_before, buffer_after = busy_range(service, 0, last=0)
-    busy = (entry.buffered for entry in calendar.busy if entry.until is None or entry.until > now)
+    busy = (entry.buffered for entry in calendar.busy if entry.blocks(now))
     return (
         calendar.capacity - peak
         for peak in peaks(starts, -buffer_before, minutes_after=buffer_after, spans=busy)

@@ -1,5 +1,6 @@
 """Tools that return what every visitor can read."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from chalicelib.core.wire.times import Day
 from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.flows.slot_search import Search
-from chalicelib.domains.bookings.rules.slots import Query, Slot
+from chalicelib.domains.bookings.rules.slots import Calendar, Query, Slot, least_busy
 from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.named_records import one_named, service_named
 from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext, ToolError
@@ -103,18 +104,20 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
         of_workspace=lambda: context.workspace.timezone,
     ).effective
     query = _range(search, zone)
-    slots = all_staff.slots(query).slots
+    calendars = all_staff.calendars(query.first, last=query.last)
+    slots = all_staff.slots(query, calendars).slots
     result: dict[str, Any] = {
         "service": service.name,
         "minutes": int(service.duration_min),
         "price_rub": facts.rubles(int(service.price)),
         "timezone": zone,
-        "times": [_offer(context, all_staff, slot, zone) for slot in slots[:MAX_TIMES]],
+        "times": [_offer(context, all_staff, slot, zone, calendars) for slot in slots[:MAX_TIMES]],
     }
     if len(slots) > MAX_TIMES:
         result["more"] = True
     if not slots and (next_slot := all_staff.next(query)):
-        result["next"] = _offer(context, all_staff, next_slot, zone)
+        calendars = all_staff.calendars(next_slot.start, last=next_slot.start)
+        result["next"] = _offer(context, all_staff, next_slot, zone, calendars)
     return result
 
 
@@ -134,12 +137,15 @@ def _range(search: FreeTimeSearch, zone: str) -> Query:
     return Query(span.start, span.end - 1, epoch_ms(now))
 
 
-def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[str, Any]:
-    """Return a slot for the model.
+def _offer(
+    context: ToolContext, search: Search, slot: Slot, zone: str, calendars: Sequence[Calendar]
+) -> dict[str, Any]:
+    """Return a slot for the model, with the least busy of its resources first.
 
     The context keeps it as the last one that the bot has named.
     """
-    resource_id = next(iter(slot.seats))
+    free = [calendar for calendar in calendars if calendar.resource_id in slot.seats]
+    resource_id = least_busy(free, slot.start, now=epoch_ms(clock.now())).resource_id
     offered_by_key = {
         (offer.service_id, offer.resource_id, offer.start): offer for offer in context.offered_slots
     }
@@ -165,7 +171,7 @@ def _offer(context: ToolContext, search: Search, slot: Slot, zone: str) -> dict[
         "slotId": offered_slot.id,
         "start": start,
         "weekday": local.weekday,
-        "staff": [names[seat] for seat in slot.seats],
+        "staff": [names[seat] for seat in dict.fromkeys([resource_id, *slot.seats])],
     }
 
 

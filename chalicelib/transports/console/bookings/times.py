@@ -85,7 +85,7 @@ def alternatives(details: Mapping[str, Any]) -> list[dict[str, Any]]:
 class ChosenTime(NamedTuple):
     """The time that a form chooses.
 
-    Without a resource, the first free one is taken.
+    Without a resource, the free one with the fewest bookings of the day is taken.
     """
 
     start: str
