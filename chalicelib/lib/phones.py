@@ -23,6 +23,10 @@ _EXTENSION = lazy_pattern(
     r"(?<![\s,;])[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)",
     re.IGNORECASE,
 )
+_FORMER_MOBILE_PREFIX = lazy_pattern(
+    r"(?:00[\s().-]*)?(52)[\s().-]*1(?=(?:[\s().-]*[0-9]){10}(?![0-9]))"
+)
+"""The 1 of mobile numbers in Mexico, which is not dialled since 2019 and is still printed."""
 _RUN = lazy_pattern(
     r"(?<![+(])[+(]*[0-9](?:[\s().-]*[0-9])*"
     r"(?:[\s,;]*\(?(?:доб\.?|ext\.?|x|#|;ext=)\s*[0-9]{1,7}(?![0-9]))?",
@@ -47,7 +51,9 @@ def find_phone(text: str, *, country: str) -> str | None:
     """Return the normal form of a phone number, or None if the input has none.
 
     Words may stand next to the number, such as a name or a messenger. Letters never count as
-    digits. If there are several numbers, the first valid one counts.
+    digits. If there are several numbers, the first valid one counts. A number that no plan has may
+    be new if it begins with a plus. Without one it may be a number of another country, written as
+    it is dialled there, so it is no number.
 
     Args:
         text: what the user entered.
@@ -60,14 +66,15 @@ def find_phone(text: str, *, country: str) -> str | None:
         return None
     spelling = _EXTENSION.sub(" доб. ", spelling)
     runs = [match[0] for match in _RUN.finditer(spelling)]
-    spellings = [spelling for run in runs for spelling in _spellings(run)]
-    # A number that no plan has may be new, or mistyped. A part is then not taken for a number.
+    spellings = [spelling for run in runs for spelling in _spellings(run, country)]
+    # A part of a number is not taken for a new number.
     is_whole = runs == [spelling] or (len(runs) == 1 and may_contain_phone(spelling))
+    may_be_new = runs if is_whole and "+" in runs[0] else []
     return (
         first_phone_in(spelling, country=country)
         or _first_number(phonenumbers.is_valid_number, spellings, country)
         or _first_number(phonenumbers.is_valid_number, chain(*map(_parts, runs)), country)
-        or (_first_number(_is_possible, spellings, country) if is_whole else None)
+        or _first_number(_is_possible, may_be_new, country)
     )
 
 
@@ -90,12 +97,20 @@ def _is_possible(number: Any) -> bool:  # noqa: ANN401  the library's
     return bool(is_possible_number_with_reason(number) == ValidationResult.IS_POSSIBLE)
 
 
-def _spellings(run: str) -> Iterator[str]:
-    """Yield the digits themselves, then with a missing plus added or a wrong plus removed."""
+def _spellings(run: str, country: str) -> Iterator[str]:
+    """Yield the digits themselves, then without what is wrong, or with what is missing.
+
+    A plus may be missing, or stand before a number as it is dialled inside the country. After a
+    country code may stand a digit that is not dialled any more, or only inside the country.
+    """
     yield run
     bare = run.lstrip("+( ")
-    if "+" in run[: len(run) - len(bare)]:
-        yield bare
+    has_plus = "+" in run[: len(run) - len(bare)]
+    if match := _FORMER_MOBILE_PREFIX.match(bare):
+        yield f"+{match[1]}{bare[match.end() :]}"
+    if has_plus:
+        if bare.startswith(_trunk_prefix(country) or "+"):
+            yield bare
     elif bare.startswith("00"):
         yield f"+{bare[2:]}"
     elif len(_NOT_DIGITS.sub("", bare)) > _MIN_INTERNATIONAL_DIGITS:
@@ -123,6 +138,19 @@ def _normal_form(number: object) -> str:
     assert isinstance(number, PhoneNumber)  # noqa: S101  for the type checker
     e164 = format_number(number, PhoneNumberFormat.E164)
     return f"{e164};ext={number.extension}" if number.extension else e164
+
+
+def example(country: str) -> str:
+    """Return a mobile number of a country as it is printed, such as ``+7 912 345-67-89``."""
+    from phonenumbers import (
+        PhoneNumberFormat,
+        PhoneNumberType,
+        example_number_for_type,
+        format_number,
+    )
+
+    number = example_number_for_type(country, PhoneNumberType.MOBILE)
+    return format_number(number, PhoneNumberFormat.INTERNATIONAL) if number else "+44 7400 123456"
 
 
 _MIN_DIGITS_IN_TEXT = 7
@@ -236,6 +264,18 @@ def search_term(text: str | None, country: Callable[[], str]) -> str | None:
     if len(digits) < _MIN_DIGITS_WITH_PREFIX or spelling.startswith("+"):
         return digits
     return digits.removeprefix(_trunk_prefix(where))
+
+
+def searched_text(phone: str | None, *, entered: str | None) -> str:
+    """Return what a search finds a phone by: the number, or else what was entered.
+
+    What was entered has its digits as well, also without the first one, which may be dialled inside
+    a country only. Terms of a search have neither spaces nor that digit.
+    """
+    if phone or not entered:
+        return phone or ""
+    digits = _NOT_DIGITS.sub("", clean_digits(entered))
+    return f"{entered} {digits} {digits[1:]}"
 
 
 def _trunk_prefix(country: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chalicelib.lib.phones import find_phone, is_number
+from chalicelib.lib.phones import countries, example, find_phone, is_number
 
 MOSCOW = "+74951234567"
 MOBILE = "+79161234567"
@@ -50,6 +50,18 @@ IN_RUSSIA = {
     "+44 20 7946 0958": "+442079460958",
     "+996 555 123456": "+996555123456",
     "+39 06 698 12345": "+390669812345",
+    "+52 1 55 1234 5678": "+525512345678",
+    "+52 (1) 811 987 8677": "+528119878677",
+    "+5215512345678": "+525512345678",
+    "5215512345678": "+525512345678",
+    "00 52 1 55 1234 5678": "+525512345678",
+    "+52 55 1234 5678": "+525512345678",
+    "+54 9 11 2345-6789": "+5491123456789",
+    "+54 11 15 2345-6789": "+5491123456789",
+    "+55 (0)11 96123-4567": "+5511961234567",
+    "+33 (0)6 12 34 56 78": "+33612345678",
+    "+7 (8) 916 123-45-67": MOBILE,
+    "+7 000 000-00-00": "+70000000000",
 }
 ELSEWHERE = {
     ("US", "(212) 555-0123"): "+12125550123",
@@ -59,7 +71,29 @@ ELSEWHERE = {
     ("GB", "020 7946 0958"): "+442079460958",
     ("BY", "8 029 123-45-67"): "+375291234567",
     ("KZ", "8 701 234 56 78"): "+77012345678",
+    ("FR", "06 12 34 56 78"): "+33612345678",
+    ("FR", "+0612345678"): "+33612345678",
+    ("MX", "55 1234 5678"): "+525512345678",
+    ("AR", "011 15 2345-6789"): "+5491123456789",
+    ("BR", "0 15 11 96123-4567"): "+5511961234567",
+    ("IT", "06 698 12345"): "+390669812345",
+    ("IT", "320 123 4567"): "+393201234567",
+    ("UA", "050 123 45 67"): "+380501234567",
 }
+DIALLED_ELSEWHERE = [
+    "8 029 123-45-67",
+    "8 (029) 123-45-67, Минск",
+    "029 123-45-67",
+    "06 12 34 56 78",
+    "8 050 123 45 67",
+    "0171 1234567",
+    "0 532 123 45 67",
+    "091 12 34 56",
+    "8 903 111 22 333",
+    "7 903 111 22 3",
+    "+7 999 000 00 0",
+]
+"""Numbers that no plan of Russia has, such as numbers as they are dialled in other countries."""
 NO_NUMBERS = ["", " ", "-", "позвоните мне", "12345", "2027-01-15", "ada@example.com", "7" * 40]
 
 
@@ -76,6 +110,16 @@ def test_national_numbers_are_read_by_the_country(country: str, text: str) -> No
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_an_invalid_number_is_rejected(text: str) -> None:
     assert find_phone(text, country="RU") is None
+
+
+@pytest.mark.parametrize("text", DIALLED_ELSEWHERE)
+def test_number_without_a_plus_must_be_valid_in_the_country(text: str) -> None:
+    assert find_phone(text, country="RU") is None
+
+
+@pytest.mark.parametrize("country", sorted(countries()))
+def test_the_example_of_a_country_is_a_number(country: str) -> None:
+    assert find_phone(example(country), country=country) is not None
 
 
 @pytest.mark.parametrize("number", sorted({*IN_RUSSIA.values(), *ELSEWHERE.values()}))

@@ -173,7 +173,8 @@ class TestUpdateLead:
     def test_an_invalid_phone_is_stored_but_matches_no_client(self, api: Api, form: str) -> None:
         lead_id = submit(form, name="Ada", phone="84951234567")
         updated = api.post(UPDATE, {"id": lead_id, "phone": "only evenings"})["lead"]
-        assert (updated["phone"], updated["clientId"]) == ("only evenings", None)
+        assert (updated["phone"], updated["clientId"]) == (None, None)
+        assert updated["phoneEntered"] == "only evenings"
         assert list_lead_ids(api, search="evenings") == [lead_id]
 
 

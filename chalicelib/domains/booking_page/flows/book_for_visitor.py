@@ -367,7 +367,7 @@ def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Ro
             email=client.email,
             phone=client.phone,
             country=country,
-            phone_field="client.phone",
+            required_phone=None if client.email else "client.phone",
         )
     except ValidationError:
         # A suspended site gives the same error, whatever the visitor has entered.

@@ -17,6 +17,7 @@ from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.reading import BookingWritten
 from chalicelib.domains.bookings.rules import booking_tokens
+from chalicelib.domains.clients.flows import contacts
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.engine.reading import Rows
@@ -121,9 +122,11 @@ def _client_and_contact(
             email=args.client.email,
             phone=args.client.phone,
             country=slot_search.workspace_of(ctx.unit).country,
-            phone_field="client.phone",
+            required_phone=None if args.client.email else "client.phone",
         )
+        contacts.warn_of_phone(ctx, contact)
         return None, contact
     key = CLIENTS.key(ctx.workspace_id, record_id=args.client_id or "")
     client = CLIENTS.found(rows.find(ClientRow, key))
-    return client, Contact(client.name, client.email, client.phone)
+    entered = None if client.phone else client.phone_entered
+    return client, Contact(client.name, client.email, client.phone, entered)

@@ -26,6 +26,7 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.tables import JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import phones
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 PUBLIC, CHAT, AGENT = "public", "chat", "agent"
@@ -183,7 +184,7 @@ BOOKINGS = register_listing(
         text=lambda booking: [
             booking.client_name or "",
             booking.client_email or "",
-            booking.client_phone or "",
+            phones.searched_text(booking.client_phone, entered=booking.phone_entered),
             booking.phone_digits or "",
         ],
         sorts={"startAt": "n1", "createdAt": "id"},

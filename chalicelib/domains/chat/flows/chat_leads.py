@@ -31,19 +31,16 @@ def find_contact(request: ChatRequest, country: str, *, channel: str) -> Contact
         return None
     form, text = request.contact or ChatContact(), request.message
     email = form.email or emails.first_email_in(text)
-    if form.phone:
-        phone: str | None = contacts.phone_of(form.phone, country=country)
-    else:
-        phone = phones.first_phone_in(text, country=country)
-    return Contact(form.name, email, phone, form.phone) if email or phone else None
+    find = phones.find_phone if form.phone else phones.first_phone_in
+    phone = find(form.phone or text, country=country)
+    return Contact(form.name, email, phone, form.phone) if email or phone or form.phone else None
 
 
 def contacts_in(request: ChatRequest, country: str) -> list[str]:
     """Return every e-mail address and phone number in a message and in its form."""
     form = request.contact or ChatContact()
-    contact = Contact(
-        None, form.email, form.phone and contacts.phone_of(form.phone, country=country)
-    )
+    phone = phones.find_phone(form.phone, country=country) if form.phone else None
+    contact = Contact(None, form.email, phone)
     return [
         *filter(None, contact.identity.values()),
         *contacts.contacts_in([request.message], country),
@@ -102,6 +99,8 @@ def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
         return
     if lead.phone:
         contact = contact._replace(phone_entered=None)
+    elif contact.phone:
+        lead.phone_entered = None
     missing = {
         name: value
         for name, value in contact._asdict().items()

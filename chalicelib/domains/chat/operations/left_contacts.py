@@ -21,6 +21,7 @@ from chalicelib.domains.chat.flows.dialog_removal import expiry_job
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.chat.store.messages import USER
+from chalicelib.domains.clients.flows import contacts
 from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.engine import limits
 from chalicelib.engine.metrics import Increments
@@ -58,6 +59,9 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
     contact = chat_leads.find_contact(args, workspace.country, channel="widget")
     if contact is None:
         raise ValidationError.of("contact", message="expected an e-mail address or a phone number")
+    if not any(contact.identity.values()):
+        entered = contact.phone_entered or ""
+        raise contacts.wrong_phone("contact.phone", entered, country=workspace.country)
     subjects = ctx.principal.share_subjects
     # A retry of the unit must not count the contact a second time.
     ctx.unit.run_side_effect_once("contacts", partial(_count, subjects, agent.id))

@@ -15,6 +15,7 @@ class ClientOut(Wire):
     name: str | None = Field(description="Name, or null.")
     email: str | None = Field(description="E-mail address, or null.")
     phone: str | None = Field(description="Phone number in E.164, with ;ext=, or null.")
+    phone_entered: str | None = Field(description="Phone as entered, or null.")
     tags: list[str] = Field(description="Tags.")
     notes: str | None = Field(description="Notes, or null.")
     leads_count: int = Field(description="Number of leads.")

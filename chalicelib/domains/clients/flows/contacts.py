@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
+from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError
 from chalicelib.domains.clients.store.clients import EMAIL, PHONE
 from chalicelib.lib import emails, phones
@@ -12,8 +13,8 @@ from chalicelib.lib.contact_fields import MAX_NAME
 class Contact(NamedTuple):
     """Contacts of a client or visitor.
 
-    ``phone`` is in normal form, or as entered if the number is invalid. ``phone_entered`` is the
-    value that the visitor entered, with the words around the number.
+    ``phone`` is in normal form, or None if no valid number was entered. ``phone_entered`` is what
+    the visitor entered, with the words around the number.
     """
 
     name: str | None
@@ -29,29 +30,31 @@ class Contact(NamedTuple):
         email: str | None,
         phone: str | None,
         country: str,
-        phone_field: str | None = None,
+        required_phone: str | None = None,
     ) -> Self:
         """Return a contact from values that a visitor entered.
 
-        An invalid e-mail address is left out. A phone that is not a valid number in the country's
-        format does not change. If it is the value of ``phone_field``, it is refused.
+        An invalid e-mail address is left out, and so is a phone that is no valid number; it stays
+        in ``phone_entered``. ``required_phone`` is the name of the field if the phone is the only
+        contact.
 
         Raises:
-            ValidationError: the phone is refused.
+            ValidationError: the required phone is no valid number.
         """
-        if phone and phone_field and phones.find_phone(phone, country=country) is None:
-            message = f'expected a phone number such as +74951234567, received "{phone}"'
-            raise ValidationError.of(phone_field, message=message)
+        number = phones.find_phone(phone, country=country) if phone else None
+        if phone and required_phone and number is None:
+            raise wrong_phone(required_phone, phone, country=country)
         return cls(
             name[:MAX_NAME] if name else None,
             emails.find_email(email) if email else None,
-            phone_of(phone, country=country) if phone else None,
-            phone,
+            number,
+            phone and phone[: phones.MAX_CHARACTERS],
         )
 
     @property
     def identity(self) -> dict[str, str | None]:
         """Contacts that identify the client."""
+        # Former leads have a phone that is no number.
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
 
 
@@ -65,9 +68,21 @@ def contacts_in(texts: Iterable[str], country: str) -> list[str]:
     return list(dict.fromkeys(contact_values))
 
 
-def phone_of(text: str, *, country: str) -> str:
-    """Return a phone number in normal form, or unchanged if it is not a valid number."""
-    return phones.find_phone(text, country=country) or text[: phones.MAX_CHARACTERS]
+def wrong_phone(field: str, text: str, *, country: str) -> ValidationError:
+    """Return the error for a phone that is no valid number, with an example of the country."""
+    message = (
+        f"expected a number of {country} or one with its country code, such as "
+        f'{phones.example(country)}, received "{text}"'
+    )
+    return ValidationError.of(field, message=message)
+
+
+def warn_of_phone(ctx: Context, contact: Contact) -> None:
+    """Add a warning to the response if the entered phone is no valid number."""
+    if contact.phone_entered and contact.phone is None:
+        ctx.warn(
+            "The phone is no valid number, so phone is null. phoneEntered has it as it was entered."
+        )
 
 
 NOTHING = Contact(None, None, None)

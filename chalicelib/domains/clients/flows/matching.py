@@ -99,7 +99,12 @@ def match(
     holder_id = holders.get(EMAIL) or holders.get(PHONE)
     if holder_id is None:
         client = clients.new_client(
-            workspace_id, name=contact.name, leads_count=0, bookings_count=0, **known_by
+            workspace_id,
+            name=contact.name,
+            phone_entered=contact.phone_entered,
+            leads_count=0,
+            bookings_count=0,
+            **known_by,
         )
         return Match(client, is_new=True, is_filled=False)
     key = CLIENTS.key(workspace_id, record_id=holder_id)
@@ -115,6 +120,10 @@ def match(
         for name, value in {**new_contacts, "name": fills.name}.items()
         if value and not getattr(existing, name)
     }
+    if fills.phone_entered and (
+        "phone" in missing or not (existing.phone or existing.phone_entered)
+    ):
+        missing["phone_entered"] = fills.phone_entered
     for name, value in missing.items():
         setattr(existing, name, value)
     return Match(existing, is_new=False, is_filled=bool(missing))

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, ValidationError, VersionConflictError
+from chalicelib.core.errors import ConflictError, VersionConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -19,6 +19,7 @@ from chalicelib.core.wire.schema import (
     optional,
 )
 from chalicelib.domains.clients.flows.client_out import ClientOut, ClientRef, ClientResult
+from chalicelib.domains.clients.flows.contacts import wrong_phone
 from chalicelib.domains.clients.store import clients, contact_lookups
 from chalicelib.domains.clients.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
@@ -116,7 +117,9 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     client.require_version(args.if_version)
     changes = args.changes
     if changes.get(PHONE):
-        changes[PHONE] = _number(ctx, changes[PHONE])
+        changes |= _number(ctx, changes[PHONE])
+    elif PHONE in changes:
+        changes["phone_entered"] = None
     _check_free(ctx, client, changes)
     former = [getattr(client, name) for name in (EMAIL, PHONE) if name in changes]
     for name, value in changes.items():
@@ -128,12 +131,12 @@ def update_client(ctx: Context, args: ClientPatch) -> ClientResult:
     return ClientResult(client=ClientOut.from_record(client))
 
 
-def _number(ctx: Context, text: str) -> str:
-    number = phones.find_phone(text, country=workspaces.get(ctx.workspace_id).country)
+def _number(ctx: Context, text: str) -> dict[str, str]:
+    country = workspaces.get(ctx.workspace_id).country
+    number = phones.find_phone(text, country=country)
     if number is None:
-        message = f'expected a phone number such as +74951234567, received "{text}"'
-        raise ValidationError.of(PHONE, message=message)
-    return number
+        raise wrong_phone(PHONE, text, country=country)
+    return {PHONE: number, "phone_entered": text}
 
 
 def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> None:

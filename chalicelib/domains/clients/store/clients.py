@@ -25,6 +25,7 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import phones
 
 EMAIL = "email"
 PHONE = "phone"
@@ -42,6 +43,7 @@ def _replaces_contacts(old_row: "ClientRow | None", new_row: "ClientRow") -> boo
 class ClientRow(Record):
     """A client. ``email`` and ``phone`` are in normal form and unique among clients.
 
+    ``phone_entered`` is the phone as it was entered, also if it is no valid number.
     ``last_activity`` is the time of the newest lead or booking. ``named_contacts`` has former
     e-mail addresses and phone numbers. After an erasure only counts remain.
     """
@@ -49,6 +51,7 @@ class ClientRow(Record):
     name = UnicodeAttribute(null=True)
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
+    phone_entered = UnicodeAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     notes = UnicodeAttribute(null=True)
     named_contacts: ListAttribute[str] = ListAttribute(null=True)
@@ -71,7 +74,11 @@ CLIENTS = register_listing(
         row=ClientRow,
         noun="CLIENT",
         listed_by="svc_list_clients",
-        text=lambda client: (client.name or "", client.email or "", client.phone or ""),
+        text=lambda client: (
+            client.name or "",
+            client.email or "",
+            phones.searched_text(client.phone, entered=client.phone_entered),
+        ),
         sorts={"createdAt": "id", "name": "t", "lastActivity": "n1"},
         tags=("tags",),
         numbers=("last_activity",),

@@ -32,6 +32,7 @@ from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow, LeadStatus
+from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
 from chalicelib.lib.shortening import size_of, truncated_fields
 
@@ -130,8 +131,9 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
             leads.set_data(ctx.unit, lead, data)
     if "phone" in changes and changes["phone"] != lead.phone:
         entered = changes["phone_entered"] = changes["phone"]
-        changes["phone"] = entered and contacts.phone_of(entered, country=workspace.country)
+        changes["phone"] = entered and phones.find_phone(entered, country=workspace.country)
     contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
+    contacts.warn_of_phone(ctx, contact)
     for name, value in {**contact._asdict(), **changes}.items():
         if getattr(lead, name) != value:
             changed_fields.append(name)

@@ -75,7 +75,7 @@ class LeadOut(LeadRef):
     client_id: Id | None = Field(description="Client id, or null without e-mail and phone.")
     name: str | None = Field(description="Name, or null.")
     email: str | None = Field(description="E-mail address, or null.")
-    phone: str | None = Field(description="Phone in E.164, with ;ext=, or as entered if invalid.")
+    phone: str | None = Field(description="Phone in E.164, with ;ext=, or null.")
     phone_entered: str | None = Field(description="Phone as entered, or null.")
     data: dict[str, Any] = Field(description="Submitted values by field name; items: an order.")
     notes: str | None = Field(description="Notes, or null.")
@@ -104,7 +104,16 @@ class LeadOut(LeadRef):
     def _from_record(cls, lead: LeadRow, **fields: Any) -> Self:  # noqa: ANN401  the fields made
         source = lead.source and {**lead.source, "campaign": _campaign(lead.source)}
         over_quota = bool(lead.over_quota)
-        return cls.from_row(lead.values, source=source, over_quota=over_quota, **fields)
+        # Former leads have an invalid phone in both fields, or in the first one only.
+        phone = lead.phone if phones.is_number(lead.phone) else None
+        return cls.from_row(
+            lead.values,
+            phone=phone,
+            phone_entered=lead.phone_entered or lead.phone,
+            source=source,
+            over_quota=over_quota,
+            **fields,
+        )
 
 
 def _campaign(source: dict[str, Any]) -> CampaignOut | None:

@@ -42,10 +42,10 @@ class LeadRow(Record):
     ``data`` has the submitted values. Long values are stored in a separate row, which lists do not
     read. Then ``data`` is a shortened copy, and ``data_revision`` is the revision of the separate
     row. ``day`` is the day of creation in the workspace's time zone, and ``source_name`` is the
-    source in the statistics. Both never change, because counters are corrected by them. A ``phone``
-    that is not a valid number is stored as entered, but matches no client. ``over_quota`` marks a
-    lead beyond the number that the plan includes. ``named_contacts`` has the contacts in the data,
-    and former contacts.
+    source in the statistics. Both never change, because counters are corrected by them. A phone
+    that is not a valid number is in ``phone_entered`` only; former leads have it in ``phone`` as
+    well. ``over_quota`` marks a lead beyond the number that the plan includes. ``named_contacts``
+    has the contacts in the data, and former contacts.
     """
 
     status = UnicodeAttribute()
@@ -99,7 +99,7 @@ class LeadRow(Record):
 def _texts(lead: LeadRow) -> Iterator[str]:
     yield lead.name or ""
     yield lead.email or ""
-    yield lead.phone or ""
+    yield phones.searched_text(lead.phone, entered=lead.phone_entered)
     yield from texts_in(lead.whole_data)
     yield lead.notes or ""
 

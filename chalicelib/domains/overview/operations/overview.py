@@ -81,6 +81,7 @@ class LeadSummary(Wire):
     name: str | None = Field(description="Name, or null.")
     email: str | None = Field(description="E-mail address, or null.")
     phone: str | None = Field(description="Phone, or null.")
+    phone_entered: str | None = Field(description="Phone as entered, or null.")
     source_name: str = Field(description="Where it came from: a campaign, a host or direct.")
     created_at: Timestamp = Field(description="When it was submitted.")
 
