@@ -4,13 +4,15 @@ import base64
 import logging
 import quopri
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.text import lazy_pattern
+from chalicelib.lib import charsets
 from chalicelib.transports.http import HttpRequest, media_type
 
 MULTIPART = "multipart/form-data"
@@ -21,6 +23,9 @@ NAME_FIELD = "name"
 MAX_FIELDS = 100
 MAX_FIELD_BYTES = 20_000
 
+CHARSET_FIELD = "_charset_"
+_BYTES = "latin-1"
+"""The encoding that has one character for each byte."""
 Fields = list[tuple[str, str]]
 
 
@@ -32,6 +37,7 @@ class SentFile(NamedTuple):
     content: bytes
 
 
+_CHARSET = lazy_pattern(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _EXTENDED_NAME = lazy_pattern(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
 """``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
 
@@ -46,7 +52,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
         ValidationError: the body is malformed, has a file, or exceeds the limits.
     """
     if media_type(request) == URLENCODED:
-        fields = _urlencoded(request.body)
+        fields = _urlencoded(request)
     else:
         fields, files = _multipart(request)
         # A form for JSON fields has no place for a file, which would silently be lost.
@@ -84,16 +90,43 @@ def read_file(request: HttpRequest, file_field: str) -> dict[str, str]:
     return {NAME_FIELD: file.name, **dict(fields), file_field: content}
 
 
-def _urlencoded(body: bytes) -> Fields:
-    text, fields = body.decode(errors="replace"), Fields()
+def _urlencoded(request: HttpRequest) -> Fields:
+    fields = Fields()
     try:
-        # A small body can have a million empty fields, which would take seconds to store.
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        # Latin-1 keeps each byte as it is, because the encoding may stand in a field. A small body
+        # can have a million empty fields, which would take seconds to store.
+        pairs = parse_qsl(
+            request.body.decode(_BYTES),
+            keep_blank_values=True,
+            max_num_fields=MAX_FIELDS,
+            encoding=_BYTES,
+        )
     except ValueError:
         raise _too_large() from None
-    for name, value in pairs:
+    raw_fields = [(name.encode(_BYTES), value.encode(_BYTES)) for name, value in pairs]
+    for name, value in _decoded(raw_fields, declared_charset(request)):
         _add(fields, name, value=value)
     return fields
+
+
+def declared_charset(request: HttpRequest) -> str | None:
+    """Return the charset that the request's Content-Type declares, or None."""
+    match = _CHARSET.search(request.headers.get("content-type", ""))
+    return match and match[1]
+
+
+def _decoded(raw_fields: Sequence[tuple[bytes, bytes]], charset: str | None) -> Fields:
+    """Return the fields as text.
+
+    A form may name its encoding in the field ``_charset_`` (HTML, 4.10.21.5).
+    """
+    named = (value.decode(_BYTES) for name, value in raw_fields if name == CHARSET_FIELD.encode())
+    declared = charset or next(named, None)
+    encoding = charsets.text_encoding(chain.from_iterable(raw_fields), declared)
+    return [
+        (charsets.decoded(name, encoding), charsets.decoded(value, encoding))
+        for name, value in raw_fields
+    ]
 
 
 class _Part:
@@ -102,6 +135,12 @@ class _Part:
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.content = bytearray()
+
+    @property
+    def charset(self) -> str | None:
+        """The charset of its own Content-Type, or None."""
+        match = _CHARSET.search(self.headers.get(b"content-type", b"").decode(_BYTES))
+        return match and match[1]
 
     def body(self) -> bytes:
         """Return the content, decoded according to its Content-Transfer-Encoding.
@@ -137,24 +176,26 @@ def read_parts(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
     """
     from python_multipart.exceptions import FormParserError
 
-    fields: Fields = []
+    raw_fields: list[tuple[bytes, bytes]] = []
     files: list[SentFile] = []
+    charset = None
     try:
         for part in _parts(request):
             name, file_name = _names(part.headers.get(b"content-disposition", b""))
             # A file field without a choice has an empty file name, and browsers send such a part,
             # too.
             if file_name is None:
-                fields.append((name, part.body().decode(errors="replace")))
+                raw_fields.append((name, part.body()))
+                charset = charset or part.charset
             elif file_name:
-                files.append(SentFile(name, file_name, part.body()))
+                files.append(SentFile(name.decode(errors="replace"), file_name, part.body()))
     except (FormParserError, ValueError):
         msg = (
             "The multipart/form-data body is malformed or incomplete. Send the whole body, with "
             "the boundary in its Content-Type."
         )
         raise ValidationError(msg) from None
-    return fields, files
+    return _decoded(raw_fields, charset or declared_charset(request)), files
 
 
 def _parts(request: HttpRequest) -> list[_Part]:
@@ -205,10 +246,10 @@ def _parts(request: HttpRequest) -> list[_Part]:
     return parts
 
 
-def _names(disposition: bytes) -> tuple[str, str | None]:
+def _names(disposition: bytes) -> tuple[bytes, str | None]:
     """Return a part's field and its file name, or None for the name without a file.
 
-    Names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes (WHATWG HTML, multipart). Some
+    File names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes (WHATWG HTML, multipart). Some
     clients also send ``filename*`` (RFC 5987), which then takes precedence.
 
     Raises:
@@ -221,7 +262,7 @@ def _names(disposition: bytes) -> tuple[str, str | None]:
     if b"name" not in options:
         msg = "a part has no name"
         raise ValueError(msg)
-    name = options[b"name"].decode(errors="replace")
+    name = options[b"name"]
     if extended := _EXTENDED_NAME.search(disposition):
         charset, text = extended[1].decode(), unquote_to_bytes(extended[2])
         with suppress(LookupError):

@@ -13,6 +13,7 @@ from chalicelib.core.operations import Operation
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
 from chalicelib.domains.leads.rules import form_fields, form_texts
+from chalicelib.lib import charsets
 from chalicelib.transports import form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
@@ -27,12 +28,21 @@ from chalicelib.transports.http import (
 )
 
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
+_OWN_NAMES = frozenset(
+    {
+        *(form_html.PAGE, form_html.REFERRER, form_html.ELAPSED, form_html.HONEYPOT),
+        form_data.CHARSET_FIELD,
+        *(f"_utm_{part}" for part in _CAMPAIGN),
+    }
+)
+"""Names of fields that describe the visit, or the form itself."""
 _TEXT = {"type": "string"}
 BODY: Mapping[str, Any] = {
     "type": "object",
     "description": (
-        "The declared fields by name, as text or JSON values. Other fields are dropped. "
-        "Names that begin with an underscore describe the origin of the visit."
+        "The declared fields by name, as text, JSON values or lists. Names may differ in case, or "
+        "be common ones such as `Phone`. Other fields are kept under their names. The fields below "
+        "describe the visit."
     ),
     "properties": {
         form_html.PAGE: {**_TEXT, "description": "URL of the page with the form."},
@@ -66,7 +76,9 @@ def submit(operation: Operation, request: HttpRequest) -> HttpResponse:
         rest.check_input(operation, request)
         submitted = _sent_values(request)
         # A robot must not learn that the honeypot has caught the submission.
-        if form_checks.is_robot(submitted):
+        if form_checks.is_robot(submitted) or (
+            "test" in submitted and _is_test(public_form(request.path["id"]), submitted)
+        ):
             reply = _decoy_reply(public_form(request.path["id"]))
         else:
             form_checks.check_fill_time(submitted)
@@ -85,8 +97,10 @@ def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
         ValidationError: the body is malformed.
     """
     if media_type(request) in form_data.TYPES:
-        return form_data.last_values(request)
-    return json_object(request.body)
+        fields = form_data.read_fields(request)
+        return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
+    encoding = charsets.text_encoding([request.body], form_data.declared_charset(request))
+    return json_object(charsets.decoded(request.body, encoding).encode())
 
 
 def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,18 +111,33 @@ def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dic
 
     def text_of(name: str) -> str | None:
         value = submitted.get(name)
+        value = value[-1] if isinstance(value, list) and value else value
         return value if isinstance(value, str) and value else None
 
     page = text_of(form_html.PAGE) or request.headers.get("referer")
     link = _query(page or "")
-    campaign = {part: text_of(f"_utm_{part}") or link.get(f"utm_{part}") for part in _CAMPAIGN}
+    campaign = {
+        part: text_of(f"_utm_{part}") or text_of(f"utm_{part}") or link.get(f"utm_{part}")
+        for part in _CAMPAIGN
+    }
     return {
         "id": request.path["id"],
-        "values": {name: value for name, value in submitted.items() if not name.startswith("_")},
+        "values": _visitor_values(submitted),
         "page": page,
         "referrer": text_of(form_html.REFERRER),
         "campaign": campaign,
     }
+
+
+def _visitor_values(submitted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values without those that describe the visit."""
+    return {name: value for name, value in submitted.items() if name not in _OWN_NAMES}
+
+
+def _is_test(form: PublicForm, submitted: Mapping[str, Any]) -> bool:
+    """Whether a program only tests the form's URL, as Tilda does with ``test=test``."""
+    names = {field.name for field in form.fields}
+    return _visitor_values(submitted) == {"test": "test"} and "test" not in names
 
 
 def _query(url: str) -> dict[str, str]:

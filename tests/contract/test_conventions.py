@@ -153,6 +153,32 @@ class TestUnknownNames:
         else:
             assert warning.startswith('Unknown field "someParameter" was ignored; known fields:')
 
+    @sweep(
+        "operation",
+        [
+            operation
+            for operation in REGISTRY
+            if operation.path and not operation.reads_query and not operation.file_field
+        ],
+    )
+    def test_an_unknown_field_of_a_write_is_kept_or_named(
+        self, operation: Operation, world: World
+    ) -> None:
+        visitor = Audience.PUBLIC in operation.audience
+        arguments = example(operation, world.things if visitor else Things.unknown())
+        caller = Api(None) if visitor else world.api
+        arguments |= {"someField": "x"}
+        if operation.name == "record_hit":  # Hits of programs are not read.
+            browser = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"}
+            answer = caller.call("POST", operation.path, arguments, browser)
+        else:
+            answer = send(caller, operation, arguments)
+        if operation.name == "submit_form":
+            lead = world.api.get(f"/api/forms/collection/{answer.data['id']}")["lead"]
+            assert lead["data"]["someField"] == "x"
+        else:
+            assert '"someField"' in str(answer.data["warnings"])
+
     def test_a_warning_suggests_the_nearest_known_name(self, api: Api) -> None:
         body = {"title": "x", "sluk": "x", "Title": "y"}
         warnings = api.post("/api/projects/create", body)["warnings"]

@@ -1,6 +1,7 @@
 """Pages of leads."""
 
 import re
+from itertools import chain
 from typing import Any
 
 from chalicelib.core import clock
@@ -64,7 +65,8 @@ def _preview(lead: dict[str, Any]) -> str:
     """Return the beginning of what the visitor wrote besides the contacts."""
     contacts = {_letters(lead[name]) for name in ("name", "email")}
     phone = _digits(lead["phone"])[-LAST_DIGITS:] or None
-    texts = (value for value in lead["data"].values() if isinstance(value, str))
+    values = (each if isinstance(each, list) else [each] for each in lead["data"].values())
+    texts = (value for value in chain.from_iterable(values) if isinstance(value, str))
     lines = (
         text
         for text in texts

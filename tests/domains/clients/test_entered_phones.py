@@ -1,5 +1,6 @@
 """Tests of phone numbers that visitors and callers enter together with other words."""
 
+import json
 import re
 import unicodedata
 from typing import Any
@@ -8,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.domains.leads.store.leads import LEADS
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.phones import find_phone
-from tests.conftest import Api, Owner, Time, call_operator
+from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.factories.chat import ask, new_bot
+from tests.factories.console import person
+from tests.factories.examples import submit
 from tests.factories.salon import CREATE, Salon
 from tests.support.effort import slow_but_for
 from tests.support.sweep import sweep
@@ -102,6 +107,124 @@ class TestEveryEntrance:
         assert erased["leads"] == 2
         gone = api.get(f"/api/forms/collection/{lead}")["lead"]
         assert (gone["phone"], gone["phoneEntered"], gone["data"]) == (None, None, {})
+
+
+BELARUS = "8 029 123-45-67"
+"""A mobile number as it is dialled in Belarus. In Russia there is no such number."""
+
+
+@pytest.mark.usefixtures("database")
+class TestNumbersOfNoPlan:
+    def test_a_required_phone_is_refused_with_an_example(
+        self, api: Api, time: Time, owner: Owner
+    ) -> None:
+        salon = Salon.opened(api)
+        who = {"client": {"name": "Ada", "phone": BELARUS}}
+        fields = [{"name": "phone", "type": "phone", "label": "Phone", "required": True}]
+        form = api.post("/api/forms/create", {"title": "Call", "fields": fields})["form"]["id"]
+        contact = {
+            "agentId": new_bot(owner).id,
+            "message": "Call me",
+            "contact": {"phone": BELARUS},
+        }
+        for sender, path, body, field in (
+            (api, CREATE, salon.order(NOON) | who, "client.phone"),
+            (visitor, BOOK, salon.order(NOON) | who, "client.phone"),
+            (visitor, f"/api/public/forms/{form}/submit", {"phone": BELARUS}, "phone"),
+            (visitor, "/api/agents/public/contact", contact, "contact.phone"),
+        ):
+            answer = sender.call_refused("POST", path, body)
+            assert answer.status == 400
+            (error,) = answer.data["errors"]
+            assert error["field"] == field
+            assert "+7 912 345-67-89" in error["message"].replace("\u00a0", " ")
+
+    def test_an_optional_phone_is_kept_as_entered(self, api: Api, time: Time, owner: Owner) -> None:
+        salon = Salon.opened(api)
+        for path, sender in ((BOOK, visitor), (CREATE, api)):
+            email = "ada@example.com" if sender is api else "bob@example.com"
+            who = {"client": {"name": "Ada", "email": email, "phone": BELARUS}}
+            booking_id = sender.post(path, salon.order(NOON) | who)["booking"]["id"]
+            client = api.get(f"/api/bookings/{booking_id}")["booking"]["client"]
+            assert (client["phone"], client["phoneEntered"]) == (None, BELARUS)
+            row = api.get(f"/api/clients/{client['id']}")["client"]
+            assert (row["phone"], row["phoneEntered"]) == (None, BELARUS)
+            salon.set_status(booking_id, "cancelled")
+        fields = [{"name": "name", "label": "Name"}, {"name": "tel", "type": "phone"}]
+        form = api.post("/api/forms/create", {"title": "Call", "fields": fields})["form"]["id"]
+        lead_id = visitor.post(f"/api/public/forms/{form}/submit", {"tel": BELARUS})["id"]
+        lead = api.get(f"/api/forms/collection/{lead_id}")["lead"]
+        assert (lead["phone"], lead["phoneEntered"], lead["data"]) == (
+            None,
+            BELARUS,
+            {"tel": BELARUS},
+        )
+        assert lead["clientId"] is None
+        ask(new_bot(owner), "Hello", contact={"phone": BELARUS})
+        (chat, *_) = api.get("/api/forms/collection-list")["collections"]
+        assert (chat["phone"], chat["phoneEntered"]) == (None, BELARUS)
+        for name, path in (
+            ("leads", "/api/forms/collection-list"),
+            ("clients", "/api/clients/list"),
+        ):
+            for search in ("8%20029", "029", "80291234567", "8%20(029)%20123-45-67"):
+                assert api.get(f"{path}?search={search}")["total"] == 2, (name, search)
+        assert api.get("/api/forms/collection-find?phone=%2B70291234567")["total"] == 0
+
+    def test_the_console_shows_the_phone_as_entered(
+        self, api: Api, time: Time, owner: Owner
+    ) -> None:
+        salon = Salon.opened(api)
+        who = {"client": {"name": "Ada", "email": "ada@example.com", "phone": BELARUS}}
+        booking = api.post(CREATE, salon.order(NOON) | who)["booking"]
+        lead = api.post(
+            "/api/forms/create",
+            {"title": "Call", "fields": [{"name": "tel", "type": "phone", "label": "Phone"}]},
+        )["form"]["id"]
+        lead_id = visitor.post(f"/api/public/forms/{lead}/submit", {"tel": BELARUS})["id"]
+        for path in (
+            f"bookings/{booking['id']}",
+            f"clients/{booking['client']['id']}",
+            f"leads/{lead_id}",
+            "leads",
+            "clients",
+        ):
+            page = person(owner).get(f"/console/w/{owner.workspace.slug}/{path}")
+            assert BELARUS in page.body.decode(), path
+
+    def test_a_member_sets_only_valid_numbers_and_is_told(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada", phone=MOBILE)
+        answer = api.post("/api/forms/collection-update", {"id": lead_id, "phone": BELARUS})
+        assert (answer["lead"]["phone"], answer["lead"]["phoneEntered"]) == (None, BELARUS)
+        (warning,) = answer["warnings"]
+        assert "phoneEntered" in warning
+        client = api.get("/api/clients/list")["clients"][0]["id"]
+        refused = api.call_refused("POST", "/api/clients/update", {"id": client, "phone": BELARUS})
+        assert refused.data["errors"][0]["field"] == "phone"
+        assert "+7 912 345-67-89" in refused.data["message"]
+        entered = "8 903 111-22-33 (Viber)"
+        updated = api.post("/api/clients/update", {"id": client, "phone": entered})["client"]
+        assert (updated["phone"], updated["phoneEntered"]) == (MOBILE, entered)
+        cleared = api.post("/api/clients/update", {"id": client, "phone": None})["client"]
+        assert (cleared["phone"], cleared["phoneEntered"]) == (None, None)
+
+    def test_an_erasure_removes_what_was_entered(self, api: Api, time: Time, owner: Owner) -> None:
+        salon = Salon.opened(api)
+        who = {"client": {"name": "Ada", "email": "ada@example.com", "phone": BELARUS}}
+        api.post(CREATE, salon.order(NOON) | who)
+        call_operator("erase_client", workspaceId=owner.workspace.id, email="ada@example.com")
+        assert "029" not in json.dumps(all_rows(), default=repr)
+
+    def test_former_lead_with_an_invalid_phone_is_read(self, api: Api, form: str) -> None:
+        lead_id = submit(form, name="Ada")
+        workspace_id = api.get("/api/workspaces/list")["activeWorkspaceId"]
+        unit = UnitOfWork(workspace_id)
+        row = LEADS.require(workspace_id, record_id=lead_id)
+        row.phone = BELARUS
+        unit.save(row)
+        unit.commit()
+        lead = api.get(f"/api/forms/collection/{lead_id}")["lead"]
+        assert (lead["phone"], lead["phoneEntered"]) == (None, BELARUS)
 
 
 def digits(text: Any) -> str:

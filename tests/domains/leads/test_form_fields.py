@@ -12,13 +12,16 @@ from chalicelib.domains.leads.rules.form_fields import (
     MAX_TEXT,
     MAX_TEXTAREA,
     FieldSpec,
+    Place,
     contact,
     language,
     name_for,
     rejection,
     validate,
 )
+from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import emails
+from tests.support.sweep import sweep
 
 LONGEST_EMAIL = f"{'a' * 64}@{'b' * 63}.{'c' * 60}.{'d' * 60}.com"
 TYPES = [
@@ -34,6 +37,7 @@ TYPES = [
     "consent",
 ]
 OPTIONS = ("Красный", "Синий")
+MOSCOW = Place("RU", "Europe/Moscow")
 
 
 def field(kind: str, *, required: bool = False, name: str = "a") -> FieldSpec:
@@ -42,13 +46,13 @@ def field(kind: str, *, required: bool = False, name: str = "a") -> FieldSpec:
 
 def cleaned(kind: str, value: Any, spoken: str = "ru") -> Any:
     """Return the cleaned value, or None if nothing is left."""
-    data, errors = validate([field(kind)], {"a": value}, spoken)
+    data, errors = validate([field(kind)], {"a": value}, spoken, MOSCOW)
     assert errors == []
     return data.get("a")
 
 
 def refusal(kind: str, value: Any, spoken: str = "en", *, required: bool = False) -> str:
-    data, errors = validate([field(kind, required=required)], {"a": value}, spoken)
+    data, errors = validate([field(kind, required=required)], {"a": value}, spoken, MOSCOW)
     assert data == {}
     assert [error.field for error in errors] == ["a"]
     return errors[0].message
@@ -82,6 +86,21 @@ class TestValues:
             ("phone", 79991234567, "79991234567"),
             ("phone", "12345", "12345"),
             ("phone", "1" * 40, "1" * 40),
+            ("phone", "1234", "1234"),
+            ("phone", "call me", "call me"),
+            ("text", ["a", " b ", "", "a"], ["a", "b"]),
+            ("text", ["a"], "a"),
+            ("select", ["Синий", "Красный"], ["Синий", "Красный"]),
+            ("email", ["ada@example.com", ""], "ada@example.com"),
+            ("number", [1, "2,5"], [1, 2.5]),
+            ("checkbox", ["0", "1"], True),
+            ("consent", ["0", "1"], True),
+            ("date", "2026-12-31T00:00:00.000Z", "2026-12-31"),
+            ("date", "2026-12-31T00:00:00+11:00", "2026-12-31"),
+            ("date", "2026-12-31T10:30:00", "2026-12-31"),
+            ("date", "2026-12-31 10:30", "2026-12-31"),
+            ("date", "2026-12-31T22:30:00Z", "2026-12-31"),
+            ("date", "2026-12-30T21:00:00.000Z", "2026-12-31"),
             ("phone", "+" * (MAX_PHONE - 5) + "12345", "+" * (MAX_PHONE - 5) + "12345"),
             ("email", LONGEST_EMAIL, LONGEST_EMAIL),
             ("text", "a" * MAX_TEXT, "a" * MAX_TEXT),
@@ -136,17 +155,69 @@ class TestValues:
             return
         assert cleaned(kind, nothing) is None
 
-    @pytest.mark.parametrize("value", ["off", "false", "0", "Нет", False, 0])
+    @pytest.mark.parametrize(
+        "value", ["off", "false", "0", "Нет", "N", "none", "не согласен", "null", False, 0]
+    )
     def test_unticked_checkboxes_are_left_out(self, value: Any) -> None:
         assert cleaned("checkbox", value) is None
 
-    def test_undeclared_fields_are_dropped(self) -> None:
-        data, errors = validate([field("text")], {"a": "1", "b": "2", "_page": "3"}, "en")
+    @sweep(
+        "value",
+        [
+            *("on", "true", "1", "yes", "Y", "OK", "checked", "I agree", "accepted"),
+            *("Да", "да.", "согласен", "Согласна", " я согласен ", "принимаю", True, 1),
+        ],
+    )
+    def test_only_a_word_for_yes_is_a_consent(self, value: Any) -> None:
+        assert cleaned("consent", value) is True
+
+    @sweep(
+        "value",
+        [
+            *("N", "none", "no", "0", "false", "не согласен", "нет", "maybe", "2", "<да>"),
+            *("no, да", "на усмотрение", "не даю согласие", "undefined", "disagree"),
+            *(2, 0, -1, 1.5, False, None, {"a": 1}, ["on", "off"], ["да", "нет"], []),
+        ],
+    )
+    def test_anything_else_is_no_consent(self, value: Any) -> None:
+        assert cleaned("consent", value) is None
+        assert "tick" in refusal("consent", value, required=True)
+
+    @sweep(
+        ("kind", "mask"),
+        [
+            *(
+                ("phone", mask)
+                for mask in ("+7 (___) ___-__-__", "+7", "+7 (", "8 (___) ___ __ __")
+            ),
+            *(
+                ("phone", mask)
+                for mask in ("+375 (__) ___-__-__", "(___) ___-____", "+_(___)", "+")
+            ),
+            *(("phone", mask) for mask in ("+7 (xxx) xxx-xx-xx", "+7 ### ###-##-##")),
+            *(("date", mask) for mask in ("__.__.____", "__/__/____")),
+            ("number", "___"),
+        ],
+    )
+    def test_a_mask_of_a_control_is_empty(self, kind: str, mask: str) -> None:
+        assert cleaned(kind, mask) is None
+        assert refusal(kind, mask, required=True) == form_text("en", "required")
+
+    @sweep(
+        "text",
+        ["+7 (916) ___-__-__", "112", "8 029 123-45-67", "06 12 34 56 78", "call me", "1234"],
+    )
+    def test_required_phone_must_be_a_valid_number(self, text: str) -> None:
+        assert cleaned("phone", text) == text
+        assert "+7\u00a0912\u00a0345-67-89" in refusal("phone", text, required=True)
+
+    def test_undeclared_fields_are_no_fields_of_the_form(self) -> None:
+        data, errors = validate([field("text")], {"a": "1", "b": "2", "_page": "3"}, "en", MOSCOW)
         assert (data, errors) == ({"a": "1"}, [])
 
     def test_all_fields_are_checked_in_one_pass(self) -> None:
         fields = [field("email", name="a"), field("date", name="b"), field("text", name="c")]
-        data, errors = validate(fields, {"a": "x", "b": "y", "c": "z"}, "en")
+        data, errors = validate(fields, {"a": "x", "b": "y", "c": "z"}, "en", MOSCOW)
         assert data == {"c": "z"}
         assert [error.field for error in errors] == ["a", "b"]
 
@@ -159,12 +230,9 @@ class TestRefusals:
             ("email", f"a{LONGEST_EMAIL}", "ada@example.com"),
             ("email", f"{LONGEST_EMAIL}m", "ada@example.com"),
             ("email", True, "ada@example.com"),
-            ("phone", "1234", "+44 20"),
-            ("phone", "call me", "+44 20"),
-            ("phone", "call me maybe at 12345", "+44 20"),
-            ("phone", "1" * 41, "+44 20"),
-            ("phone", "+" * (MAX_PHONE - 4) + "12345", "+44 20"),
-            ("phone", "<b>1234567</b>", "+44 20"),
+            ("phone", "1" * 41, "+7\u00a0912\u00a0345-67-89"),
+            ("phone", "+" * (MAX_PHONE - 4) + "12345", "+7\u00a0912\u00a0345-67-89"),
+            ("phone", "<b>1234567</b>", "+7\u00a0912\u00a0345-67-89"),
             ("number", "ten", "10 or 2.5"),
             ("number", "1.2.3", "10 or 2.5"),
             ("number", "1e5", "10 or 2.5"),
@@ -172,7 +240,7 @@ class TestRefusals:
             ("number", "9" * 16, "10 or 2.5"),
             ("number", 10**400, "10 or 2.5"),
             ("number", True, "10 or 2.5"),
-            ("number", [1], "10 or 2.5"),
+            ("number", [[1]], "10 or 2.5"),
             ("select", "Зелёный", "one of: Красный, Синий."),
             ("select", "красный", "Красный, Синий"),
             ("date", "2030-02-30", "2030-01-31"),
@@ -180,8 +248,11 @@ class TestRefusals:
             ("date", "20300131", "2030-01-31"),
             ("date", "0000-01-01", "2030-01-31"),
             ("checkbox", {"a": 1}, "tick"),
-            ("consent", 2, "tick"),
-            ("text", ["a"], "enter some text"),
+            ("text", [["a"]], "enter some text"),
+            ("text", ["a", {"a": "b"}], "enter some text"),
+            ("select", ["Синий", "Зелёный"], "Красный, Синий"),
+            ("date", "2026-12-31T25:00:00Z", "2030-01-31"),
+            ("date", "2026-02-30T00:00:00Z", "2030-01-31"),
             ("text", {"a": "b"}, "enter some text"),
             ("text", True, "enter some text"),
             ("text", "a" * (MAX_TEXT + 1), "Enter at most 1000 characters. This text has 1001."),
@@ -204,7 +275,7 @@ class TestRefusals:
             FieldSpec("name", "Имя", "text", required=True),
             FieldSpec("day", "День", "date"),
         ]
-        _, errors = validate(fields, {"email": "x"}, "ru")
+        _, errors = validate(fields, {"email": "x"}, "ru", MOSCOW)
         failure = rejection(fields, errors, "ru")
         assert failure.message == "Форма не отправлена. Проверьте поля: Почта, Имя."
         assert [error.field for error in failure.errors] == ["email", "name"]
@@ -228,7 +299,7 @@ class TestRefusals:
     def test_a_long_list_of_options_is_cut(self) -> None:
         options = tuple(f"Вариант {i}" for i in range(500))
         many = FieldSpec("a", "A", "select", required=True, options=options)
-        _, errors = validate([many], {}, "ru")
+        _, errors = validate([many], {}, "ru", MOSCOW)
         assert len(errors[0].message) < 250
         assert "…" in errors[0].message
 
@@ -243,10 +314,10 @@ class TestRefusals:
     def test_any_value_is_stored_in_normal_form_or_refused(
         self, kind: str, value: Any, spoken: str
     ) -> None:
-        data, errors = validate([field(kind)], {"a": value}, spoken)
+        data, errors = validate([field(kind)], {"a": value}, spoken, MOSCOW)
         assert not (data and errors)
         # Cleaning a cleaned value changes nothing.
-        assert validate([field(kind)], data, spoken) == (data, [])
+        assert validate([field(kind)], data, spoken, MOSCOW) == (data, [])
 
 
 class TestLanguage:

@@ -70,7 +70,7 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
                 ("name", "Name", "Ada"),
                 *CONTACTS,
                 ("form", "Form", "Contact"),
-                ("message", "Message", "Rye bread?; Friday"),
+                ("message", "Message", "Rye bread?; 2; Friday"),
             ],
             "leads/l1",
         ),

@@ -183,6 +183,7 @@ class TestLeads:
             "name": "N6",
             "email": "n6@example.com",
             "phone": None,
+            "phoneEntered": None,
             "sourceName": "direct",
             "createdAt": "2027-01-15T12:07:00.000Z",
         }

@@ -25,7 +25,7 @@ def is_robot(form_values: Mapping[str, Any]) -> bool:
 
     Such a form gets the usual response, but it has no effect.
     """
-    return bool(form_values.get(form_html.HONEYPOT))
+    return any(form_values.get(name) for name in (form_html.HONEYPOT, *_OTHER_HONEYPOTS))
 
 
 def check_fill_time(form_values: Mapping[str, Any]) -> None:
@@ -50,4 +50,6 @@ def _integer(value: object) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
+_OTHER_HONEYPOTS = ("_gotcha", "_honey")
+"""Such fields of forms that were made for other services."""
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)

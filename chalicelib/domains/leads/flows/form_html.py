@@ -293,8 +293,21 @@ def _form(
         "controls": list(_controls(fields, values, errors)),
         "page_url": _display_value(values.get(PAGE)),
         "cart": _display_value(values.get(CART)),
+        "others": _others(fields, values),
         "button": button,
     }
+
+
+def _others(fields: Sequence[FieldSpec], values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return values of fields that the form does not have, which are sent again with the form."""
+    shown = {field.name for field in fields} | {CART}
+    return [
+        (name, _display_value(each))
+        for name, value in values.items()
+        if name not in shown and not name.startswith("_")
+        for each in (value if isinstance(value, list) else [value])
+        if _display_value(each)
+    ]
 
 
 def _controls(
@@ -318,8 +331,10 @@ def _controls(
 def _display_value(value: object) -> str:
     """Return a value as a form shows it.
 
-    Lists and objects, which only programs send, are omitted.
+    Of several values, the first one is shown. Objects, which only programs send, are omitted.
     """
+    if isinstance(value, list):
+        value = next(iter(value), None)
     if isinstance(value, bool):
         return "on" if value else ""
     return str(value) if isinstance(value, str | int | float) else ""

@@ -25,9 +25,10 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import lead_quota
 from chalicelib.domains.leads.flows.cart import read_cart
-from chalicelib.domains.leads.rules import form_fields
-from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.rules import form_fields, sent_fields
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec, Place
 from chalicelib.domains.leads.rules.form_texts import form_text
+from chalicelib.domains.leads.rules.sent_fields import SentFields
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
@@ -47,6 +48,10 @@ FORM_SUBMISSIONS_PER_DAY = Limit(
 """Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
 DEDUPLICATION_PERIOD = timedelta(minutes=10)
 """Time within which equal values from one visitor do not create a second lead."""
+
+
+MAX_NAMED, MAX_NAMED_CHARACTERS = 20, 40
+"""Maximum number, and length, of names in a warning."""
 
 
 class Campaign(Wire):
@@ -175,6 +180,8 @@ def submit(
     site = _open_site(ctx.workspace_id, form, rows)
     if submitted.errors:
         raise form_fields.rejection(form.specs, submitted.errors, form.language)
+    for warning in submitted.warnings:
+        ctx.warn(warning)
     earlier = leads.submission(submitted.key, rows)
     if earlier.lead_id is not None:
         ctx.unit.undo()  # It has been counted as a new lead.
@@ -199,10 +206,14 @@ def _submission_result(form: FormRow, lead_id: str) -> SubmissionResult:
 
 
 class _Submitted(NamedTuple):
-    """The cleaned values of a submission with their contact, and the errors of its values."""
+    """The cleaned values of a submission with their contact, and what is wrong with them.
+
+    ``warnings`` name what was sent and is not stored.
+    """
 
     data: dict[str, Any]
     contact: Contact
+    warnings: list[str]
     errors: list[FieldError]
     key: Key
     """Equal for equal submissions of one visitor."""
@@ -226,18 +237,25 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     Otherwise the lead is counted at the same time; a failure of the unit undoes this.
     """
     workspace_id = ctx.workspace_id
-    data, errors = form_fields.validate(form.specs, values, form.language)
+    sent, language = sent_fields.assign(form.specs, values), form.language
+    place = Place(workspace.country, workspace.timezone)
+    data, errors = form_fields.validate(form.specs, sent.values, language, place)
+    others, other_errors = form_fields.clean_others(sent.others, language)
+    data |= others
     name, email, phone = form_fields.contact(form.specs, data)
     contact = Contact.create(name=name, email=email, phone=phone, country=workspace.country)
-    items, cart_errors = read_cart(workspace_id, values.get(CART), form.language)
+    items, cart_errors = read_cart(workspace_id, values.get(CART), language)
     data |= {CART: items} if items else {}
-    errors = [*errors, *cart_errors]
+    errors = [*errors, *other_errors, *cart_errors]
+    if not (data or errors):
+        errors = [FieldError(form.specs[0].name, form_text(language, "empty"))]
+    warnings = _warnings(form, sent)
     key = _submission_key(ctx, form, data, proposal_id)
     keys = [SITES.key(workspace_id, record_id=form.project_id)] if form.project_id else []
     # A wrong value is refused anyway, so neither the quota nor the client is read.
     if errors:
         rows.read(keys)
-        return _Submitted(data, contact, errors, key, rows, lambda: False)
+        return _Submitted(data, contact, warnings, errors, key, rows, lambda: False)
     keys += matching.holder_keys(workspace_id, contact)
     keys.append(key)
     keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
@@ -245,7 +263,20 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
         # The quota is counted while the rows are read, which hides the round trip.
         over_quota = start(partial(lead_quota.is_over_quota, ctx.unit, workspace))
         rows.read(keys)
-    return _Submitted(data, contact, errors, key, rows, over_quota.result)
+    return _Submitted(data, contact, warnings, errors, key, rows, over_quota.result)
+
+
+def _warnings(form: FormRow, sent: SentFields) -> list[str]:
+    """Return sentences about what was sent and is not stored."""
+    warnings = [
+        f"{spec.name}: no consent is stored, because the value is not a word such as yes, on or 1."
+        for spec in form.specs
+        if form_fields.is_no_consent(spec, sent.values.get(spec.name))
+    ]
+    if sent.technical:
+        names = ", ".join(name[:MAX_NAMED_CHARACTERS] for name in sent.technical[:MAX_NAMED])
+        warnings.append(f"Values that only programs need are not stored: {names}.")
+    return warnings
 
 
 def _submission_key(

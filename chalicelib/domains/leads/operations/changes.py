@@ -28,7 +28,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.operations.leads import MAX_LISTED_NOTES, LeadOut, LeadRef, LeadResult
 from chalicelib.domains.leads.rules import form_fields
-from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
+from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec, Place
 from chalicelib.domains.leads.store import crm_metrics, leads
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow, LeadStatus
@@ -122,7 +122,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         changes.get("notes"), stored_text=lead.notes, field="notes", length=MAX_LISTED_NOTES
     )
     if "data" in changes:
-        fields, data = _patch_data(ctx, lead, changes.pop("data"))
+        fields, data = _patch_data(ctx, lead, changes.pop("data"), workspace)
         if data != lead.whole_data:
             changed_fields.append("data")
             contact = _updated_contact(
@@ -157,7 +157,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
 
 
 def _patch_data(
-    ctx: Context, lead: LeadRow, patch: dict[str, Any]
+    ctx: Context, lead: LeadRow, patch: dict[str, Any], workspace: WorkspaceRow
 ) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
     """Return the form's fields (none if the form is deleted), and the patched data."""
     if CART in patch:
@@ -169,8 +169,9 @@ def _patch_data(
         raise cut_error(path)
     form = FORMS.find(ctx.workspace_id, record_id=lead.form_id) if lead.form_id else None
     fields = form.specs if form else ()
+    place = Place(workspace.country, workspace.timezone)
     declared = [field for field in fields if field.name in patch]
-    cleaned, errors = form_fields.validate(declared, patch, "en")
+    cleaned, errors = form_fields.validate(declared, patch, "en", place)
     for field in declared:
         if field.type == "consent" and cleaned.get(field.name):
             errors.append(

@@ -119,7 +119,7 @@ def table(workspace_id: str, lead_rows: Sequence[LeadRow]) -> LeadTable:
     labels: dict[str, str] = {}
     for lead, values in zip(lead_rows, submitted, strict=True):
         for name, (label, cell) in values.items():
-            if cell not in {None, lead.name, lead.email, lead.phone}:
+            if cell not in {None, lead.name, lead.email, lead.phone or lead.phone_entered}:
                 labels.setdefault(name, label)
     columns = [ExportColumn(name=name, label=None) for name in FIXED]
     columns += [ExportColumn(name=name, label=label) for name, label in labels.items()]
@@ -146,7 +146,7 @@ def _fixed(lead: LeadRow, forms: Mapping[str, FormRow], zone: str) -> Iterable[C
     source, form = lead.source or {}, forms.get(lead.form_id)
     lines: list[dict[str, Any]] = lead.whole_data.get(CART) or []
     yield zoned_times.local_time(lead.created_at, zone).text.replace("T", " ")[:16]
-    yield from (lead.status, lead.name, lead.email, lead.phone)
+    yield from (lead.status, lead.name, lead.email, lead.phone or lead.phone_entered)
     yield form.title if form else None
     yield ", ".join(lead.tags)
     yield lead.notes
@@ -158,4 +158,6 @@ def _fixed(lead: LeadRow, forms: Mapping[str, FormRow], zone: str) -> Iterable[C
 
 
 def _cell(value: Any) -> Cell:  # noqa: ANN401  JSON
+    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+        return ", ".join(map(str, value))
     return value if isinstance(value, Cell) else to_json(value).decode()

@@ -104,15 +104,8 @@ class LeadOut(LeadRef):
     def _from_record(cls, lead: LeadRow, **fields: Any) -> Self:  # noqa: ANN401  the fields made
         source = lead.source and {**lead.source, "campaign": _campaign(lead.source)}
         over_quota = bool(lead.over_quota)
-        # Former leads have an invalid phone in both fields, or in the first one only.
-        phone = lead.phone if phones.is_number(lead.phone) else None
         return cls.from_row(
-            lead.values,
-            phone=phone,
-            phone_entered=lead.phone_entered or lead.phone,
-            source=source,
-            over_quota=over_quota,
-            **fields,
+            lead.values, **lead.phones, source=source, over_quota=over_quota, **fields
         )
 
 

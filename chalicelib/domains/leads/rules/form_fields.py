@@ -6,9 +6,12 @@ Submitted values are validated and cleaned by field type.
 import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime, time
 from itertools import chain, count
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from pydantic_core import to_json
 
 from chalicelib.core.errors import FieldError, ValidationError
 from chalicelib.core.text import (
@@ -19,6 +22,7 @@ from chalicelib.core.text import (
     is_visible,
     lazy_pattern,
 )
+from chalicelib.domains.leads.rules import field_roles
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import emails, phones, slugs
 
@@ -38,16 +42,51 @@ _MAX_MADE_NAME = 36
 """A name has at most 40 characters, and may need an ending."""
 _CYRILLIC = lazy_pattern("[\u0400-\u04ff]")
 _CONTROL_BUT_LINES = lazy_pattern(f"(?![\n\t]){CONTROL.pattern}")
-_UNTICKED = frozenset({"off", "false", "0", "no", "нет"})
+_UNTICKED = frozenset(
+    {
+        *(
+            "off",
+            "false",
+            "0",
+            "no",
+            "n",
+            "none",
+            "null",
+            "undefined",
+            "disagree",
+            "unchecked",
+            "-",
+        ),
+        *("нет", "н", "не согласен", "не согласна", "не согласны"),
+    }
+)
+_YES = frozenset(
+    {
+        *("on", "true", "1", "yes", "y", "ok", "checked"),
+        *("agree", "agreed", "accept", "accepted", "i agree", "i accept"),
+        *("да", "согласен", "согласна", "согласны", "я согласен", "я согласна"),
+        *("принимаю", "подтверждаю"),
+    }
+)
+"""Words by which programs say that a visitor has consented. Any other word is no consent."""
+_MASK = lazy_pattern(
+    r"(?=[^_+(#*•]*[_+(#*•])[+]?[0-9]{0,4}[\s().:/_x#*•–—-]*",  # noqa: RUF001  dashes on purpose
+    re.IGNORECASE,
+)
+"""A mask of a control that nothing was typed into, such as ``+7 (___) ___-__-__``."""
 _NUMBER = lazy_pattern(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
 _THOUSANDS = lazy_pattern(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _DATES = (
     lazy_pattern(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
     lazy_pattern(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
-_PHONE = lazy_pattern(r"[\w\s+().,;:/#*=–—-]+")  # noqa: RUF001  dashes on purpose
+_TIMESTAMP = lazy_pattern(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.ASCII)
 _MARKUP = lazy_pattern("[<>]")
-_LEAST_DIGITS, _MOST_DIGITS = 5, 40
+_MOST_DIGITS = 40
+_MAX_OTHERS = 100
+_MAX_OTHER_NAME = 100
+_UNNAMED = "unnamed"
+"""Name under which a value without a name is kept."""
 _MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
 """Keys of the messages for an empty required field, by type. Other types use ``required``."""
 _MAX_OPTIONS_BYTES = 300
@@ -78,19 +117,27 @@ def language(title: str, labels: Sequence[str]) -> str:
     return "ru" if any(_CYRILLIC.search(text) for text in (title, *labels)) else "en"
 
 
+class Place(NamedTuple):
+    """Where a form's visitors are: an ISO 3166 code for phones, and the IANA name of a zone."""
+
+    country: str
+    timezone: str
+
+
 def validate(
-    fields: Sequence[FieldSpec], values: Mapping[str, object], language: str
+    fields: Sequence[FieldSpec], values: Mapping[str, object], language: str, place: Place
 ) -> tuple[dict[str, Any], list[FieldError]]:
     """Return the cleaned values of the declared fields, and the errors.
 
-    Values are strings from an HTML form, or JSON values. Empty values and boxes that are not ticked
-    are omitted. Error messages are for the visitor, in the form's language.
+    Values are strings from an HTML form, or JSON values, or lists of them if a field was sent
+    several times. Empty values and boxes that are not ticked are omitted. Error messages are for
+    the visitor, in the form's language.
     """
     data: dict[str, Any] = {}
     errors: list[FieldError] = []
     for field in fields:
         try:
-            value = _clean(field, values.get(field.name), language)
+            value = _clean(field, values.get(field.name), language, place)
         except _InvalidValueError as error:
             message = form_text(language, error.key, **error.values)
             errors.append(FieldError(field.name, message))
@@ -102,6 +149,56 @@ def validate(
             message = form_text(language, key, options=_format_options(field.options))
             errors.append(FieldError(field.name, message))
     return data, errors
+
+
+def clean_others(
+    others: Mapping[str, object], language: str
+) -> tuple[dict[str, Any], list[FieldError]]:
+    """Return the cleaned values of fields that the form does not have, and the errors."""
+    data: dict[str, Any] = {}
+    errors: list[FieldError] = []
+    for sent_name, value in others.items():
+        name = BIDI_CONTROL.sub("", CONTROL.sub("", " ".join(sent_name.split()))) or _UNNAMED
+        try:
+            _require_length(name, _MAX_OTHER_NAME)
+            cleaned = _kept(value, field_roles.role_of(name) or "text")
+        except _InvalidValueError as error:
+            message = form_text(language, error.key, **error.values)
+            errors.append(FieldError(name[:_MAX_OTHER_NAME], message))
+            continue
+        if cleaned not in (None, []):
+            data[name] = _both(data[name], cleaned) if name in data else cleaned
+    if len(data) > _MAX_OTHERS:
+        message = form_text(language, "too_many", limit=_MAX_OTHERS, count=len(data))
+        errors.append(FieldError(list(data)[_MAX_OTHERS], message))
+    return data, errors
+
+
+def _both(one: Any, other: Any) -> list[Any]:  # noqa: ANN401  JSON
+    lists = (each if isinstance(each, list) else [each] for each in (one, other))
+    return list(chain.from_iterable(lists))
+
+
+def _kept(value: object, kind: str) -> Any:  # noqa: ANN401  JSON
+    """Return a value of a field that the form does not have, or None if it is empty."""
+    if isinstance(value, list):
+        values = [kept for each in value if (kept := _kept(each, kind)) is not None]
+        return values[0] if len(values) == 1 else values
+    if isinstance(value, dict):
+        # As an object it could look like a consent.
+        return _entered_text(to_json(value).decode(), "textarea")
+    if isinstance(value, bool | None) or (isinstance(value, int | float) and _is_exact(value)):
+        return value
+    entered = _entered_text(str(value), "textarea")
+    return entered if is_visible(entered) and not _is_mask(entered, kind) else None
+
+
+def is_no_consent(field: FieldSpec, value: object) -> bool:
+    """Whether a value of a consent is neither a word for yes nor one for no."""
+    words = {
+        str(each).strip().casefold() for each in (value if isinstance(value, list) else [value])
+    }
+    return field.type == "consent" and not words <= _YES | _UNTICKED | {"", "none"}
 
 
 def rejection(
@@ -125,18 +222,31 @@ def contact(
     """Return the name, e-mail address and phone number in cleaned values, as entered.
 
     The e-mail address and phone number come from the first non-empty field of their type. The name
-    comes from the field ``name``, or else from the first field of type text.
+    comes from the field ``name``, or else from the first field of type text. A field that the form
+    does not have counts by its name, such as ``Phone``, if no field of the form has the contact.
     """
+    declared = {field.name for field in fields}
 
     def first(kind: str) -> str | None:
-        return next((data[f.name] for f in fields if f.type == kind and data.get(f.name)), None)
+        values = (data[f.name] for f in fields if f.type == kind and data.get(f.name))
+        return next(map(_first_text, values), None)
 
-    name = data.get("name")
+    def other(role: str) -> str | None:
+        names = (
+            name for name in data if name not in declared and field_roles.role_of(name) == role
+        )
+        return next(filter(None, (_first_text(data[name]) for name in names)), None)
+
     return (
-        (name if isinstance(name, str) else None) or first("text"),
-        first("email"),
-        first("phone"),
+        _first_text(data.get("name")) or other(field_roles.NAME) or first("text"),
+        first("email") or other(field_roles.EMAIL),
+        first("phone") or other(field_roles.PHONE),
     )
+
+
+def _first_text(value: object) -> str | None:
+    values = value if isinstance(value, list) else [value]
+    return next((each for each in values if isinstance(each, str)), None)
 
 
 class _InvalidValueError(Exception):
@@ -151,21 +261,58 @@ class _InvalidValueError(Exception):
         self.values = values
 
 
-def _clean(field: FieldSpec, value: object, language: str) -> Any:  # noqa: ANN401  JSON
+def _clean(field: FieldSpec, value: object, language: str, place: Place) -> Any:  # noqa: ANN401  JSON
     """Return the cleaned value of a field, or None if it is empty."""
-    if field.type in {"checkbox", "consent"}:
-        return _parse_checkbox(value)
+    is_box = field.type in {"checkbox", "consent"}
+    if not isinstance(value, list):
+        return _box(field, value) if is_box else _clean_one(field, value, language, place)
+    if is_box:
+        # A hidden field before a checkbox has the value of the box that is not ticked.
+        return _box(field, value[-1] if value else None)
+    cleaned = [_clean_one(field, each, language, place) for each in value]
+    values = [each for each in cleaned if each is not None]
+    values = [each for number, each in enumerate(values) if each not in values[:number]]
+    return values if len(values) > 1 else next(iter(values), None)
+
+
+def _box(field: FieldSpec, value: object) -> bool | None:
+    return _parse_consent(value) if field.type == "consent" else _parse_checkbox(value)
+
+
+def _clean_one(field: FieldSpec, value: object, language: str, place: Place) -> Any:  # noqa: ANN401  JSON
     if field.type == "number" and isinstance(value, int | float) and not isinstance(value, bool):
         return _bounded(value)
     entered = _entered_text(value, field.type)
-    if not is_visible(entered):
+    if not is_visible(entered) or (field.type in _MASKED and _is_mask(entered, field.type)):
         return None
-    if field.type == "number":
-        return _number(entered, language=language)
+    match field.type:
+        case "number":
+            return _number(entered, language=language)
+        case "phone":
+            return _phone(entered, place.country, is_required=field.required)
+        case "date":
+            return _date(entered, place.timezone)
     if field.type == "select" and entered not in field.options:
         raise _InvalidValueError("unchosen", options=_format_options(field.options))
-    parse = _PARSERS.get(field.type)
-    return parse(entered) if parse else entered
+    return _email(entered) if field.type == "email" else entered
+
+
+_MASKED = frozenset({"phone", "date", "number", "email"})
+"""Types whose controls may show a mask until something is typed."""
+
+
+def _is_mask(entered: str, kind: str) -> bool:
+    """Whether a control with a mask was left empty. A mask of a phone may show a country code."""
+    if kind == "phone":
+        return _MASK.fullmatch(entered) is not None
+    return "_" in entered and not any(character.isalnum() for character in entered)
+
+
+def _parse_consent(value: object) -> bool | None:
+    """Return True for a consent, which only the words for yes give."""
+    if isinstance(value, str):
+        return True if value.strip().casefold().rstrip(".!") in _YES else None
+    return True if value in (True, 1) and isinstance(value, int | float) else None
 
 
 def _entered_text(value: object, kind: str) -> str:
@@ -176,7 +323,7 @@ def _entered_text(value: object, kind: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _InvalidValueError(kind if kind in {"email", "phone", "number", "date"} else "text")
+        raise _InvalidValueError(kind if kind in {"email", "number", "date"} else "text")
     if isinstance(value, int) and abs(value) >= 10**30:
         raise _InvalidValueError("too_long", limit=30, length="31+")
     entered = str(value)
@@ -188,9 +335,13 @@ def _entered_text(value: object, kind: str) -> str:
         if kind in {"email", "phone"}:
             line = clean_typed(line)
         entered, limit = BIDI_CONTROL.sub("", CONTROL.sub("", line)).strip(), MAX_TEXT
-    if len(entered) > limit:
-        raise _InvalidValueError("too_long", limit=limit, length=len(entered))
+    _require_length(entered, limit)
     return entered
+
+
+def _require_length(text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise _InvalidValueError("too_long", limit=limit, length=len(text))
 
 
 def _parse_checkbox(value: object) -> bool | None:
@@ -215,21 +366,20 @@ def _email(entered: str) -> str:
     return address
 
 
-def _phone(entered: str) -> str:
+def _phone(entered: str, country: str, *, is_required: bool) -> str:
     """Return a phone number as it was entered.
 
-    The check is lenient, so that no lead is lost. Words may surround the digits of a whole number.
+    Words may surround the number. A required phone must be one that can be called. Any other text
+    is kept, so that no lead is lost.
     """
     digits = sum(character.isdecimal() for character in entered)
-    letters = sum(character.isalpha() for character in entered)
-    is_plain = _PHONE.fullmatch(entered) and digits >= max(_LEAST_DIGITS, letters)
     if (
         len(entered) > MAX_PHONE
         or digits > _MOST_DIGITS
         or _MARKUP.search(entered)
-        or not (is_plain or phones.may_contain_phone(entered))
+        or (is_required and phones.find_phone(entered, country=country) is None)
     ):
-        raise _InvalidValueError("phone")
+        raise _InvalidValueError("phone", example=phones.example(country).replace(" ", "\u00a0"))
     return entered
 
 
@@ -247,13 +397,28 @@ def _number(entered: str, *, language: str) -> int | float:
     return _bounded(float(compact))
 
 
+def _is_exact(number: float) -> bool:
+    return abs(number) <= MAX_NUMBER
+
+
 def _bounded(number: float) -> int | float:
-    if not abs(number) <= MAX_NUMBER:
+    if not _is_exact(number):
         raise _InvalidValueError("number")
     return int(number) if number == int(number) else number
 
 
-def _date(entered: str) -> str:
+def _date(entered: str, timezone: str) -> str:
+    """Return a date in ISO 8601.
+
+    A time stamp is its written date. But a date picker sends midnight of its zone in UTC, so a
+    moment that is midnight in the zone of the form is that day.
+    """
+    if _TIMESTAMP.fullmatch(entered):
+        with suppress(ValueError, OverflowError):
+            when = datetime.fromisoformat(entered)
+            local = when.astimezone(ZoneInfo(timezone)) if when.tzinfo else when
+            is_midnight = when.time() != time() and local.time() == time()
+            return (local if is_midnight else when).date().isoformat()
     for pattern in _DATES:
         if match := pattern.fullmatch(entered):
             with suppress(ValueError):
@@ -261,9 +426,6 @@ def _date(entered: str) -> str:
                     **{name: int(part) for name, part in match.groupdict().items()}
                 ).isoformat()
     raise _InvalidValueError("date")
-
-
-_PARSERS = {"email": _email, "phone": _phone, "date": _date}
 
 
 def _format_options(options: Sequence[str]) -> str:

@@ -79,6 +79,13 @@ class LeadRow(Record):
     long_data_read: dict[str, Any] | None = None
 
     @property
+    def phones(self) -> dict[str, str | None]:
+        """The valid number and the phone as entered, or None for each."""
+        # Former leads have a phone that is no number in the same attribute.
+        number = self.phone if phones.is_number(self.phone) else None
+        return {"phone": number, "phone_entered": self.phone_entered or self.phone}
+
+    @property
     def whole_data(self) -> dict[str, Any]:
         """The full data, of any length.
 

@@ -159,18 +159,26 @@ def mail(
 
 
 def _lead(_: Language, lead: Record) -> tuple[str | None, Pairs]:
-    contact_values = {lead["name"], lead["email"], lead["phone"]}
+    contact_values = {lead["name"], lead["email"], _phone(lead)}
     texts = [
-        value
+        text
         for value in lead["data"].values()
-        if isinstance(value, str) and value.strip() and value not in contact_values
+        if (text := _value_text(value)).strip() and text not in contact_values
     ]
-    return lead["name"] or lead["phone"] or lead["email"], [
+    return lead["name"] or _phone(lead) or lead["email"], [
         ("name", lead["name"]),
         *_contacts(lead),
         ("form", lead["form"]),
         ("message", "; ".join(texts)),
     ]
+
+
+def _value_text(value: object) -> str:
+    """Return a submitted value as text, or "" for a box, a consent and the products of an order."""
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_value_text, value)))
+    is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if is_text else ""
 
 
 def _order(language: Language, lead: Record) -> tuple[str | None, Pairs]:
@@ -346,7 +354,12 @@ def _short(start: datetime) -> str:
 
 
 def _contacts(person: Record) -> Pairs:
-    return [("phone", person["phone"]), ("email", person["email"])]
+    return [("phone", _phone(person)), ("email", person["email"])]
+
+
+def _phone(person: Record) -> str | None:
+    phone: str | None = person["phone"] or person.get("phoneEntered")
+    return phone
 
 
 def _address(key: str, *, value: str) -> str | None:

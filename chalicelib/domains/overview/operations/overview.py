@@ -88,7 +88,7 @@ class LeadSummary(Wire):
     @classmethod
     def from_record(cls, lead: LeadRow) -> Self:
         """Return the wire form of a stored lead."""
-        return cls.from_row(lead.values)
+        return cls.from_row(lead.values, **lead.phones)
 
 
 class BookingSummary(Wire):
