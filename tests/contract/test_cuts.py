@@ -74,6 +74,8 @@ CUTS = {
         domains.chat.operations.replies.MAX_REPLIES
         domains.chat.operations.stats.SHOWN_PAGES
         domains.identity.operations.audit_log.NAMED_RESOURCES
+        domains.leads.flows.submissions.MAX_NAMED
+        domains.leads.flows.submissions.MAX_NAMED_CHARACTERS
         domains.overview.operations.stats.MAX_ROWS
         domains.webhooks.operations.deliveries.LISTED
         gateways.llm.facts.MAX_HOURS
@@ -102,6 +104,8 @@ CUTS = {
     "more of them are refused, so none is left out": """
         domains.catalog.rules.tables.text_tables.MAX_COLUMNS
         domains.bots.operations.bots.MAX_AGENTS
+        domains.leads.rules.form_fields._MAX_OTHERS
+        domains.leads.rules.form_fields._MAX_OTHER_NAME
         domains.webhooks.store.webhooks.MAX_WEBHOOKS
         transports.console.forms.editor.MAX_FIELDS
         transports.console.sites.sections.MAX_SECTIONS

@@ -275,7 +275,9 @@ def _warnings(form: FormRow, sent: SentFields) -> list[str]:
     ]
     if sent.technical:
         names = ", ".join(name[:MAX_NAMED_CHARACTERS] for name in sent.technical[:MAX_NAMED])
-        warnings.append(f"Values that only programs need are not stored: {names}.")
+        more = len(sent.technical) - MAX_NAMED
+        others = f" and {more} more" if more > 0 else ""
+        warnings.append(f"Values that only programs need are not stored: {names}{others}.")
     return warnings
 
 
