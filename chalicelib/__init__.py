@@ -4,6 +4,11 @@ The deployed package (transports > domains > application > engine | gateways > l
 """
 
 VERSION = "0.2.0"
+STORED_FORMAT = 1
+"""Number of the form of stored rows. A deployment refuses a stage whose rows have another number.
+
+Until release 1.0, a change that cannot read the rows of the release before increases it.
+"""
 SERVICE = "Workspace Automation API"
 PRODUCT = SERVICE.replace(" ", "-")
 USER_AGENT = f"{PRODUCT}/{VERSION}"

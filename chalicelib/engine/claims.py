@@ -8,7 +8,7 @@ within a workspace are a ``Lookup`` of their listing instead.
 import hashlib
 from collections.abc import Iterable
 
-from pynamodb.attributes import BooleanAttribute, UnicodeAttribute
+from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.core.text import fold
 from chalicelib.engine.reading import fetch_of
@@ -21,11 +21,9 @@ class ClaimRow(IdentityRow):
     """A platform-wide claim.
 
     ``target`` is the id that the name leads to, and ``workspace_id`` its workspace, if any.
-    ``is_former`` marks the claim for the release before this one, which another name may replace.
     """
 
     target = UnicodeAttribute()
-    is_former = BooleanAttribute(null=True)
     workspace_id = UnicodeAttribute(null=True)
 
     @classmethod

@@ -1,10 +1,6 @@
 """Stored responses of idempotent calls, kept for 24 hours per principal and operation.
 
 A stored response is never overwritten or removed by the call that made it.
-
-The last release kept each response in its own partition, its former place. While one release
-replaces the other, and after a rollback, both must recognize a key. So this release writes and
-reads both places. The next one can drop the former place.
 """
 
 import hashlib
@@ -32,8 +28,6 @@ MAX_INLINE_BYTES = 100_000
 
 Rows hold 400 KB. Larger responses are objects.
 """
-FORMER_SORT_KEY = "-"
-"""Sort key of the responses in their former places."""
 SHARDS = 16
 """Partitions of a workspace's responses. An erasure reads all partitions."""
 _OK = 200
@@ -42,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 class IdempotencyRow(ControlRow):
-    """A response. Without body and object, it is the mark of a call in progress.
+    """A response, without ``status`` if that is 200.
 
-    Responses with status 200, and all responses of earlier releases, have no ``status``.
+    Without body and object, it is the mark of a call in progress.
     """
 
     fingerprint = UnicodeAttribute()
@@ -58,36 +52,29 @@ def _partition(tenant: str, *, shard: str) -> str:
     return f"W#{tenant}#IDEMPOTENCY#{shard}"
 
 
-def _places(tenant: str, record: IdempotencyRecord) -> list[tuple[str, str]]:
-    """Return the keys of a record's rows: its place and its former place.
+def _place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
+    """Return the key of a record's row.
 
-    Their name is hashed, because keys may have any characters. The first digit of the hash is the
+    The name is hashed, because keys may have any characters. The first digit of the hash is the
     shard, so an erasure finds the responses of a workspace.
     """
     name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
-    return [(_partition(tenant, shard=name[0]), name), _former_place(tenant, name=name)]
+    return _partition(tenant, shard=name[0]), name
 
 
-def _former_place(tenant: str, *, name: str) -> tuple[str, str]:
-    return _partition(tenant, shard=name), FORMER_SORT_KEY
-
-
-def rows(
+def row(
     tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = RETENTION
-) -> list[IdempotencyRow]:
-    """Return the rows of a response or of a mark."""
-    return [
-        IdempotencyRow(
-            *place,
-            fingerprint=record.fingerprint,
-            owner=owner,
-            body=record.body,
-            object_key=record.object_key,
-            status=None if record.status == _OK else record.status,
-            expires=clock.now() + retention,
-        )
-        for place in _places(tenant, record)
-    ]
+) -> IdempotencyRow:
+    """Return the row of a response or of a mark."""
+    return IdempotencyRow(
+        *_place(tenant, record),
+        fingerprint=record.fingerprint,
+        owner=owner,
+        body=record.body,
+        object_key=record.object_key,
+        status=None if record.status == _OK else record.status,
+        expires=clock.now() + retention,
+    )
 
 
 def is_free_for(owner: str) -> Condition:
@@ -110,13 +97,12 @@ def _is_mark_of(owner: str) -> Condition:
 
 def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
     """Return the record stored under a key, unless it has expired."""
-    for place in _places(tenant, record):
-        row = IdempotencyRow.find(*place)
-        if row is not None and (row.expires is None or clock.now() <= row.expires):
-            status = _OK if row.status is None else int(row.status)
-            fields = (row.fingerprint, row.body, row.object_key, status)
-            return IdempotencyRecord(record.scope, record.key, *fields)
-    return None
+    row = IdempotencyRow.find(*_place(tenant, record))
+    if row is None or (row.expires is not None and clock.now() > row.expires):
+        return None
+    status = _OK if row.status is None else int(row.status)
+    fields = (row.fingerprint, row.body, row.object_key, status)
+    return IdempotencyRecord(record.scope, record.key, *fields)
 
 
 def mark_in_progress(
@@ -126,14 +112,13 @@ def mark_in_progress(
 
     Returns False if the key is not free.
     """
-    # The former place is marked first, because the release before this one checks no other.
-    for mark in reversed(rows(tenant, record, owner=owner, retention=retention)):
-        try:
-            mark.save(condition=is_free_for(owner))
-        except PutError as error:
-            if error_code(error) == CONDITION_FAILED:
-                return False
-            raise_failure(error)
+    mark = row(tenant, record, owner=owner, retention=retention)
+    try:
+        mark.save(condition=is_free_for(owner))
+    except PutError as error:
+        if error_code(error) == CONDITION_FAILED:
+            return False
+        raise_failure(error)
     return True
 
 
@@ -143,20 +128,18 @@ def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> 
     Failures are only logged, because they must not hide the error of the call. The mark is then
     kept until it expires.
     """
-    for place in _places(tenant, record):
-        try:
-            IdempotencyRow(*place).delete(condition=_is_mark_of(owner))
-        except (DeleteError, UnavailableError) as error:
-            if error_code(error) != CONDITION_FAILED:
-                log.warning("a mark stays until it expires", exc_info=True)
+    try:
+        IdempotencyRow(*_place(tenant, record)).delete(condition=_is_mark_of(owner))
+    except (DeleteError, UnavailableError) as error:
+        if error_code(error) != CONDITION_FAILED:
+            log.warning("a mark stays until it expires", exc_info=True)
 
 
 def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     """Return the stored responses of a tenant that contain any of some words, such as ids.
 
     All responses of the last day are read, in ``SHARDS`` queries. Responses stored as objects are
-    not read. Responses of the last release are not read either, because they expire within a day of
-    the upgrade.
+    not read.
     """
     encoded_words = [word.encode() for word in words]
     with deadline.side_by_side() as start:
@@ -168,9 +151,8 @@ def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
     return [row for row in rows if any(word in (row.body or b"") for word in encoded_words)]
 
 
-def forget_answers(tenant: str, answers: Collection[IdempotencyRow]) -> None:
-    """Remove stored responses of a tenant from both places."""
+def forget_answers(answers: Collection[IdempotencyRow]) -> None:
+    """Remove stored responses."""
     with reaching():
         for answer in answers:
             answer.delete()
-            IdempotencyRow(*_former_place(tenant, name=answer.sk)).delete()

@@ -108,17 +108,13 @@ class Indexer:
             name = f"{listing.noun}#{record.id}"
             self.file_uses.note(name, listing.files, old_record, new_record=new_record)
         new = listing.side_rows(self.tenant, new_record) if new_record else {}
-        for side in (
-            listing.former_claims(self.tenant, old_record, new_record) if new_record else ()
-        ):
-            new[side.row.pk, side.row.sk] = side
-        old = listing.held_side_rows(self.tenant, old_record, new) if old_record else {}
+        old = listing.side_rows(self.tenant, old_record) if old_record else {}
         for key in old.keys() - new.keys():
             row = old[key].row
             self.transaction.deletes.append((delete_stage(row), None))
         for key, side in new.items():
             if key not in old and side.unique:
-                stage = put_stage(side.row, side.free)
+                stage = put_stage(side.row, Row.pk.does_not_exist())
                 self.transaction.puts.append((stage, claim_errors.get(side.unique)))
             # Each item of a transaction costs twice its write units, so unchanged rows are left
             # out.

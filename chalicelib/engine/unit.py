@@ -35,7 +35,13 @@ from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
 from chalicelib.engine.tables import Record, Row
-from chalicelib.engine.transactions import MAX_ITEMS, OutcomeUnknownError, Stage, Transaction
+from chalicelib.engine.transactions import (
+    MAX_ITEMS,
+    OutcomeUnknownError,
+    Stage,
+    Transaction,
+    put_stage,
+)
 
 T = TypeVar("T")
 
@@ -328,10 +334,9 @@ class UnitOfWork:
 
     def keep(self, record: IdempotencyRecord) -> None:
         """Stage the response to a call under its idempotency key, which must be free at commit."""
-        condition = idempotency.is_free_for(self.request_id)
-        for row in idempotency.rows(self.tenant, record, owner=self.request_id):
-            stage = methodcaller("save", row, condition=condition)
-            self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
+        row = idempotency.row(self.tenant, record, owner=self.request_id)
+        stage = put_stage(row, idempotency.is_free_for(self.request_id))
+        self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
     def _note_record(self, row: Row) -> None:
         """Add a written record to the resources of the audit event."""

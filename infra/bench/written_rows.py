@@ -37,7 +37,6 @@ READERS = {
     "CLIENT": "the list of clients, and the match of contacts",
     "DIALOG#…": "the messages of a dialog, and the bot's memory",
     "IDEMPOTENCY#shard": "repeated calls, and erasures",
-    "IDEMPOTENCY#…": "repeated calls of the last release",
     "LEAD#SUBMITTED": "a lead in full",
     "METRICS#bot:…": "statistics of a bot",
     "METRICS#crm": "statistics of leads",

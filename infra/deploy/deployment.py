@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from chalicelib import STORED_FORMAT
 from infra.deploy import code, published_settings, releases, stage_config, stage_facts
 from infra.deploy.aws import chalice_state, drift, tables, vaults
 from infra.deploy.aws.account import Account
@@ -24,7 +25,6 @@ from infra.deploy.progress import Progress
 from infra.deploy.releases import Release, Source
 from infra.deploy.stacks import build as stacks
 from infra.deploy.stage_config import StageFacts
-from infra.operator import refolding
 
 HOSTS = ("Domain", "HostedZoneId", "SitesDomain", "SitesHostedZoneId")
 """The choices that both edge stacks take."""
@@ -74,6 +74,7 @@ class Deployment:
             old_outputs = data.outputs()
             if old_outputs:
                 self.lock(locks, self.store(old_outputs), break_lock=options.break_lock)
+                self._check_stored_format()
                 self._check_drift()
             with self.progress.step(f"Stack {data.name}"):
                 names = {"Stage": self.stage, "TablePrefix": StageFacts().table_prefix}
@@ -85,7 +86,6 @@ class Deployment:
             self._put_backups(choices, data=outputs)
             facts = self._read_facts(outputs, choices)
             release, resources = self._put_checkout(outputs, facts, source, options.python)
-            self._refold(facts)
             facts, edge = self._put_addresses(
                 choices, data=outputs, facts=facts, resources=resources
             )
@@ -104,8 +104,6 @@ class Deployment:
             self.lock(locks, store, break_lock=break_lock)
             release = releases.find(store, name) if name else releases.previous(store)
             facts = self._read_facts(outputs, self.stack("data").parameters())
-            # The earlier code may fold strings differently, so the next deployment must check this.
-            refolding.forget(self.account.client("dynamodb"), f"{facts.table_prefix}-{self.stage}")
             with self.progress.step(f"Release {release.id}"):
                 project = package.project_of(self.stage, self.root)
                 releases.unpack(store, release, project)
@@ -133,6 +131,7 @@ class Deployment:
         outputs, store = self.deployed()
         with ExitStack() as locks:
             self.lock(locks, store, break_lock=False)
+            self._check_stored_format()
             facts = self._read_facts(outputs, self.stack("data").parameters())
             return self._put_checkout(outputs, facts, source, None, seconds)[1]
 
@@ -208,6 +207,21 @@ class Deployment:
         prefix = chosen_values.get("TablesInUse", StageFacts().table_prefix)
         if prefix != StageFacts().table_prefix:
             tables.require(self.account, self.stage, prefix=prefix)
+
+    def _check_stored_format(self) -> None:
+        """Refuse a stage whose rows this checkout does not read.
+
+        Raises:
+            click.ClickException: they have another format.
+        """
+        stored = published_settings.stored_format(self.account, self.stage)
+        if stored not in {None, STORED_FORMAT}:
+            msg = (
+                f"The rows of the stage {self.stage} have the format {stored}, and this checkout "
+                f"reads format {STORED_FORMAT}. Export the workspaces with the release that wrote "
+                "them (python -m infra admin export), deploy a new stage, and import them there."
+            )
+            raise click.ClickException(msg)
 
     def _check_drift(self) -> None:
         """Show the resources of the stacks that were changed outside of CloudFormation."""
@@ -300,13 +314,6 @@ class Deployment:
             seconds=seconds,
         )
 
-    def _refold(self, facts: StageFacts) -> None:
-        """Schedule jobs that fold strings again that an older version's rule has folded."""
-        with self.progress.step("Search texts"):
-            client = self.account.client("dynamodb")
-            if jobs := refolding.schedule(client, f"{facts.table_prefix}-{self.stage}"):
-                self.progress.note(f"{jobs} jobs fold the texts of all workspaces again")
-
     def _put_addresses(
         self,
         choices: Mapping[str, str],
@@ -394,6 +401,7 @@ class Deployment:
         config = stage_config.load(self.root)
         variables = stage_config.environment(config, self.stage, facts)
         published_settings.publish(self.account, self.stage, variables)
+        published_settings.publish_stored_format(self.account, self.stage, STORED_FORMAT)
 
     def _result(
         self,

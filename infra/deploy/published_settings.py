@@ -23,6 +23,8 @@ FOR_OPERATORS = (
 left out, because functions send the e-mails.
 """
 PASSWORD = re.compile(r"//[^/]*@")
+FORMAT = "STORED_FORMAT"
+"""The number of the form of the stage's rows. It stays with the data when a stage is destroyed."""
 
 
 def publish(account: Account, stage: str, variables: dict[str, str]) -> None:
@@ -45,6 +47,27 @@ def unpublish(account: Account, stage: str) -> None:
 
 def published(account: Account, stage: str) -> dict[str, str]:
     """Return a deployed stage's variables for operators, or {} if the stage is not deployed."""
+    parameters = _parameters(account, stage)
+    return {name: parameters[name] for name in FOR_OPERATORS if name in parameters}
+
+
+def stored_format(account: Account, stage: str) -> int | None:
+    """Return the number of the form of a stage's rows, or None if no code was deployed to it.
+
+    It is 0 if the stage was deployed before there was a number.
+    """
+    parameters = _parameters(account, stage)
+    return int(parameters.get(FORMAT, 0)) if parameters else None
+
+
+def publish_stored_format(account: Account, stage: str, number: int) -> None:
+    """Store the number of the form of a stage's rows."""
+    account.client("ssm").put_parameter(
+        Name=_path(stage) + FORMAT, Value=str(number), Type="String", Overwrite=True
+    )
+
+
+def _parameters(account: Account, stage: str) -> dict[str, str]:
     pages = account.client("ssm").get_paginator("get_parameters_by_path")
     path = _path(stage)
     return {

@@ -104,23 +104,18 @@ def use_local_database() -> int:
     # Chalice has set the variables of its stage, which the deployed service uses.
     os.environ.update(stack.environment(database.endpoint))
 
-    from chalicelib.core.settings import settings  # noqa: PLC0415  the stack starts without it
     from chalicelib.engine import tables  # noqa: PLC0415
-    from chalicelib.engine.connection import connection  # noqa: PLC0415
     from chalicelib.transports.api_docs import reference  # noqa: PLC0415
     from infra.local import logs as local_logs  # noqa: PLC0415
     from infra.local import workarounds  # noqa: PLC0415
     from infra.local.demo.caller import Caller  # noqa: PLC0415
     from infra.local.demo.examples import example_ids  # noqa: PLC0415
     from infra.local.demo.seed import seed  # noqa: PLC0415
-    from infra.operator import refolding  # noqa: PLC0415
 
     local_logs.configure(stack.data.log)
     workarounds.be_patient()
     tables.ensure_tables()
     workarounds.apply()
-    local_settings = settings()
-    refolding.schedule(connection().client, f"{local_settings.table_prefix}-{local_settings.stage}")
     key = seed(stack.data, language=stack.demo_language, records=stack.has_demo_records)
     if key:
         reference.EXAMPLE_IDS.update(example_ids(Caller(key)))

@@ -4,8 +4,6 @@ A repeated call returns the stored response for 24 hours and creates nothing twi
 """
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
@@ -128,60 +126,6 @@ def test_a_key_must_have_1_to_255_characters(api: Api, key: str) -> None:
     answer = api.call_refused("POST", CREATE, {"title": "A"}, **{"Idempotency-Key": key})
     assert answer.status == 400
     assert answer.data["errors"][0]["field"] == "idempotencyKey"
-
-
-@pytest.fixture
-def last_release(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
-    """Return a function that lets the code use only the former places of responses for a while."""
-    places = idempotency._places
-
-    @contextmanager
-    def run() -> Iterator[None]:
-        with monkeypatch.context() as patch:
-            patch.setattr(idempotency, "_places", lambda *named: places(*named)[1:])
-            yield
-
-    return run
-
-
-@pytest.mark.store
-def test_a_key_used_before_an_upgrade_is_recognized_after_it(api: Api, last_release: Any) -> None:
-    with last_release():
-        first = api.post(CREATE, {"title": "A"}, key="k")
-    assert api.post(CREATE, {"title": "A"}, key="k") == first
-    other = api.call_refused("POST", CREATE, {"title": "B"}, **{"Idempotency-Key": "k"})
-    assert other.data["code"] == "idempotency_mismatch"
-    assert api.get("/api/projects/list")["pagination"]["total"] == 1
-
-
-def test_a_key_is_recognized_after_a_rollback(api: Api, last_release: Any) -> None:
-    first = api.post(CREATE, {"title": "A"}, key="k")
-    with last_release():
-        assert api.post(CREATE, {"title": "A"}, key="k") == first
-    assert api.get("/api/projects/list")["pagination"]["total"] == 1
-
-
-def test_a_key_used_before_an_upgrade_is_free_again_after_24_hours(
-    api: Api, last_release: Any, time: Time
-) -> None:
-    with last_release():
-        api.post(CREATE, {"title": "A"}, key="k")
-    time.pass_by(hours=24.1)
-    api.post(CREATE, {"title": "B"}, key="k")
-    assert api.get("/api/projects/list")["pagination"]["total"] == 2
-
-
-@pytest.mark.parametrize("is_upgrade", [True, False])
-def test_an_outside_effect_is_not_repeated_by_the_other_release(
-    owner: Owner, last_release: Any, is_upgrade: bool
-) -> None:
-    fetching = SlowOperation()
-    fetching.go_on.set()
-    with last_release() if is_upgrade else nullcontext():
-        first = fetching.call(owner, "one")
-    with nullcontext() if is_upgrade else last_release():
-        assert fetching.call(owner, "two").body == first.body
-    assert fetching.effects == 1
 
 
 def test_operations_that_are_idempotent_by_themselves_ignore_keys(api: Api) -> None:

@@ -453,7 +453,7 @@ def _lasting_invitation(workspace_id: str, email: str) -> str:
 def reset_link(email: str) -> str:
     """Request a new password without an e-mail, and return the token of the link."""
     token = reset_links.token(new_id())
-    row = password_resets.row(token, accounts.claim_hashes(email), "en")
+    row = password_resets.row(token, address_hash=accounts.email_hash(email), language="en")
     run_unit(PLATFORM, None, lambda unit: unit.create(row))
     return token
 

@@ -4,7 +4,7 @@ The index keys, the entries, the look-ups and the counters of a record follow fr
 Units of work write these rows (``engine.indexing``), and ``engine.listing.queries`` reads pages.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -91,9 +91,6 @@ class Declaration(Generic[R]):
             A noun without indexes is always scanned whole.
         lookups: values that lead to a record, or that are unique among records.
         files: the files that a record shows.
-        complete: reads data that the searchable strings of records need beyond their rows.
-        restore: restores values of a record that an earlier release has stored folded, if it can.
-            Returns whether it has changed the record.
         inline_bytes: bytes of search text in an index entry. A longer text takes one more row.
         events: the events of the noun, each with the rule by which a change is one.
         followed_by: the kind of job that follows each change of a record. The changes of a
@@ -126,8 +123,6 @@ class Declaration(Generic[R]):
     indexes: tuple[SortIndex, ...] = ()
     lookups: tuple[Lookup[R], ...] = ()
     files: ShownFiles[Any] | None = None
-    complete: Callable[[str, list[R]], list[R]] | None = None
-    restore: Callable[[R], bool] | None = None
     inline_bytes: int = INLINE_TEXT_BYTES
     events: EventRules = field(default_factory=dict)
     followed_by: JobKind | None = None
@@ -266,53 +261,6 @@ class Declaration(Generic[R]):
         for lookup in self.lookups:
             rows += lookups.rows(lookup, workspace_id, noun=self.noun, record=record)
         return {(side.row.pk, side.row.sk): side for side in rows}
-
-    def held_side_rows(
-        self, workspace_id: str, record: R, staying: Collection[tuple[str, str]]
-    ) -> dict[tuple[str, str], SideRow]:
-        """Return the side rows that a stored record has, except the rows in ``staying``.
-
-        They are a subset of ``side_rows``. Only if the key of a unique value has changed, the
-        database is read to find which of the two keys holds the value, if any.
-        """
-        rows = self.side_rows(workspace_id, record)
-        for lookup in self.lookups:
-            change = lookups.key_change(lookup, workspace_id, noun=self.noun, record=record)
-            if change and (change.current.pk, change.current.sk) not in staying:
-                rows.pop((change.current.pk, change.current.sk), None)
-                rows.update(
-                    {(row.pk, row.sk): SideRow(row) for row in change.existing_for(record.id)}
-                )
-        return rows
-
-    def former_claims(self, workspace_id: str, old_record: R | None, record: R) -> list[SideRow]:
-        """Return the rows of a record's new unique values under former keys, if those are free.
-
-        An earlier release finds the record by them. A row under the current key that leads to a
-        record without the value is returned as well, to be replaced: the earlier release has
-        changed the value there.
-        """
-        claims: list[SideRow] = []
-        for lookup in self.lookups:
-            change = lookups.key_change(lookup, workspace_id, noun=self.noun, record=record)
-            if not lookup.exact or change is None:
-                continue
-            (value,) = lookup.values(record)
-            if old_record is not None and lookup.leads_to(old_record, value):
-                continue
-            holders = {row.pk: row.target for row in change.existing()}
-            match holders.get(change.former.pk):
-                case None:
-                    change.former.key_form = lookups.FORMER
-                    claims.append(SideRow(change.former, lookup.name))
-                case record.id:
-                    claims.append(SideRow(change.former))
-            if holder := holders.get(change.current.pk):
-                others = self.fetch(workspace_id, [holder])
-                if not any(lookup.leads_to(other, value) for other in others):
-                    change.current.key_form = lookups.CURRENT
-                    claims.append(SideRow(change.current))
-        return claims
 
     def counters(self, facets: Facets) -> list[str]:
         """Return the names of the counters that count a record with these facets."""

@@ -163,40 +163,21 @@ class Listing(Declaration[R]):
         """
         return ClaimRow.workspace_of(lookups.id_claim(self.noun), name=record_id)
 
-    def find_by(
-        self,
-        workspace_id: str,
-        *,
-        lookup: str,
-        value: str,
-        group: str = "",
-        or_folded: bool = False,
-    ) -> list[str]:
-        """Return the ids of the records that have this value of a look-up, oldest first.
-
-        ``or_folded`` adds the records that an earlier release may have stored with the folded
-        value.
-        """
+    def find_by(self, workspace_id: str, *, lookup: str, value: str, group: str = "") -> list[str]:
+        """Return the ids of the records that have this value of a look-up, oldest first."""
         declared = self.lookup(lookup)
-        ids = lookups.find(declared, workspace_id, noun=self.noun, value=value, group=group)
-        if len(lookups.keys(declared, workspace_id, noun=self.noun, value=value)) == 1:
-            return ids
-        records = self.fetch(workspace_id, ids)
-        return [
-            record.id for record in records if declared.leads_to(record, value, or_folded=or_folded)
-        ]
+        return lookups.find(declared, workspace_id, noun=self.noun, value=value, group=group)
+
+    def value_key(self, workspace_id: str, *, lookup: str, value: str, group: str = "") -> Key:
+        """Return the key of the row of a unique value. ``fetch`` it to find who has the value."""
+        declared = self.lookup(lookup)
+        return lookups.key_of(declared, workspace_id, noun=self.noun, value=value, group=group)
 
     def find_unique(
         self, workspace_id: str, *, lookup: str, values: Iterable[str]
     ) -> dict[str, str]:
         """Return the ids of the records with these values of a unique look-up, by value."""
-        declared = self.lookup(lookup)
-        keys = {
-            value: lookups.unique_key(
-                workspace_id, noun=self.noun, name=lookup, value=declared.key(value)
-            )
-            for value in values
-        }
+        keys = {value: self.value_key(workspace_id, lookup=lookup, value=value) for value in values}
         targets = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
         return {value: targets[key.pk] for value, key in keys.items() if key.pk in targets}
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 Language = Literal["en", "ru"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 FORMER: Language = "ru"
-"""The language of a demo whose ``demo.json`` names none, because an earlier release made it."""
+"""The language of a demo whose ``demo.json`` names none, which an older checkout made."""
 
 
 def language_of(demo: dict[str, Any]) -> Language:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.application import invoke, refolding
+from chalicelib.application import invoke
 from chalicelib.core.jobs import (
     KNOWLEDGE_STALE,
     PEOPLE_EVENTS,
@@ -39,7 +39,6 @@ from chalicelib.domains.clients.store import clients, erased_records
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.operations import uploads
 from chalicelib.domains.files.store import files
-from chalicelib.domains.identity.flows.emails import CLAIM_EMAIL
 from chalicelib.domains.identity.rules.job_kinds import (
     MAIL_CONFIRMED,
     MAIL_INVITATION,
@@ -334,8 +333,6 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_REPLY: "a copy must not send the mails of the original",
     MAIL_BOOKING_LINK: "its link ends within the hour",
     MAIL_PROOF: "accounts are not exported",
-    refolding.REFOLD: "an import folds all texts itself",
-    CLAIM_EMAIL: "accounts are not exported",
 }
 """Scheduled jobs that are not exported. All others are: they finish deletions in progress."""
 

@@ -30,7 +30,6 @@ from typing import IO, Self
 
 import click
 
-from infra.operator.transfer import gzip_format
 from infra.operator.transfer.lines import (
     FORMAT,
     MAX_LINE_BYTES,
@@ -151,7 +150,7 @@ def read(
     The trailer has the ``counts``, and the ``sha256`` that identifies the file.
 
     Args:
-        path: the file, a zip file or one that an earlier version wrote.
+        path: the zip file.
         advance: called with the number of bytes read since the last call.
         rewritten: returns the new text of an unparsed line, or of an object's key. The
             contents of objects do not change.
@@ -164,15 +163,14 @@ def read(
         with path.open("rb") as file:
             magic = file.read(2)
             file.seek(0)
-            if magic not in {b"PK", gzip_format.MAGIC, b""}:
-                raise FileError("This is no export: it is neither a zip file nor of gzip.")
-            read_format = gzip_format.read if magic == gzip_format.MAGIC else _read
-            for number, line in enumerate(read_format(file, rewritten)):
+            if magic not in {b"PK", b""}:
+                raise FileError("This is no export: it is not a zip file.")
+            for number, line in enumerate(_read(file, rewritten)):
                 yield line
                 if number:  # not for the header, which is read from the end of a zip file
                     advance((now := file.tell()) - last_number)
                     last_number = now
-    except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
+    except (zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
         raise FileError("The file was cut off or damaged. Copy it, or export, again.") from error
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror or error}."

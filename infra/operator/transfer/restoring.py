@@ -172,7 +172,7 @@ class Restoring:
         elif listing.row is BookingRow:
             paid_by = item.get("paid_by", {}).get("S")
             if paid_by is not None and paid_by not in self.payments:
-                # An earlier version exported no payments. Without one, the booking is not paid.
+                # Without its payment, the booking is not paid.
                 item = {name: item[name] for name in item if name not in PAYMENT_ATTRIBUTES}
         record = listing.row.from_raw_data(item)
         self.erased.wipe(record)

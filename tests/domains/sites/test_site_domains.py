@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.sites.store.sites import SITES, SiteRow, find_domain_claim
+from chalicelib.domains.sites.store.sites import find_domain_claim
 from chalicelib.gateways import dns
 from tests.conftest import Api, Owner, Time, run_concurrently
 
@@ -301,21 +301,6 @@ def test_a_domain_not_proven_in_72_hours_has_failed_until_the_next_call(
     second = bind(api, site)
     assert (second["status"], second["reason"]) == ("pending", None)
     assert second["records"] == first["records"]
-
-
-@pytest.mark.parametrize(
-    ("stored_status", "status"),
-    [("pending", "pending"), ("active", "verified"), ("error", "failed")],
-)
-def test_a_binding_of_version_0_1_0_is_still_readable(
-    stored_status: str, status: str, api: Api, site: str, owner: Owner
-) -> None:
-    bind(api, site)
-    row = SITES.require(owner.workspace.id, record_id=site)
-    attributes: Any = SiteRow.domain_binding
-    row.update([attributes.status.set(stored_status), attributes.apex.remove()])
-    assert project(api, site)["domain"]["status"] == status
-    assert project(api, site)["url"].startswith("http://127.0.0.1:8000/s/")
 
 
 def test_a_domain_is_stored_in_punycode(api: Api, site: str) -> None:

@@ -8,16 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chalicelib.application import refolding
-from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
-from chalicelib.core.text import fold
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.operations import folder_deletion
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.domains.identity.flows import emails
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
@@ -28,9 +24,7 @@ from chalicelib.domains.sites.operations import deletion as site_deletion
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
-from chalicelib.engine import file_uses, idempotency, indexing, jobs
-from chalicelib.engine.claims import ClaimRow, claim
-from chalicelib.engine.listing import declaration
+from chalicelib.engine import file_uses, idempotency, indexing
 from chalicelib.engine.unit import run_unit
 from chalicelib.gateways.payments import local_merchant
 from tests.conftest import call_console, call_operator
@@ -99,26 +93,6 @@ def answer_expired(stage: Stage) -> Steps:
     assert key in object_keys()
     yield
     assert key not in object_keys()
-
-
-def refold(stage: Stage) -> Steps:
-    with stage.world.monkeypatch.context() as former:
-        former.setattr(declaration, "search_fold", fold)  # the rule of earlier releases
-        products.create(stage.api, "Café")
-    assert products.names(stage.api, q="cafe") == ""
-    jobs.schedule(refolding.job(stage.workspace_id, clock.now()))
-    yield
-    assert products.names(stage.api, q="cafe") == "Café"
-
-
-def claim_email(stage: Stage) -> Steps:
-    address = "ada@пример.рф"
-    account = call_operator("create_account", email=address, password="correct horse")["accountId"]
-    email_claim = claim(accounts.EMAIL_CLAIM, name=accounts.email_hash(address), target=account)
-    email_claim.delete()  # Earlier releases claimed it under the folded address only.
-    jobs.schedule(emails.claim_job(account))
-    yield
-    assert ClaimRow.find(email_claim.pk, email_claim.sk) is not None
 
 
 def settle_hold(stage: Stage) -> Steps:
@@ -615,8 +589,6 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "late-entries": late_entries,
     "late-file-uses": late_file_uses,
     "answer-expired": answer_expired,
-    "refold": refold,
-    "claim-email": claim_email,
     "settle-hold": settle_hold,
     "file-orphan": file_orphan,
     "blog-cover-unused": blog_cover_unused,

@@ -1,6 +1,5 @@
 """Contents of export files, and faults for which ``import`` refuses a file."""
 
-import gzip
 import hashlib
 import json
 import subprocess
@@ -20,7 +19,7 @@ from chalicelib.engine import jobs
 from infra.operator.transfer import file_format, importing
 from infra.operator.transfer.file_format import Writer
 from infra.operator.transfer.lines import StoredObject
-from tests.conftest import Api, Owner, Time, all_rows, call_operator
+from tests.conftest import Api, Owner, all_rows, call_operator
 from tests.factories.files import list_stored_files
 from tests.factories.transfer import Furnished
 from tests.support.export_files import (
@@ -31,7 +30,6 @@ from tests.support.export_files import (
     entries_of,
     objects,
     packed,
-    read_whole,
     renamed,
     run,
     run_failing,
@@ -39,8 +37,6 @@ from tests.support.export_files import (
 )
 
 pytestmark = pytest.mark.usefixtures("database")
-VERSION_1 = Path(__file__).with_name("exports") / "version-1.jsonl.gz"
-"""An export in the format of earlier versions."""
 load_all()
 
 
@@ -106,66 +102,6 @@ class TestContents:
         assert [line["item"]["n"] for line in lines] == list(range(1000))
         assert isinstance(trailer, dict)
         assert trailer["trailer"]["counts"] == {"PRODUCT": 1000, "objects": 1}
-
-
-class TestVersion1:
-    @pytest.fixture
-    def empty_database(
-        self, empty_database: Callable[[], None], time: Time, connected: None
-    ) -> None:
-        """An empty database with the account of the file's owner."""
-        start_empty(empty_database, "owner0@example.com")
-
-    def test_a_file_of_version_1_is_imported_whole(
-        self, empty_database: None, tmp_path: Path
-    ) -> None:
-        workspace = run("import", str(VERSION_1))["workspaceId"]
-        second_export = tmp_path / "again.zip"
-        run("export", "--workspace", workspace, "--out", str(second_export))
-        old, new = map(read_whole, (VERSION_1, second_export))
-        assert sorted(old, key=repr) == sorted(new, key=repr)
-        assert len(old) > 50
-
-    def test_a_file_of_version_1_is_imported_as_a_copy(self, empty_database: None) -> None:
-        ids = [run("import", str(VERSION_1), "--ids", "new")["workspaceId"] for _ in range(2)]
-        assert ids[0] != ids[1]
-        assert len(all_rows()) > 100
-
-    @pytest.mark.parametrize(
-        ("damage", "says"),
-        [
-            (lambda data: data[: len(data) // 2], "cut off"),
-            (lambda data: data[:-9], "cut off"),
-            (lambda _: gzip.compress(b"name,price\n"), "none of an export"),
-            (lambda _: gzip.compress(b'{"format":"other"}\n'), "no export"),
-            (lambda data: _replaced(data, b'"version":1', b'"version":9'), "version 9"),
-            (lambda data: _replaced(data, b"Loaf", b"Load"), "checksum"),
-            (lambda data: _replaced(data, b'"chunk"', b'"junk"'), "KeyError in a line"),
-            (lambda data: _drop_line(data, 7), "checksum"),
-            (lambda data: _drop_line(data, -1), "cut off"),
-            (lambda data: gzip.compress(gzip.decompress(data) + b'{"at":"SITE"}\n'), "behind"),
-        ],
-    )
-    def test_a_damaged_file_of_version_1_writes_nothing(
-        self, damage: Callable[[bytes], bytes], says: str, empty_database: None, tmp_path: Path
-    ) -> None:
-        file = tmp_path / "damaged.jsonl.gz"
-        file.write_bytes(damage(VERSION_1.read_bytes()))
-        old_rows = all_rows()
-        assert says in run_failing("import", str(file))
-        assert (all_rows(), list_stored_files()) == (old_rows, set())
-
-
-def _replaced(data: bytes, old: bytes, new: bytes) -> bytes:
-    text = gzip.decompress(data)
-    assert old in text
-    return gzip.compress(text.replace(old, new, 1))
-
-
-def _drop_line(data: bytes, number: int) -> bytes:
-    file_lines = gzip.decompress(data).splitlines(keepends=True)
-    del file_lines[number]
-    return gzip.compress(b"".join(file_lines))
 
 
 class TestRefusals:

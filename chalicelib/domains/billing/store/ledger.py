@@ -180,7 +180,7 @@ class Hold(NamedTuple):
     def payload(self) -> dict[str, Any]:
         """The hold of a free model as a JSON object."""
         values = {**self._asdict(), "due_at": self.due_at.isoformat()}
-        del values["spenders"]  # the release before does not know it
+        del values["spenders"]  # A free answer spends nothing of a share.
         return values
 
     @property

@@ -58,7 +58,7 @@ def effect_of(booking: PaidBooking | None, *, paid_at: datetime, now: datetime) 
         return Effect.REFUND_CANCELLED
     if not booking.is_free:
         return Effect.REFUND_LATE
-    # A hold of an earlier release may end after the start.
+    # The business may have moved the booking to an earlier time since.
     limit = min(booking.hold_ends_at or booking.starts_at, booking.starts_at)
     if booking.status == "pending_payment" and paid_at < limit:
         return Effect.CONFIRM

@@ -56,7 +56,7 @@ class BookingRow(Record):
 
     ``due`` is what has to be paid in advance, in kopecks. The client's cancellation is refunded
     until ``refundable_until``, which is ``refund_until_min`` minutes before the start that the
-    client has chosen. Rows of earlier releases have no ``refundable_until``. ``payment_ids`` are
+    client has chosen. ``payment_ids`` are
     its payments, the latest last. ``paid_by`` is the payment that has paid the booking, and
     ``paid`` its amount. ``has_lapsed`` is set while the booking is cancelled because its hold has
     expired. ``visitor_shares`` are the subjects of the shares of the visitor who has booked, for

@@ -35,7 +35,7 @@ MAX_SORT_ORDER = 2**52
 """Largest absolute sort order. Larger numbers are not exact in ``engine.listing.index_entries``."""
 MAX_NAME = 255
 COPY_SUFFIX = " (копия)"
-NOT_COPIED = ("sku", "sku_elsewhere", "barcode")
+NOT_COPIED = ("sku", "barcode")
 """Attributes that a copy does not take over."""
 UNIQUE_IDS = Unique("every id once")
 

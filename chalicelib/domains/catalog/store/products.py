@@ -11,7 +11,7 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
-from chalicelib.core.text import fold, line_fold
+from chalicelib.core.text import line_fold
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.declaration import SortIndex
@@ -55,16 +55,13 @@ class ProductRow(Record):
     """A product.
 
     ``price`` is in kopecks. ``stock`` is None if it is not tracked. ``sort_order`` has gaps, so
-    that a product can move without rewriting its neighbours. ``sku_elsewhere`` is set to the SKU if
-    another product has the same SKU except for white space. Such pairs are old: today they are
-    duplicates. A search by SKU finds the other product.
+    that a product can move without rewriting its neighbours.
     """
 
     name = UnicodeAttribute()
     price = NumberAttribute()
     description = UnicodeAttribute(null=True)
     sku = UnicodeAttribute(null=True)
-    sku_elsewhere = UnicodeAttribute(null=True)
     barcode = UnicodeAttribute(null=True)
     stock = NumberAttribute(null=True)
     category_id = UnicodeAttribute(null=True)
@@ -116,14 +113,7 @@ PRODUCTS = register_listing(
             SortIndex("sortOrder", partition_by="status"),
         ),
         lookups=(
-            Lookup(
-                "sku",
-                lambda product: None if product.sku == product.sku_elsewhere else product.sku,
-                unique=True,
-                key=line_fold,
-                former_key=fold,
-                displaced="sku_elsewhere",
-            ),
+            Lookup("sku", lambda product: product.sku, unique=True, key=line_fold),
             Lookup("barcode", lambda p: p.barcode and barcodes.gtin14(p.barcode)),
         ),
         files=SHOWN_IMAGES,

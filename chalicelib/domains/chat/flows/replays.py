@@ -99,9 +99,7 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
         if is_new
         else open_proposals(workspace_id, dialog_id=body["dialog"], number=body["number"])
     )
-    # Earlier releases stored the message of an error, but no reason.
-    reason = body.get("reason") or (body["error"] and endings.error_of(body["error"]))
-    return Replay(token, answer.content, usage, reason, answer.sources or (), open_actions)
+    return Replay(token, answer.content, usage, body["reason"], answer.sources or (), open_actions)
 
 
 def open_proposals(workspace_id: str, *, dialog_id: str, number: int) -> list[ProposalRow]:
@@ -146,8 +144,7 @@ def stage_replay(  # noqa: PLR0913  the fields of a replay
         "reason": reason,
     }
     answered = replace(record, body=to_json(body))
-    for row in idempotency.rows(unit.tenant, answered, owner=owner):
-        unit.save(row)
+    unit.save(idempotency.row(unit.tenant, answered, owner=owner))
 
 
 def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str | None:
@@ -163,10 +160,7 @@ def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str | None
 
 
 def _unsealed(sealed: str | None, record: IdempotencyRecord, dialog_id: str) -> str | None:
-    """Return the token that ``_sealed`` has encrypted, or None if it cannot be read.
-
-    An earlier release has stored tokens in another form, for 24 hours.
-    """
+    """Return the token that ``_sealed`` has encrypted, or None if it cannot be read."""
     if sealed is None:
         return None
     try:

@@ -28,8 +28,3 @@ ERRORS: Mapping[ErrorCode, str] = {
 def error_code(reason: EndReason | None) -> ErrorCode | None:
     """Return the code of the error that an answer ended with."""
     return None if reason == "truncated" else reason
-
-
-def error_of(text: str) -> ErrorCode:
-    """Return the code of a message that was stored before codes were."""
-    return next((code for code, message in ERRORS.items() if message == text), "provider_failed")

@@ -91,7 +91,7 @@ class Trace:
     @property
     def spellings(self) -> set[str]:
         """The person's contacts as they are stored in the found records."""
-        keys = {emails.key(form) for contact in self.contacts for form in (contact, fold(contact))}
+        keys = set(map(emails.key, self.contacts))
         stored_contacts = (
             contact for record in self.records for contact in _contacts_in(record.row)
         )
@@ -138,21 +138,21 @@ class Trace:
         name = _contact_kind(value)
         for listing in (LEADS, BOOKINGS):
             ids = [
-                *listing.find_by(self.workspace_id, lookup=name, value=value, or_folded=True),
-                *listing.find_by(self.workspace_id, lookup=NAMED, value=value, or_folded=True),
+                *listing.find_by(self.workspace_id, lookup=name, value=value),
+                *listing.find_by(self.workspace_id, lookup=NAMED, value=value),
             ]
             records = self._add(listing, ids, "contact")
             sole_contact_clients = [
                 record.row.client_id for record in records if _is_only_contact(value, record)
             ]
             wave += records + self._add(CLIENTS, sole_contact_clients, "lead")
-        dialogs = DIALOGS.find_by(self.workspace_id, lookup=NAMED, value=value, or_folded=True)
+        dialogs = DIALOGS.find_by(self.workspace_id, lookup=NAMED, value=value)
         return wave + self._add(DIALOGS, dialogs, "contact")
 
     def _clients_with(self, value: str) -> list[str]:
         """Return the ids of the clients that have or had a contact."""
-        holders = clients.holders(self.workspace_id, {_contact_kind(value): value}, or_folded=True)
-        client_ids = CLIENTS.find_by(self.workspace_id, lookup=NAMED, value=value, or_folded=True)
+        holders = clients.holders(self.workspace_id, {_contact_kind(value): value})
+        client_ids = CLIENTS.find_by(self.workspace_id, lookup=NAMED, value=value)
         return [*holders.values(), *client_ids]
 
     def _related_records(self, wave: list[Found]) -> list[Found]:

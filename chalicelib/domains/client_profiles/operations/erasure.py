@@ -203,7 +203,7 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
     texts = [*ids, *trace.contacts, *trace.spellings]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
     if not args.dry_run:
-        idempotency.forget_answers(ctx.workspace_id, answers)
+        idempotency.forget_answers(answers)
     return len(answers)
 
 

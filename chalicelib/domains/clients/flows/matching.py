@@ -52,7 +52,7 @@ class Match:
 
 def holder_keys(workspace_id: str, contact: Contact) -> Iterable[Key]:
     """Return the keys of the rows that lead from a contact to clients, to read them ahead."""
-    return clients.holder_keys(workspace_id, contact.identity)
+    return clients.holder_keys(workspace_id, contact.identity).values()
 
 
 def name_for_own_client(

@@ -15,7 +15,6 @@ from pynamodb.expressions.update import Action
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
-from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.event_rules import changes
 from chalicelib.engine.listing.index_entries import IndexEntry
@@ -102,48 +101,23 @@ CLIENTS = register_listing(
 )
 
 
-def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[Key, str]:
-    """Return the names of these contacts by the keys of the rows that lead to their clients.
-
-    The row under a former key follows the one under the current key.
-    """
+def holder_keys(workspace_id: str, contacts: Mapping[str, str | None]) -> dict[str, Key]:
+    """Return the keys of the rows that lead to the clients with these contacts, by their names."""
     return {
-        key: name
+        name: CLIENTS.value_key(workspace_id, lookup=name, value=value)
         for name, value in contacts.items()
         if value
-        for key in lookups.keys(CLIENTS.lookup(name), workspace_id, noun=CLIENTS.noun, value=value)
     }
 
 
 def holders(
-    workspace_id: str,
-    contacts: Mapping[str, str | None],
-    rows: Rows | None = None,
-    *,
-    or_folded: bool = False,
+    workspace_id: str, contacts: Mapping[str, str | None], rows: Rows | None = None
 ) -> dict[str, str]:
-    """Return the ids of the clients that have these contacts, read in one request.
-
-    A contact whose key has changed takes a second one, which shows whether the client has it.
-    ``or_folded`` has the meaning that it has in ``Listing.find_by``.
-    """
-    rows = rows or Rows()
+    """Return the ids of the clients that have these contacts, read in one request."""
     keys = holder_keys(workspace_id, contacts)
-    read = {row.pk: row for row in rows.fetch(keys) if isinstance(row, LookupRow)}
-    holder_ids: dict[str, str] = {}
-    for name, value in contacts.items():
-        lookup = CLIENTS.lookup(name)
-        places = lookups.keys(lookup, workspace_id, noun=CLIENTS.noun, value=value) if value else []
-        for number, key in enumerate(places):
-            row = read.get(key.pk)
-            if row is None or not lookups.may_have_value(row, is_former_key=number > 0):
-                continue
-            if len(places) > 1:
-                client = rows.find(ClientRow, CLIENTS.key(workspace_id, record_id=row.target))
-                if client is None or not lookup.leads_to(client, value or "", or_folded=or_folded):
-                    continue
-            holder_ids.setdefault(name, row.target)
-    return holder_ids
+    fetched = (rows or Rows()).fetch(keys.values())
+    targets = {row.pk: row.target for row in fetched if isinstance(row, LookupRow)}
+    return {name: targets[key.pk] for name, key in keys.items() if key.pk in targets}
 
 
 class ActivityRow(ContentRow):

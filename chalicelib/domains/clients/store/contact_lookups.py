@@ -7,7 +7,6 @@ lookup row, which is written in the record's transaction. An erasure finds the r
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
-from chalicelib.core.text import fold
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.tables import Record
 from chalicelib.lib import emails
@@ -40,8 +39,5 @@ def merge_contacts(
 def contact_lookup(
     name: str, value: Callable[[R], str | Sequence[str] | None], *, unique: bool = False
 ) -> Lookup[R]:
-    """Return a look-up from e-mail addresses or phone numbers to records.
-
-    The release before this one stored addresses folded, and under the hash of the folded text.
-    """
-    return Lookup(name, value, unique, key=emails.key, former_key=fold, exact=True)
+    """Return a look-up from e-mail addresses or phone numbers to records."""
+    return Lookup(name, value, unique, key=emails.key)

@@ -12,7 +12,7 @@ from chalicelib.engine.file_uses import FILE, ShownFiles
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import ContentRow, Record
@@ -102,7 +102,7 @@ FOLDERS = register_listing(
 
 def root_folder(workspace_id: str, *, name: str) -> str | None:
     """Return the id of the root folder with this name, or None."""
-    rows = fetch([unique_key(workspace_id, noun=FOLDERS.noun, name="name", value=name, group=ROOT)])
+    rows = fetch([FOLDERS.value_key(workspace_id, lookup="name", value=name, group=ROOT)])
     return next((row.target for row in rows if isinstance(row, LookupRow)), None)
 
 

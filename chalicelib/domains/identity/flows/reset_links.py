@@ -46,7 +46,7 @@ def working(reset_token: str) -> OpenReset | None:
     row = password_resets.find(reset_token)
     if row is None or clock.now() >= row.expires_at:
         return None
-    account = accounts.find_by_hashes(row.address_hashes.split())
+    account = accounts.find_by_hash(row.address_hash)
     # An unproved address may belong to someone else, who would get the account with the link.
     if account is None or account.disabled_at is not None or not account.is_proved:
         return None

@@ -252,7 +252,7 @@ def stage_account(  # noqa: PLR0913  the parts of an account
     )
     unit.create(account)
     msg = f"{account.email} already has an account. Sign in, or use another e-mail address."
-    accounts.stage_email_claims(unit, account, ConflictError(msg))
+    accounts.stage_email_claim(unit, account, ConflictError(msg))
     return account
 
 

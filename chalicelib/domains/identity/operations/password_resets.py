@@ -97,10 +97,11 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
         raise NotConfiguredError(
             "E-mail is not set up on this server. Ask the operator to set a new password."
         )
-    hashes = accounts.claim_hashes(args.email)
-    if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashes[0])):
+    hashed = accounts.email_hash(args.email)
+    if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashed)):
         reset_id = ctx.unit.run_side_effect_once("id", new_id)
-        ctx.unit.create(password_resets.row(reset_links.token(reset_id), hashes, args.language))
+        token = reset_links.token(reset_id)
+        ctx.unit.create(password_resets.row(token, address_hash=hashed, language=args.language))
         ctx.unit.create(jobs.row(MAIL_PASSWORD_RESET, PLATFORM, {"resetId": reset_id}))
         ctx.unit.after_commit(wake.wake)
     minutes = int(password_resets.LIFE.total_seconds() // 60)

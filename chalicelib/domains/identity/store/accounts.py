@@ -13,7 +13,7 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
-from chalicelib.engine.claims import ClaimRow, claim, claim_key, exact_hash, name_hash
+from chalicelib.engine.claims import ClaimRow, claim, exact_hash
 from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import IdentityRow
@@ -32,7 +32,7 @@ class AccountRow(IdentityRow):
     messages; without one, the browser and the workspace's country decide. ``page_language`` is the
     language of the last sign-in page. ``awaits_proof`` is set
     for an account whose address nobody has proved: one that was made by a link which the inviter
-    has seen. Earlier releases set neither it nor ``email_verified_at``. ``proof_mailed_at`` is when
+    has seen. ``proof_mailed_at`` is when
     the account got the one e-mail by which it proves its address. ``factor_salt`` is set while a
     second factor is on. ``factor_step`` is the last time step whose code was used, and
     ``factor_used`` has a bit for each recovery code that was used. ``sign_in_factor`` is false if
@@ -61,18 +61,12 @@ class AccountRow(IdentityRow):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the owner has read an e-mail at the address, or is known to the operator.
-
-        An account of an earlier release counts as proved.
-        """
+        """Whether the owner has read an e-mail at the address, or is known to the operator."""
         return not self.awaits_proof
 
     @property
     def signs_in_by_code(self) -> bool:
-        """Whether signing in needs a code of the second factor, except in remembered browsers.
-
-        A factor of an earlier release is asked for, too.
-        """
+        """Whether signing in needs a code of the second factor, except in remembered browsers."""
         return self.factor_salt is not None and self.sign_in_factor is not False
 
     @property
@@ -91,25 +85,13 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
     return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
-def stage_email_claims(unit: UnitOfWork, account: AccountRow, taken_error: Exception) -> None:
-    """Stage the claims of a new account on its e-mail address, by which it is found.
+def stage_email_claim(unit: UnitOfWork, account: AccountRow, taken_error: Exception) -> None:
+    """Stage the claim of a new account on its e-mail address, by which it is found.
 
-    The release before this one finds it by a former key, unless another account has that key
-    (ADR 69). If another account has the address, ``taken_error`` is raised.
+    If another account has the address, ``taken_error`` is raised.
     """
-    if find_by_email(account.email) is not None:
-        raise taken_error
-    current, *former = claim_hashes(account.email)
-    # A claim that only the release before this one uses may be replaced (ADR 69).
-    free = ClaimRow.pk.does_not_exist() | ClaimRow.is_former.exists()
-    changes: list[Action] = [ClaimRow.target.set(account.id), ClaimRow.is_former.remove()]
-    unit.update(
-        claim(EMAIL_CLAIM, name=current, target=account.id), changes, free, on_conflict=taken_error
-    )
-    for name in set(former) - (ClaimRow.find_claimed(EMAIL_CLAIM, former) if former else set()):
-        row = claim(EMAIL_CLAIM, name=name, target=account.id)
-        row.is_former = True
-        unit.create(row)
+    row = claim(EMAIL_CLAIM, name=email_hash(account.email), target=account.id)
+    unit.create(row, on_conflict=taken_error)
 
 
 def stage_proof(unit: UnitOfWork, account: AccountRow, *actions: Action) -> None:
@@ -158,24 +140,9 @@ def note_proof_mailed(account: AccountRow) -> None:
     update_if(account, [AccountRow.proof_mailed_at.set(clock.now())], AccountRow.pk.exists())
 
 
-def unclaimed_email(account: AccountRow) -> ClaimRow | None:
-    """Return the claim of an account under its current key, unless there is one."""
-    name = email_hash(account.email)
-    return (
-        None
-        if ClaimRow.find_claimed(EMAIL_CLAIM, [name])
-        else claim(EMAIL_CLAIM, name=name, target=account.id)
-    )
-
-
 def email_hash(email: str) -> str:
     """Return the hash under which an e-mail address is claimed."""
     return exact_hash(emails.key(email))
-
-
-def claim_hashes(email: str) -> list[str]:
-    """Return the hash of an address, and the hash of the release before this one if it differs."""
-    return list(dict.fromkeys((email_hash(email), name_hash(email))))
 
 
 def get(account_id: str) -> AccountRow:
@@ -204,22 +171,16 @@ def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
 
 
 def find_by_email(email: str) -> AccountRow | None:
-    """Return the account with this e-mail address, or None, after as many requests in either case.
-
-    The former key of an address may belong to another address, too. So the account's own address
-    decides.
-    """
-    return find_by_hashes(claim_hashes(email))
+    """Return the account with this e-mail address, or None."""
+    return find_by_hash(email_hash(email))
 
 
-def find_by_hashes(hashes: list[str]) -> AccountRow | None:
-    """Return the account with the address of these hashes (``claim_hashes``), or None."""
-    keys = [Key(ClaimRow, *claim_key(EMAIL_CLAIM, name=name)) for name in hashes]
-    targets = [row.target for row in fetch(keys) if isinstance(row, ClaimRow)]
+def find_by_hash(hashed: str) -> AccountRow | None:
+    """Return the account with the address of this hash (``email_hash``), or None."""
+    row = ClaimRow.find_claim(EMAIL_CLAIM, name=hashed)
     # The same number of requests for known and unknown addresses hides which accounts exist.
-    candidates = read_by_id(targets or ["-"]).values()
-    # The former key may be the key of another account's address, so the address itself decides.
-    return next((account for account in candidates if email_hash(account.email) == hashes[0]), None)
+    account_id = row.target if row else "-"
+    return read_by_id([account_id]).get(account_id)
 
 
 def key(account_id: str) -> Key:

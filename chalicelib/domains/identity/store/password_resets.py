@@ -15,24 +15,24 @@ SORT_KEY = "password-reset"
 class PasswordResetRow(IdentityRow):
     """A request for a new password.
 
-    It exists until the link is used, or for an hour after its expiry. ``address_hashes`` are the
-    hashes under which an account may have claimed the address, separated by spaces. Whether there
-    is one is not looked up before the e-mail is made.
+    It exists until the link is used, or for an hour after its expiry. ``address_hash`` is the
+    hash under which an account may have claimed the address. Whether there is one is not looked up
+    before the e-mail is made.
     """
 
-    address_hashes = UnicodeAttribute()
+    address_hash = UnicodeAttribute(attr_name="address_hashes")
     language = UnicodeAttribute()
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute()
 
 
-def row(token: str, address_hashes: list[str], language: str) -> PasswordResetRow:
+def row(token: str, *, address_hash: str, language: str) -> PasswordResetRow:
     """Return the row of a new link, for the caller to stage."""
     now = clock.now()
     return PasswordResetRow(
         _partition(token),
         SORT_KEY,
-        address_hashes=" ".join(address_hashes),
+        address_hash=address_hash,
         language=language,
         created_at=now,
         expires_at=now + LIFE,

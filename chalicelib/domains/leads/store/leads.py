@@ -13,8 +13,6 @@ from pynamodb.attributes import (
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.text import fold
-from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.declaration import SortIndex
@@ -25,7 +23,7 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib import emails, phones
+from chalicelib.lib import phones
 from chalicelib.lib.shortening import shorten, size_of
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
@@ -158,8 +156,6 @@ LEADS = register_listing(
             "lead.updated": changes_others("status", "named_contacts", "data_revision"),
         },
         inline_bytes=1024,  # contacts and some sentences
-        complete=lambda workspace_id, read: add_long_data(workspace_id, read),  # noqa: PLW0108  it is below
-        restore=lambda lead: restore_emails(lead),  # noqa: PLW0108  as above
     )
 )
 
@@ -269,33 +265,6 @@ def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
     if lead.data_revision is not None:
         unit.delete(DataRow(key.pk, key.sk))
     lead.data, lead.data_revision, lead.long_data = data, None, None
-
-
-def restore_emails(lead: LeadRow) -> bool:
-    """Set the e-mail addresses that were folded to what the lead's data say. Return any change.
-
-    The release before this one stored addresses in folded form, and mailed them so: ``faß.de`` as
-    ``fass.de``. The data have the visitor's own texts. An address that is folded there, too, or in
-    two ways, does not change.
-    """
-    entered: dict[str, set[str]] = {}
-    for text in texts_in(lead.whole_data):
-        for email in emails.emails_in(text):
-            if emails.key(email) != emails.key(fold(email)):
-                entered.setdefault(fold(email), set()).add(email)
-    # An address in two spellings does not show which one was meant.
-    restored = {
-        folded: spellings.pop() for folded, spellings in entered.items() if len(spellings) == 1
-    }
-    named_contacts = list(lead.named_contacts or ())
-    if not restored.keys() & {lead.email, *named_contacts}:
-        return False
-    lead.email = restored.get(lead.email, lead.email)
-    named_contacts = [restored.get(contact, contact) for contact in named_contacts]
-    lead.named_contacts = contact_lookups.merge_contacts(
-        None, named_contacts, besides=(lead.email, lead.phone)
-    )
-    return True
 
 
 def wipe(unit: UnitOfWork, ids: Iterable[str]) -> None:

@@ -44,7 +44,7 @@ WITHHELD: frozenset[MailClass] = frozenset({"stranger", "link"})
 
 def is_suppressed(address: str, rows: Rows | None = None) -> bool:
     """Return whether an address gets no e-mail, because one bounced or was complained of."""
-    return bool(suppressions.find(address, rows))
+    return suppressions.find(address, rows) is not None
 
 
 def is_paused(workspace_id: str, mail_class: MailClass, rows: Rows | None = None) -> bool:
@@ -78,8 +78,9 @@ class Outlook(NamedTuple):
         """Return the keys of the rows that ``forecast`` looks at."""
         if self.address is None:
             return []
+        suppression = suppressions.key_of(self.address)
         return [
-            *suppressions.keys(self.address),
+            *([suppression] if suppression else ()),
             *mail_rates.pause_keys(self.workspace_id, cause_of(self.mail_class)),
             *(limits.key(limit, subject) for limit, subject in self._limits()),
         ]

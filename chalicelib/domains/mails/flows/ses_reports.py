@@ -86,7 +86,7 @@ def _parse_mail(
     if workspace_id is not None and not _WORKSPACE_ID.fullmatch(workspace_id):
         msg = "the workspace's tag is malformed"
         raise ValueError(msg)
-    # Earlier releases have sent mails without the tag.
+    # An e-mail that another program sends by the same SES identity has no tag.
     (named_cause,) = mail.get("tags", {}).get(CAUSE_TAG, ["stranger"])
     return Report(
         mail["messageId"],

@@ -84,7 +84,7 @@ def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
 
     After a complaint, do so only at the wish of the person.
     """
-    rows = suppressions.find(args.email)
-    for row in rows:
+    row = suppressions.find(args.email)
+    if row is not None:
         ctx.unit.delete(row)
-    return MailAllowed(was_suppressed=bool(rows))
+    return MailAllowed(was_suppressed=row is not None)

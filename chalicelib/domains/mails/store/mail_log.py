@@ -75,10 +75,7 @@ class Withheld(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Outcome of an e-mail.
-
-    ``reason`` is set if the e-mail was withheld, except by earlier releases.
-    """
+    """Outcome of an e-mail. ``reason`` is set if the e-mail was withheld."""
 
     state: State
     reason: Reason | None

@@ -46,7 +46,7 @@ class MailPauseRow(ControlRow):
     """A pause of a workspace's e-mails. It ends at ``until``, or the operator ends it.
 
     ``reason`` is ``bounces`` or ``complaints``. The row remains for a time after the end, because
-    the next pause is longer. Rows of earlier releases have no ``until``.
+    the next pause is longer.
     """
 
     reason = UnicodeAttribute()
@@ -185,7 +185,6 @@ def _find(workspace_id: str, *, sort_key: str) -> MailPauseRow | None:
 
 
 def _days(workspace_id: str, cause: Cause) -> str:
-    # Earlier releases have counted all e-mails in the partition of strangers.
     return f"W#{workspace_id}#MAIL-DAYS" + ("#BUSINESS" if cause == "business" else "")
 
 

@@ -88,7 +88,7 @@ def mail_client(job: Job) -> None:
         events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
     )
     if kind is not None:
-        send_to_client(job, booking, kind, _class_of(booking, job.payload.get("actor")), at)
+        send_to_client(job, booking, kind, _class_of(booking, job.payload["actor"]), at)
 
 
 @job_handler(MAIL_BOOKING_LINK)
@@ -148,14 +148,13 @@ def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
         send_to_client(job, booking, kind, "business", at, refund=shown_refund)
 
 
-def _class_of(booking: BookingRow, actor: str | None) -> MailClass:
+def _class_of(booking: BookingRow, actor: str) -> MailClass:
     """Return the class of the e-mail about a change. The actor made the change.
 
     A booking by somebody who has proved nothing is a stranger's, whoever ends it but the business:
-    only the stranger has its link, and a job ends its hold. The job of an earlier release names no
-    actor.
+    only the stranger has its link, and a job ends its hold.
     """
-    if booking.is_unproved and actor in {None, "visitor", "job"}:
+    if booking.is_unproved and actor in {"visitor", "job"}:
         return "stranger"
     return "client" if actor == "visitor" else "business"
 

@@ -125,8 +125,7 @@ class RefundRow(ContentRow):
 
     ``attempt`` is a part of the idempotency key, and ``first_sent_at`` when the provider was first
     asked with this key. ``by`` is the actor in the audit log. ``failure`` is the provider's reason.
-    ``reason`` is why the money is returned, and ``description`` what its receipt names. Rows of
-    earlier releases have neither.
+    ``reason`` is why the money is returned, and ``description`` what its receipt names.
     """
 
     status = UnicodeAttribute()
@@ -230,7 +229,7 @@ def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None: 
     """
     returned = int(payment.returned)
     same_return = PaymentRow.returned == returned
-    if not returned:  # Rows of earlier releases do not have the attribute.
+    if not returned:  # Most rows do not have the attribute.
         same_return |= PaymentRow.returned.does_not_exist()
     unchanged = (
         (PaymentRow.status == payment.status)

@@ -214,14 +214,10 @@ def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow])
 
 @job_handler(PURGE)
 def purge_page(job: Job) -> None:
-    """Remove the HTML, the versions and the design system of a page that was deleted a month ago.
-
-    Jobs of earlier releases have no ``pageId``. They follow deletions that could not be undone.
-    """
-    page_id, workspace_id = job.payload.get("pageId"), job.workspace_id
-    if page_id is not None:
-        if not end_deletion(PAGES, job, page_id, clock.now()):
-            return
-        page_versions.purge_of_page(workspace_id, page_id=page_id)
-        pages.purge_design(workspace_id, page_id=page_id)
+    """Remove the HTML, versions and design system of a page that was deleted a month ago."""
+    page_id, workspace_id = job.payload["pageId"], job.workspace_id
+    if not end_deletion(PAGES, job, page_id, clock.now()):
+        return
+    page_versions.purge_of_page(workspace_id, page_id=page_id)
+    pages.purge_design(workspace_id, page_id=page_id)
     object_store().delete_under(job.payload["folder"])

@@ -19,7 +19,7 @@ from chalicelib.engine.connection import reaching
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, parent_condition
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.lookups import Lookup, LookupRow, unique_key
+from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
@@ -53,12 +53,11 @@ class PageRow(Record):
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
     html_hash = UnicodeAttribute(null=True)
-    """SHA-256 of the HTML. Rows of earlier releases have none."""
+    """SHA-256 of the HTML."""
     noindex = BooleanAttribute(null=True)
     """Whether the HTML forbids search engines to list the page."""
     canonical = UnicodeAttribute(null=True)
-    """The URL that the HTML names as the canonical one, if it is not relative. Rows of earlier
-    releases have neither until their HTML is saved again."""
+    """The URL that the HTML names as the canonical one, if it is not relative."""
     saved_by = UnicodeAttribute(null=True)
     saved_at = UTCDateTimeAttribute(null=True)
     """The caller that saved the HTML, and the time."""
@@ -249,10 +248,7 @@ def site_and_taken_slugs(
     workspace_id: str, *, site_id: str, slugs: list[str]
 ) -> tuple[SiteRow | None, set[str]]:
     """Return a site, and the given slugs that its pages already have, in one round trip."""
-    keys = {
-        unique_key(workspace_id, noun=PAGES.noun, name="slug", value=s, group=site_id): s
-        for s in slugs
-    }
+    keys = {PAGES.value_key(workspace_id, lookup="slug", value=s, group=site_id): s for s in slugs}
     rows = fetch([SITES.key(workspace_id, record_id=site_id), *keys])
     site = next((row for row in rows if isinstance(row, SiteRow)), None)
     taken_keys = {row.pk for row in rows if isinstance(row, LookupRow)}
@@ -264,9 +260,7 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
     if not slug:
         home: str | None = site.home_page_id
         return home
-    rows = fetch(
-        [unique_key(workspace_id, noun=PAGES.noun, name="slug", value=slug, group=site.id)]
-    )
+    rows = fetch([PAGES.value_key(workspace_id, lookup="slug", value=slug, group=site.id)])
     return next((row.target for row in rows if isinstance(row, LookupRow)), None)
 
 

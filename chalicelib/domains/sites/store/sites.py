@@ -34,13 +34,6 @@ ACTIVE = "active"
 FAILED = "failed"
 PROVEN = frozenset({VERIFIED, CERTIFICATE, ACTIVE})
 """States in which a site has the domain."""
-SERVED = "served"
-"""Stored status of an active domain.
-
-In rows of version 0.1.0, ``active`` means that the domain was proven. Nothing was served then.
-"""
-_STATES = {SERVED: ACTIVE, ACTIVE: VERIFIED, "error": FAILED}
-"""Stored status -> state, where they differ. ``error`` is in rows of version 0.1.0."""
 MAX_FOUND = 200
 """Maximum number of sites whose URLs are found in one call."""
 TIME_LIMIT = timedelta(hours=72)
@@ -73,7 +66,7 @@ class DomainMap(MapAttribute[str, Any]):
 
         A domain that was not proven in time has failed.
         """
-        return FAILED if self._is_late else _STATES.get(self.status, str(self.status))
+        return FAILED if self._is_late else str(self.status)
 
     @property
     def explanation(self) -> str | None:
@@ -87,8 +80,7 @@ class DomainMap(MapAttribute[str, Any]):
 
     def become(self, state: str, reason: str | None = None) -> None:
         """Set the state, with the reason why the domain waits or has failed."""
-        self.status = SERVED if state == ACTIVE else state
-        self.reason, self.checked_at = reason, clock.now()
+        self.status, self.reason, self.checked_at = state, reason, clock.now()
 
 
 class SiteRow(Record):
@@ -203,7 +195,7 @@ def forget_host(binding: dict[str, Any]) -> None:
 
     The next call has it served here.
     """
-    if binding["status"]["S"] in {CERTIFICATE, SERVED}:
+    if binding["status"]["S"] in {CERTIFICATE, ACTIVE}:
         binding["status"] = {"S": VERIFIED}
 
 

@@ -2,14 +2,13 @@
 
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 import pytest
 
-from chalicelib.core import clock
-from infra.deploy import releases
+from chalicelib import STORED_FORMAT
+from infra.deploy import deployment, published_settings, releases
 from infra.deploy.aws.store import Store
 from tests.infra.conftest import Aws, Killed, QuickChalice, commit, new_checkout
 from tests.infra.deploy.deployment.helpers import API, CHAT, Deploy, is_whole
@@ -41,26 +40,24 @@ class TestRollback:
         assert elsewhere.rollback(second["release"], break_lock=False, python=None) == second
         assert code(aws) != old_code
 
-    def test_deployment_after_a_rollback_refolds_search_texts(
-        self, aws: Aws, deploy: Deploy, checkout: Path
+    def test_a_stage_whose_rows_have_another_format_is_left_as_it_is(
+        self, aws: Aws, deploy: Deploy, checkout: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def jobs() -> int:
-            items = aws.client("dynamodb").scan(TableName="workspace-dev-control")["Items"]
-            return sum(item.get("kind") == {"S": "refold"} for item in items)
-
-        def next_day() -> datetime:
-            return datetime.now(UTC) + timedelta(days=1)
-
         deploy()
-        assert jobs() == 1  # of the platform: there is no workspace yet
-        deploy()
-        assert jobs() == 1
+        old_code = code(aws)
         commit(checkout, "app = 2\n")
-        deploy()
-        aws.deployment(checkout).rollback(None, break_lock=False, python=None)
-        with clock.using(next_day):
+        monkeypatch.setattr(deployment, "STORED_FORMAT", 2)
+        with pytest.raises(click.ClickException, match=r"format 1.*reads format 2"):
             deploy()
-        assert jobs() == 2
+        with pytest.raises(click.ClickException, match=r"format 1.*reads format 2"):
+            aws.deployment(checkout).update_code(None)
+        assert code(aws) == old_code
+
+    def test_the_format_of_the_rows_outlives_the_functions(self, aws: Aws, deploy: Deploy) -> None:
+        deploy()
+        published_settings.unpublish(aws.account, "dev")
+        assert published_settings.published(aws.account, "dev") == {}
+        assert published_settings.stored_format(aws.account, "dev") == STORED_FORMAT
 
     def test_rollback_after_a_killed_deployment(
         self, aws: Aws, chalice: QuickChalice, deploy: Deploy, checkout: Path

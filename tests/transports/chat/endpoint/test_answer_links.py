@@ -10,7 +10,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage, cost
 from chalicelib.domains.sites.store import sites
-from chalicelib.domains.sites.store.sites import SERVED, SITES, domain_request
+from chalicelib.domains.sites.store.sites import ACTIVE, SITES, domain_request
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage
@@ -71,7 +71,7 @@ def test_links_to_the_hosts_of_prompt_passages_sites_and_service_are_kept(
     def bind(unit: UnitOfWork) -> None:
         row = SITES.require(unit.tenant, record_id=site)
         row.domain_binding = domain_request("rye.example", token="token", apex=True)
-        row.domain_binding.status = SERVED
+        row.domain_binding.status = ACTIVE
         unit.save(row)
 
     run_unit(bot.workspace_id, None, bind)

@@ -115,7 +115,7 @@ class TestIdempotency:
         bot.change(is_private=True)
         key = new_key(bot)
         reply = ask(bot, "Hi", key="a", apiKey=key)
-        store_session(session)  # as an earlier release has, or without the master key
+        store_session(session)  # None without the master key
         repeated = ask(bot, "Hi", key="a", apiKey=key)
         assert (repeated.text, repeated.status) == (reply.text, 200)
         assert repeated.session != reply.session
