@@ -75,10 +75,8 @@ class Declaration(Generic[R]):
         uncounted: whether the noun has no counters, because nobody reads its totals.
         counted: facets whose values have a counter of their records.
         partitioned: facets whose values each have a partition of index entries. The cost of listing
-            one value is then proportional to its records. Each record takes one more row.
-        exclusive: partitioned facets that lists filter by without other filters, in the order of
-            creation. Their entries are in the compact index only. Other partitioned facets are
-            counted.
+            one value is then proportional to its records. Each record takes one more row, which is
+            in the compact index only: lists of one value sort in memory.
         tags: attributes to filter by that hold several strings.
         presence: attributes to filter by whether they are set and true.
         numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
@@ -114,7 +112,6 @@ class Declaration(Generic[R]):
     uncounted: bool = False
     counted: tuple[str, ...] = ()
     partitioned: tuple[str, ...] = ()
-    exclusive: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     presence: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -135,14 +132,8 @@ class Declaration(Generic[R]):
             "more than four numbers": len(self.numbers) > len(NUMBER_SLOTS),
             "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
             "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
-            "partitioned facets that are not counted": bool(
-                set(self.partitioned) - set(self.counted) - set(self.exclusive)
-            ),
             "counters that it does not keep": bool(
                 self.uncounted and (self.status or self.counted or self.indexes)
-            ),
-            "exclusive facets that are not partitioned": bool(
-                set(self.exclusive) - set(self.partitioned)
             ),
             "indexes by what is no sort": any(i.sort not in self.sorts for i in self.indexes),
             "indexes by what is not counted": any(
@@ -212,22 +203,6 @@ class Declaration(Generic[R]):
             group_prefix = group(getattr(record, index.partition_by)) if index.partition_by else ""
             setattr(record, slot, group_prefix + entry.sort_key(self.sorts[index.sort]))
 
-    def indexes_within(self, facet: str | None) -> list[tuple[str, SortIndex]]:
-        """Return the indexes that lists of one value of a facet read, with their slots.
-
-        None stands for lists of all values. The order of creation is the one of the entries.
-        """
-        slots = list(zip(INDEX_SLOTS, self.indexes, strict=False))
-        if facet is None:
-            return slots
-        if facet in self.exclusive:
-            return []
-        return [
-            (slot, index)
-            for slot, index in slots
-            if index.partition_by or self.scan_along or self.sorts[index.sort] != "id"
-        ]
-
     def _key_prefix(self, record: R) -> str:
         """Return the prefix of the record's sort key in the compact index."""
         if self.scan_along:
@@ -250,9 +225,7 @@ class Declaration(Generic[R]):
         rows: list[SideRow] = []
         for facet in self.partitioned:
             if value := getattr(record, facet):
-                unread = {*INDEX_SLOTS} - {slot for slot, _ in self.indexes_within(facet)}
-                names = [name for name in ENTRY_ATTRIBUTES if name not in unread]
-                attributes = {name: getattr(record, name) for name in names}
+                attributes = {name: getattr(record, name) for name in ENTRY_ATTRIBUTES}
                 place = partition_of(workspace_id, noun=self.noun, facet=facet, value=value)
                 rows.append(SideRow(EntryRow(place, record.id, **attributes)))
         if record.x:

@@ -25,10 +25,7 @@ NAME_BYTES = 900
 MOST_WORDS = 10
 """Words of a search that DynamoDB filters by: the longest ones."""
 BY_ROW = "by_row"
-ENTRY_ATTRIBUTES = (
-    *("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2"),
-    *("o1", "o2", "o3", "o4"),
-)
+ENTRY_ATTRIBUTES = ("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2")
 
 SortKey = Literal["id", "t", "n1", "n2"]
 

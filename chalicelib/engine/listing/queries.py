@@ -30,7 +30,7 @@ from chalicelib.core import deadline
 from chalicelib.core.text import search_words
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.counters import NounCounts, ReadCounts
-from chalicelib.engine.listing.declaration import Declaration, SortIndex
+from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
 from chalicelib.engine.listing.filters import Filters
 from chalicelib.engine.listing.index_entries import (
     BY_ROW,
@@ -156,12 +156,12 @@ class _PageReader(Generic[R]):
         several = (
             facet
             for facet in self.listing.partitioned
-            if facet not in self.listing.exclusive and facet in self.filters.any_of
+            if facet in self.listing.counted and facet in self.filters.any_of
         )
         return None if self.value else next(several, None)
 
     def _count_rows(self) -> int:
-        """Return the rows of the partition.
+        """Return the rows of the partition, or 0 if the value is not counted.
 
         For several values, read the counters of all values.
         """
@@ -170,7 +170,8 @@ class _PageReader(Generic[R]):
         if not self.value:
             return self.counts.total()
         facet, value = self.value
-        return self.counts.count_value(facet, value=value)
+        is_counted = facet in self.listing.counted
+        return self.counts.count_value(facet, value=value) if is_counted else 0
 
     def _merge_partitions(self, total: int) -> int:
         """Switch to the partitions of several values if that reads less. Returns the rows to read.
@@ -183,17 +184,17 @@ class _PageReader(Generic[R]):
             return total
         noun, values = self.listing.noun, self.filters.any_of.pop(facet)
         rows = {v: n for v in sorted(values) if (n := self.counts.count_value(facet, value=v))}
-        in_order = self._only_sorts and self._range_in_order() is not None
-        max_rows = self.query.offset + self.query.size if in_order else total
-        if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
-            self.filters.any_of[facet] = values
-            return total
-        # The entries that were read first are from the noun's own partition.
-        self.begun = None
         places = [
             partition_of(self.workspace_id, noun=noun, facet=facet, value=value) for value in rows
         ]
-        self.partition = MergedPartitions(places, self.cost)
+        own, self.partition = self.partition, MergedPartitions(places, self.cost)
+        in_order = self._only_sorts and self._range_in_order() is not None
+        max_rows = self.query.offset + self.query.size if in_order else total
+        if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
+            self.filters.any_of[facet], self.partition = values, own
+            return total
+        # The entries that were read first are from the noun's own partition.
+        self.begun = None
         return sum(rows.values())
 
     @property
@@ -211,9 +212,14 @@ class _PageReader(Generic[R]):
         facet, value = next(iter(self.filters.equal.items()), (None, ""))
         number, bounds = next(iter(self.filters.ranges.items()), (None, (None, None)))
         sort = self.listing.sorts[self.query.sort]
+        scan_along, is_own = self.listing.scan_along, self._is_own_partition
         by_creation = sort == "id" and number in {None, "created_at"}
-        if facet is None and by_creation and not self.listing.scan_along:
+        if facet is None and by_creation and not (scan_along and is_own):
             return IndexRange(None, "", *id_bounds(bounds))
+        # The entries of one value are in one index, which may have the requested order.
+        along = self.listing.number_slots.get(scan_along or "") == sort and not is_own
+        if facet is None and along and number in {None, scan_along}:
+            return IndexRange(BY_ROW, "", *key_bounds(bounds))
         for slot, index in self._indexes():
             if (index.sort, index.partition_by) != (self.query.sort, facet):
                 continue
@@ -255,7 +261,9 @@ class _PageReader(Generic[R]):
         return None
 
     def _indexes(self) -> Iterable[tuple[str, SortIndex]]:
-        return self.listing.indexes_within(self.value[0] if self.value else None)
+        """Return the noun's indexes with their slots. Entries of one value are in none of them."""
+        indexes = self.listing.indexes if self._is_own_partition else ()
+        return zip(INDEX_SLOTS, indexes, strict=False)
 
     def _index_scan(
         self, index_range: IndexRange, rows: int | None, *, consistent: bool

@@ -41,6 +41,7 @@ from chalicelib.domains.sites.store.sites import SiteRow
 from chalicelib.engine import audit, jobs
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.listing import counters
+from chalicelib.engine.listing.declaration import INDEX_SLOTS
 from chalicelib.engine.listing.index_entries import ENTRY_ATTRIBUTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Cost, Item, Key, Partition, fetch
@@ -53,7 +54,7 @@ from infra.operator.transfer.lines import StoredObject
 READERS = 8
 """Records that are read at the same time, each with an object of up to 20 MB and its thumbnail."""
 ATTEMPTS = 20
-LEFT_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES, "saved_by", "kept_for", "token_secret"}
+LEFT_ATTRIBUTES = {"pk", *ENTRY_ATTRIBUTES, *INDEX_SLOTS, "saved_by", "kept_for", "token_secret"}
 """Attributes of records that the import sets, callers that are known to this stage only, and the
 secret by which a client manages a booking."""
 GROUPS = {

@@ -36,6 +36,7 @@ from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.counters import CounterRow
+from chalicelib.engine.listing.declaration import INDEX_SLOTS
 from chalicelib.engine.listing.index_entries import ENTRY_ATTRIBUTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Item
@@ -194,7 +195,11 @@ class Restoring:
         if not is_live:
             listing.set_trash_keys(record)
         attributes = record.serialize()
-        keys = {name: attributes[name] for name in ENTRY_ATTRIBUTES if name in attributes}
+        keys = {
+            name: attributes[name]
+            for name in (*ENTRY_ATTRIBUTES, *INDEX_SLOTS)
+            if name in attributes
+        }
         item = record.stored or {}
         if self.erased.has(record):
             item = attributes

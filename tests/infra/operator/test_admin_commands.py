@@ -125,7 +125,7 @@ class TestEveryFailure:
         def crash(*_: object) -> None:
             raise RuntimeError("broken\nin two lines")
 
-        monkeypatch.setattr(accounts, "stage_email_claims", crash)
+        monkeypatch.setattr(accounts, "stage_email_claim", crash)
         operator.run_failing("create-account", "--email", "a@b.de", "--password", "long enough")
 
     @pytest.mark.usefixtures("no_database")

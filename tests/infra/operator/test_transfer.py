@@ -123,7 +123,7 @@ class TestRoundTrip:
         self, bakery: Furnished, empty_database: Callable[[], None], tmp_path: Path
     ) -> None:
         row = SITES.require(bakery.workspace, record_id=bakery.things.site)
-        row.update([SiteRow.domain_binding.status.set("served")])
+        row.update([SiteRow.domain_binding.status.set("active")])
         archive = tmp_path / "served.zip"
         run("export", "--workspace", bakery.workspace, "--out", str(archive))
         start_empty(empty_database, bakery.owner_email)

@@ -136,7 +136,6 @@ LEADS = register_listing(
         facets=("form_id", "project_id", "client_id"),
         counted=("form_id", "project_id"),
         partitioned=("form_id", "client_id"),
-        exclusive=("client_id",),
         tags=("tags",),
         presence=("is_order",),
         indexes=(
