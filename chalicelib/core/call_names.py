@@ -6,17 +6,17 @@ rewrites each message with the ``Naming`` of its caller and then returns it. How
 also differs between the two.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 
 from chalicelib.core.errors import CALL_MARK, HOW_TO_CLEAR, OR_CLEAR, call
 from chalicelib.core.operations import REGISTRY, Entry
-from chalicelib.core.text import lazy_pattern
 
 Naming = Callable[[str], str]
 """Rewrites the names of operations in a message."""
 
-_CALL = lazy_pattern(f"{CALL_MARK}(svc_[a-z_]+)")
+_CALL = re.compile(f"{CALL_MARK}(svc_[a-z_]+)")
 _CLEARING = {HOW_TO_CLEAR: ("send null", "name it in clear"), OR_CLEAR: ("", ", or clear")}
 """The text of each placeholder over REST and for tools."""
 

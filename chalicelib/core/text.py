@@ -2,35 +2,13 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import cache, partial
-from typing import Any, AnyStr, cast
+from functools import cache
 
-
-class _LazyPattern:
-    def __init__(self, compile_pattern: Callable[[], Any]) -> None:
-        self._compile = compile_pattern
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  an attribute of a pattern
-        """Return an attribute of the compiled pattern, and keep it for the next use."""
-        attribute = getattr(self._compile(), name)
-        setattr(self, name, attribute)
-        return attribute
-
-
-def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a regular expression for a module's constant.
-
-    It has the methods and attributes of a compiled pattern. The functions of ``re`` do not accept
-    it. An invalid pattern raises ``re.error`` at its first use, so a test compiles every pattern.
-    """
-    return cast("re.Pattern[AnyStr]", _LazyPattern(cache(partial(re.compile, pattern, flags))))
-
-
-CONTROL = lazy_pattern("[\0-\x1f\x7f-\x9f]")
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 """Control characters (Unicode's category Cc, which is closed)."""
-BIDI_CONTROL = lazy_pattern("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the characters around them (UAX 9, Bidi_Control).
 
 They can make one name look like another. Joiners and variation selectors, which scripts and emoji
@@ -63,10 +41,10 @@ SEARCH_FOLDING = 3
 Increase it when a string folds differently or more of a record is indexed. A deployment then
 indexes all stored records again (ADR 42).
 """
-_ZERO_WIDTH = lazy_pattern(
+_ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
-_MARKS_OF_LETTERS = lazy_pattern(
+_MARKS_OF_LETTERS = re.compile(
     # Letters of Latin and Greek, then the marks above, below or through them.
     "(?<=[a-z\u00df-\u024f\u0250-\u02af\u1e00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff\uab30-\uab6f"
     "\u0370-\u03ff\u1f00-\u1fff])"
@@ -102,7 +80,7 @@ def line_fold(text: str) -> str:
     return collapse_spaces(fold(_ZERO_WIDTH.sub("", text)))
 
 
-_BETWEEN_WORDS = lazy_pattern(
+_BETWEEN_WORDS = re.compile(
     # Dashes and minus signs.
     "[-\u058a\u05be\u1400\u1806\u2010-\u2015\u2043\u2212\u2e00-\u2e5d\u301c\u3030\u30a0\U00010ead"
     # Quotes.
@@ -114,7 +92,7 @@ _BETWEEN_WORDS = lazy_pattern(
     # The accent of an acute that was typed as an apostrophe: folding makes it a space and a mark.
     "|(?<!\\w)[\u0300-\u0303]"
 )
-_UNSPACED = lazy_pattern(
+_UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )

@@ -16,7 +16,6 @@ from http import HTTPStatus
 from typing import NamedTuple, Self
 from urllib.parse import quote, urljoin
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.gateways.public_http import (
     BoundedSocket,
     Hosts,
@@ -30,7 +29,7 @@ from chalicelib.gateways.public_http import (
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
 
-_SENDABLE = lazy_pattern("[ -~]{1,500}")
+_SENDABLE = re.compile("[ -~]{1,500}")
 """Values of headers that may be sent back: visible ASCII."""
 
 
@@ -65,7 +64,7 @@ MAX_REDIRECTS = 3
 _OVERHEAD = 2**20
 """Bytes allowed for headers and for the framing of chunks."""
 _CHUNK = 2**16
-_MAX_AGE = lazy_pattern(r'max-age="?([0-9]{1,9})"?', re.ASCII)
+_MAX_AGE = re.compile(r'max-age="?([0-9]{1,9})"?', re.ASCII)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 

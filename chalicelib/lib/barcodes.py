@@ -1,8 +1,9 @@
 """Parsing of trade item barcodes (GS1 General Specifications)."""
 
+import re
 from typing import Literal, NamedTuple
 
-from chalicelib.core.text import clean_digits, lazy_pattern
+from chalicelib.core.text import clean_digits
 
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 
@@ -12,10 +13,10 @@ _UPC_E_LENGTH = 8
 _SHORT_UPC_E_LENGTHS = frozenset({6, 7})
 _SHOWN = 40
 
-_SEPARATORS = lazy_pattern(r"[ -]+")
-_NO_DIGIT = lazy_pattern(r"[^0-9]")
+_SEPARATORS = re.compile(r"[ -]+")
+_NO_DIGIT = re.compile(r"[^0-9]")
 
-_IN_STORE = lazy_pattern(r".(?:0[24]|2|00000[02])")
+_IN_STORE = re.compile(r".(?:0[24]|2|00000[02])")
 """Restricted circulation numbers as 14 digits: an indicator, then the GS1 prefix 02, 04 or 20-29.
 
 The prefixes 02 and 04 are the number systems 2 and 4 of UPC-A. Five zeros mark an EAN-8, whose

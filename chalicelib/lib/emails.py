@@ -1,13 +1,14 @@
 """Normalization and comparison of e-mail addresses (ADR 69)."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 
-from chalicelib.core.text import clean_typed, lazy_pattern, replace_dashes
+from chalicelib.core.text import clean_typed, replace_dashes
 
-_CANDIDATE = lazy_pattern(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
+_CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
 _MAX_CANDIDATES = 50
 """Words with an at sign that are checked in one text."""
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from chalicelib.core.text import fold, lazy_pattern
+from chalicelib.core.text import fold
 
 _STOP_WORDS = frozenset(
     """about and any are can does for from have how much not our tell that the this what when where
@@ -17,7 +17,7 @@ _STOP_WORDS = frozenset(
 _MIN_WORD_LENGTH = 3
 _STEM_LENGTH = 5
 
-SENTENCE_END = lazy_pattern(
+SENTENCE_END = re.compile(
     r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+"
     r"|(?<=[\d:]\d\.)\s+(?=[A-ZА-ЯЁ])|\n+"  # noqa: RUF001  Cyrillic, meant
 )
@@ -25,8 +25,8 @@ SENTENCE_END = lazy_pattern(
 """
 
 
-_MARKUP = lazy_pattern(r"</?[a-z]|<!|&#?\w", re.IGNORECASE)
-_WITHOUT_SCRIPT = lazy_pattern(r"<noscript\b.*?(?:</noscript\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_MARKUP = re.compile(r"</?[a-z]|<!|&#?\w", re.IGNORECASE)
+_WITHOUT_SCRIPT = re.compile(r"<noscript\b.*?(?:</noscript\s*>|\Z)", re.IGNORECASE | re.DOTALL)
 """Text for browsers without script, which visitors rarely see."""
 
 

@@ -8,15 +8,13 @@ import re
 from datetime import datetime
 from typing import Final, Literal, get_args
 
-from chalicelib.core.text import lazy_pattern
-
 Language = Literal["ru", "en"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 CURRENCY = "RUB"
 """ISO 4217 code of the currency of all amounts, which are in kopecks."""
 
-_CYRILLIC = lazy_pattern("[\u0430-\u044f\u0451]", re.IGNORECASE)
-_LATIN = lazy_pattern("[a-z]", re.IGNORECASE)
+_CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
+_LATIN = re.compile("[a-z]", re.IGNORECASE)
 
 
 def language_of(text: str) -> Language:

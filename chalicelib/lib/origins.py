@@ -3,12 +3,10 @@
 import re
 from urllib.parse import urlsplit
 
-from chalicelib.core.text import lazy_pattern
-
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Names of the own machine (RFC 8252, 7.3 and 8.3)."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_LOOPBACK_ORIGIN = lazy_pattern(r"https?://(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
+_LOOPBACK_ORIGIN = re.compile(r"https?://(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
 
 
 def is_loopback(origin: str) -> bool:

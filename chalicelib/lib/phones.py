@@ -12,14 +12,14 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from chalicelib.core.text import clean_digits, lazy_pattern
+from chalicelib.core.text import clean_digits
 
 MAX_CHARACTERS = 80
 """Maximum characters of a string that is parsed as a phone number."""
-_NORMAL_FORM = lazy_pattern(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
+_NORMAL_FORM = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
 _MIN_INTERNATIONAL_DIGITS = 10
 """A number without a plus is parsed as an international one from this many digits on."""
-_EXTENSION = lazy_pattern(
+_EXTENSION = re.compile(
     r"(?<![\s,;])[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)",
     re.IGNORECASE,
 )
@@ -154,7 +154,7 @@ def example(country: str) -> str:
 
 
 _MIN_DIGITS_IN_TEXT = 7
-_MAY_CONTAIN_PHONE = lazy_pattern(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
+_MAY_CONTAIN_PHONE = re.compile(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
 """Matches enough digits for a phone number. The number plans are not loaded otherwise."""
 
 
@@ -193,7 +193,7 @@ def phones_in(text: str, *, country: str) -> Iterator[str]:
         yield _normal_form(match.number)
 
 
-_DIGIT_RUN = lazy_pattern(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
+_DIGIT_RUN = re.compile(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
 
 
 def possible_phones_in(text: str, *, country: str) -> Iterator[str]:
@@ -218,11 +218,11 @@ def is_number(text: str | None) -> bool:
     return text is not None and _NORMAL_FORM.fullmatch(text) is not None
 
 
-_PHONE_CHARACTERS = lazy_pattern(r"[+0-9][0-9 ()./-]*")
-_DATE_OR_AMOUNT = lazy_pattern(
+_PHONE_CHARACTERS = re.compile(r"[+0-9][0-9 ()./-]*")
+_DATE_OR_AMOUNT = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{2,4}|[0-9]+\.[0-9]{1,2}"
 )
-_NOT_DIGITS = lazy_pattern(r"[^0-9]")
+_NOT_DIGITS = re.compile(r"[^0-9]")
 _MIN_SEARCH_DIGITS = 3
 _MIN_DIGITS_WITH_PREFIX = 5
 """Fewer digits are more often the end of a number than its beginning."""

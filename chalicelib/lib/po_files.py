@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from chalicelib.core.text import lazy_pattern
-
 Text = str | tuple[str, ...]
 """A translation, or its plural forms in the order of the file's ``Plural-Forms``."""
 
-_FIELD = lazy_pattern(r'^(msgid|msgid_plural|msgstr)(?:\[\d\])? ((?:".*"\n?)+)', re.MULTILINE)
-_PLURAL_RULE = lazy_pattern(r"Plural-Forms: nplurals=\d+; plural=([^;\n]+)")
+_FIELD = re.compile(r'^(msgid|msgid_plural|msgstr)(?:\[\d\])? ((?:".*"\n?)+)', re.MULTILINE)
+_PLURAL_RULE = re.compile(r"Plural-Forms: nplurals=\d+; plural=([^;\n]+)")
 
 
 class Catalogue:

@@ -5,8 +5,6 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from chalicelib.core.text import lazy_pattern
-
 MAX_LENGTH = 4096
 """Maximum characters of a URL.
 
@@ -15,17 +13,17 @@ Signed URLs of files reach about 2500.
 MAX_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 
-_URL = lazy_pattern(r"(?is)([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
-_LOOPBACK_URL = lazy_pattern(
+_URL = re.compile(r"(?is)([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?")
+_LOOPBACK_URL = re.compile(
     r"(?is)http://(?:localhost|127\.0\.0\.1)(?::([0-9]{1,5}))?(/[^?#]*)?(\?[^#]*)?(?:#.*)?"
 )
-_AUTHORITY = lazy_pattern(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
-_HOST = lazy_pattern(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
-_PRIVATE_NAME = lazy_pattern(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa|onion|invalid)")
+_AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
+_HOST = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
+_PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa|onion|invalid)")
 """Names that the public DNS never has (RFC 6761, 6762, 7686 and 8375; ICANN on .internal)."""
-_IPV4_LABEL = lazy_pattern(r"[0-9]+|0x[0-9a-f]*")
+_IPV4_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 """Matches the last label of a host that browsers read as an IPv4 address (WHATWG URL)."""
-_FORBIDDEN = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 _SAFE_IN_TARGET = "!$%&'()*+,-./:;=?@[]_~"
 
 _GLOBAL_UNICAST = ip_network("2000::/3")

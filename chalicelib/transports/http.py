@@ -28,7 +28,6 @@ from chalicelib.core.errors import (
     envelope,
     log_fields,
 )
-from chalicelib.core.text import lazy_pattern
 
 MAX_BODY_BYTES = 5_000_000
 """Largest request body in bytes. Lambda accepts 6 MB, base64 encoding included."""
@@ -161,7 +160,7 @@ def set_cookie(name: str, *, value: str, max_age: int) -> str:
     return f"{name}={value}; Max-Age={max_age}; Path=/; Secure; HttpOnly; SameSite=Lax"
 
 
-_COOKIE = lazy_pattern(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
+_COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
 
 
 def etag(body: bytes, *, strong: bool = False) -> str:
@@ -261,7 +260,7 @@ def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response._replace(status=304, body=b"", headers=headers)
 
 
-_ENTITY_TAG = lazy_pattern(r'"[^"]*"')
+_ENTITY_TAG = re.compile(r'"[^"]*"')
 
 
 def check_sender(request: HttpRequest) -> None:
@@ -356,7 +355,7 @@ def body_too_large(
     )
 
 
-_MAY_OVERFLOW = lazy_pattern(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
+_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
 """Matches any number too large for a float. Bodies without a match need no further check."""
 
 

@@ -5,15 +5,14 @@ is therefore parsed again, with a more lenient parser.
 """
 
 import json
-
-from chalicelib.core.text import lazy_pattern
+import re
 
 MAX_LEVELS = 200
 """Maximum nesting of arrays and objects that the parser accepts."""
 MAX_DIGITS = 4_300
 """Largest number of digits in an integer. Longer integers take quadratic time to parse."""
-_PLACE = lazy_pattern(r"line ([0-9]+) column ([0-9]+)")
-_SURROGATE = lazy_pattern("[\ud800-\udfff]")
+_PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def fault_of(body: bytes, error: ValueError) -> str:

@@ -61,8 +61,6 @@ def patterns() -> Iterator[Used]:
 def called(node: ast.Call) -> str:
     """Return the function of a call that takes a pattern, or ""."""
     match node.func:
-        case ast.Name(id="lazy_pattern"):
-            return "compile"
         case ast.Attribute(value=ast.Name(id="re"), attr=attribute) if attribute != "escape":
             return attribute
     return ""

@@ -7,13 +7,11 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.text import lazy_pattern
-
-_CURRENCY = lazy_pattern(
+_CURRENCY = re.compile(
     r"(?:₽|руб(?:лей|ля|ль)?\.?|р\.?|rub\.?|rubles?)\s*$",
     re.IGNORECASE,
 )
-_AMOUNT = lazy_pattern(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_AMOUNT = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 MAX_KOPECKS = 10**11
 MONEY: Final = "money"
 """A mark, in ``Annotated``, of an amount of money. A string is never read as such a number."""

@@ -4,6 +4,7 @@ Validation is strict (a JSON number must be a number), because silent coercion o
 costly mistakes. ``from_query`` first converts a query string to the declared types.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -12,7 +13,7 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
 
 from chalicelib.core.errors import HOW_TO_CLEAR, FieldError, ValidationError
-from chalicelib.core.text import lazy_pattern, nearest
+from chalicelib.core.text import nearest
 from chalicelib.core.wire.fields import fields_of, normalize
 from chalicelib.core.wire.schema import Partial, Wire
 
@@ -292,7 +293,7 @@ def _misnamed_hint(location: Sequence[int | str], unknown: Iterable[_UnknownKey]
     return f"; you sent {names}" if names else ""
 
 
-_INTEGER = lazy_pattern(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 
 
 class QueryInput(dict[str, Any]):

@@ -1,12 +1,12 @@
 """Field types for moments and calendar days in requests."""
 
+import re
 from datetime import UTC, date, datetime
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.core.wire.schema import OPENAPI_ONLY
 
 _YEARS = range(1971, 3000)
@@ -20,7 +20,7 @@ _IN_YEARS = {
 }
 
 
-_SPACED_OFFSET = lazy_pattern(r"([0-9W-]+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
+_SPACED_OFFSET = re.compile(r"([0-9W-]+[T ]\S+) ([0-9]{2}:?[0-9]{2})")
 """A time whose offset lost its plus sign, as in a query string without escaping."""
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.gateways.llm.messages import Message, count_tokens
 from chalicelib.lib import extracts
 
@@ -30,7 +29,7 @@ LEFT_OUT_TOKENS = 40
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
-_MESSAGE = lazy_pattern(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
+_MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 
 
 class Offer(NamedTuple):

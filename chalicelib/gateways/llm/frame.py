@@ -1,13 +1,13 @@
 """The system message of a chat, with the service's rules and then the owner's prompt."""
 
+import re
 from datetime import datetime
 from typing import NamedTuple
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.gateways.llm.messages import Message
 
 _PROMPT = "\n\nInstructions of the business:\n"
-_NOW = lazy_pattern(r'" in a chat\. It is \w+, (\d{4}-\d\d-\d\d), (\d\d:\d\d) \(')
+_NOW = re.compile(r'" in a chat\. It is \w+, (\d{4}-\d\d-\d\d), (\d\d:\d\d) \(')
 
 
 class Business(NamedTuple):

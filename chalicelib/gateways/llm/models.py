@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import UNKNOWN_CONTEXT, UNKNOWN_OUTPUT, Provider
-from chalicelib.core.text import fold, lazy_pattern
+from chalicelib.core.text import fold
 from chalicelib.gateways.llm.model_tariffs import (
     BEDROCK,
     BEDROCK_BY_PROFILE,
@@ -24,7 +24,7 @@ from chalicelib.gateways.llm.model_tariffs import (
 )
 
 MAX_SIMILAR_NAMES = 3
-_PROFILE = lazy_pattern(r"(?<!\s)\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
+_PROFILE = re.compile(r"(?<!\s)\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
 """The profile before a Bedrock id, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``."""
 
 

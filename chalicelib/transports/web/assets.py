@@ -13,14 +13,13 @@ from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.accents import ACCENTS, colours
 from chalicelib.lib.markup.css import minify_css
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
-_UNREAD = lazy_pattern(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
+_UNREAD = re.compile(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
 """Empty lines, lines of comments, and indentation, which are a fifth of the console's script."""
 _SHARED = ("normalize", "tokens", "base")
 STYLE_SHEETS = {

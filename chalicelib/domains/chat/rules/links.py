@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.localized import Language
 
 MAX_LINK = 2_000
@@ -29,7 +28,7 @@ REMOVED: dict[Language, str] = {"en": "[link removed]", "ru": "[ссылка у�
 
 _SPACE = "\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 """White space of JavaScript, which ends links in browsers."""
-_MARKDOWN = lazy_pattern(
+_MARKDOWN = re.compile(
     r"""
       (?P<label>!?\[)
     | (?P<address>\]\()
@@ -40,8 +39,8 @@ _MARKDOWN = lazy_pattern(
     re.IGNORECASE | re.VERBOSE,
 )
 """The beginning of Markdown with an address, or a part of an address at the end of the text."""
-_BRACKET = lazy_pattern(r"[\[\]]")
-_URL = lazy_pattern(
+_BRACKET = re.compile(r"[\[\]]")
+_URL = re.compile(
     r"""
       (?P<web>(?<![^\W_])https?:)
     | (?P<www>(?<![^\W_]|[@.-])www\.)
@@ -53,32 +52,30 @@ _URL = lazy_pattern(
     re.IGNORECASE | re.VERBOSE,
 )
 """The beginning of an address, or a part of an address at the end of the text."""
-_RUN = lazy_pattern(f"[^{_SPACE}<>]*")
-_FOREIGN = lazy_pattern(
-    rf"(?:[^\\/\[]*[\\/]*\[[0-9a-f:.]*\])?[^{_SPACE}<>\"'`\]*|]*", re.IGNORECASE
-)
+_RUN = re.compile(f"[^{_SPACE}<>]*")
+_FOREIGN = re.compile(rf"(?:[^\\/\[]*[\\/]*\[[0-9a-f:.]*\])?[^{_SPACE}<>\"'`\]*|]*", re.IGNORECASE)
 """The part of a run that is removed."""
-_WHOLE = lazy_pattern(
+_WHOLE = re.compile(
     r"(?<!_)https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,4})?[/?#][\w.~%/?#&=+:@$-]*"
 )
 """An address that every client reads as one, even if it contains another one."""
-_HOST = lazy_pattern(r"(\[[0-9a-f:.]+\]|[\w.-]*[^\W_])(?::[0-9]{1,5}(?![0-9]))?", re.IGNORECASE)
-_AFTER_HOST = lazy_pattern("[.,;:!?\u2026)\\]}\"'`*_~\u00bb\u201d\u2019\u201c-]*(?:[\\[\\]|^].*)?")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*[^\W_])(?::[0-9]{1,5}(?![0-9]))?", re.IGNORECASE)
+_AFTER_HOST = re.compile("[.,;:!?\u2026)\\]}\"'`*_~\u00bb\u201d\u2019\u201c-]*(?:[\\[\\]|^].*)?")
 """Punctuation after a host, or a character that ends a host in browsers."""
-_DOTTED = lazy_pattern(r"\[|[\w%][.%\u3002\uff0e\uff61][\w%]")
-_SCHEME = lazy_pattern(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-_TAIL = lazy_pattern(
+_DOTTED = re.compile(r"\[|[\w%][.%\u3002\uff0e\uff61][\w%]")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_TAIL = re.compile(
     rf"""[{_SPACE}]*+(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))?[{_SPACE}]*\)""",
     re.DOTALL,
 )
 """The end of a Markdown link after its address: a title and the closing parenthesis."""
-_HALF_TAIL = lazy_pattern(rf"[{_SPACE}]*(?:[\"'(].*)?", re.DOTALL)
-_IN_ANGLES = lazy_pattern(r"<[^<>\n]*>?")
-_INDENT = lazy_pattern(f"[{_SPACE}]*")
-_ESCAPE = lazy_pattern(r"\\([!-/:-@\[-`{-~])")
+_HALF_TAIL = re.compile(rf"[{_SPACE}]*(?:[\"'(].*)?", re.DOTALL)
+_IN_ANGLES = re.compile(r"<[^<>\n]*>?")
+_INDENT = re.compile(f"[{_SPACE}]*")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WEB = frozenset({"http", "https"})
 _CONTACTS = frozenset({"mailto", "tel"})
-_NAMED_HOST = lazy_pattern(
+_NAMED_HOST = re.compile(
     r"//(?:[^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)|(?<![@\w.-])((?:[\w-]+\.)+[^\W\d_][\w-]+)",
     re.IGNORECASE,
 )

@@ -5,6 +5,7 @@ dialog replaces earlier ones. Nothing writes to a proposal that expires or is re
 from the rows (``state_of``).
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, Self, cast
@@ -14,7 +15,6 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import ConcurrentUpdateError
-from chalicelib.core.text import lazy_pattern
 from chalicelib.domains.chat.store.dialogs import RETENTION
 from chalicelib.engine.reading import Cost, Key, Partition
 from chalicelib.engine.tables import ConversationRow, JsonAttribute
@@ -43,7 +43,7 @@ _LATEST = "~"
 """Sort key of ``LatestRow``. It sorts after the keys of proposals, which begin with a digit."""
 _UPSERT = ConversationRow.pk.exists() | ConversationRow.pk.does_not_exist()
 """A condition that always holds. An update without one requires that the row exists."""
-_ID = lazy_pattern(r"([0-9A-Z]{26})-([0-9A-Z]{26})-([0-9]{1,9})-([0-9])")
+_ID = re.compile(r"([0-9A-Z]{26})-([0-9A-Z]{26})-([0-9]{1,9})-([0-9])")
 
 
 class ProposalId(NamedTuple):

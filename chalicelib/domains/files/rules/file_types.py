@@ -7,8 +7,6 @@ table of thousands of formats and guesses among them. libmagic is not a Python l
 
 import re
 
-from chalicelib.core.text import lazy_pattern
-
 UNKNOWN = "application/octet-stream"
 _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -93,16 +91,16 @@ _TEXT_TYPES = {
 
 The content cannot distinguish them, and no such file runs.
 """
-_HTML = lazy_pattern(
+_HTML = re.compile(
     rb"<(?:!doctype\s+html|(?:html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p"
     rb"|meta|link|img|form|span|section|header|main|nav|ul)(?=[\s/>]))",
     re.IGNORECASE,
 )
-_BEFORE_MARKUP = lazy_pattern(
+_BEFORE_MARKUP = re.compile(
     rb"(?:\s+|<!--.*?-->|<\?.*?\?>|<!doctype\s+svg[^>\[]*(?:\[[^\]]*\][^>]*)?>)++",
     re.IGNORECASE | re.DOTALL,
 )
-_SVG = lazy_pattern(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)
+_SVG = re.compile(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)
 _BINARY = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
 """Control characters that never occur in text (WHATWG MIME Sniffing, section 3)."""
 _SNIFFED_BYTES = 8192

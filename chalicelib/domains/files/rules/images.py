@@ -17,6 +17,7 @@ attack a decoder. The original bytes are never served.
 - A JPEG may lack its end marker, but none of its scans (ITU-T T.81), the passes over its pixels.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -25,13 +26,12 @@ from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.domains.files.rules.file_types import sniff
 
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE_FRAMES = frozenset({0xC2, 0xC6, 0xCA, 0xCE})
 _SCAN = 0xDA
-_MARKER = lazy_pattern(rb"\xff[^\x00\xff\xd0-\xd7]")
+_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
 """The beginning of a segment after pixel data."""
 
 

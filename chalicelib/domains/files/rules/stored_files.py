@@ -7,7 +7,6 @@ import re
 
 from anyascii import anyascii
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.domains.files.rules.file_types import charset, file_type
 
 _INLINE = frozenset(
@@ -30,9 +29,9 @@ _INLINE = frozenset(
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _MAX_STEM = 80
-PATH = lazy_pattern(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
+PATH = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
 """Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public."""
-_FILE_URL = lazy_pattern(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
+_FILE_URL = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
 """A file's id and the unguessable part that follows (``domains.files.flows.rehosting``)."""
 
 

@@ -1,11 +1,11 @@
 """Documents that an index is made of, and their texts, normalized and split into passages."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.extracts import SENTENCE_END
 
 MAX_LENGTH = 800
@@ -13,9 +13,9 @@ MAX_LENGTH = 800
 MIN_LENGTH = 400
 """Characters of the shortest passage that ends before its text does."""
 
-_CONTROL = lazy_pattern("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
-_SPACES = lazy_pattern(r"[^\S\n]+")
-_WHITE = lazy_pattern(r"\s{2,}")
+_CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_SPACES = re.compile(r"[^\S\n]+")
+_WHITE = re.compile(r"\s{2,}")
 
 
 def normal_form(text: str) -> str:

@@ -1,11 +1,12 @@
 """Stems of words, which the inflected forms of a word share."""
 
+import re
 import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from chalicelib.core.text import lazy_pattern, search_fold
+from chalicelib.core.text import search_fold
 from chalicelib.lib.extracts import carries_meaning
 
 CACHED_WORDS = 50_000
@@ -13,8 +14,8 @@ CACHED_WORDS = 50_000
 LONGEST_WORD = 64
 """Characters of a longer word that count. It is hardly a word."""
 
-_WORD = lazy_pattern(r"\w+(?:-\w+)*")
-_LANGUAGES = ((lazy_pattern("[a-z]+"), "english"), (lazy_pattern("[а-я]+"), "russian"))  # noqa: RUF001  Cyrillic, meant
+_WORD = re.compile(r"\w+(?:-\w+)*")
+_LANGUAGES = ((re.compile("[a-z]+"), "english"), (re.compile("[а-я]+"), "russian"))  # noqa: RUF001  Cyrillic, meant
 _stemmers = threading.local()
 """Stemmers by language. They keep the word that they work on, so each thread has its own."""
 

@@ -77,8 +77,8 @@ _MASK = lazy_pattern(
 _NUMBER = lazy_pattern(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
 _THOUSANDS = lazy_pattern(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _DATES = (
-    lazy_pattern(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
-    lazy_pattern(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
+    re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
+    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
 _TIMESTAMP = lazy_pattern(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.ASCII)
 _MARKUP = lazy_pattern("[<>]")

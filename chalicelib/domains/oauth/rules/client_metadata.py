@@ -4,12 +4,13 @@ A client is known by a document at its id, which is a URL, or by an id that cont
 (``registration``).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from chalicelib.core.text import BIDI_CONTROL, lazy_pattern, one_line
+from chalicelib.core.text import BIDI_CONTROL, one_line
 from chalicelib.domains.oauth.rules import redirect_uris
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.lib import public_urls
@@ -20,7 +21,7 @@ MAX_NAME = 100
 MAX_REDIRECT_URIS = 20
 MAX_ID = 1_500
 """Maximum length, in characters, of a client id."""
-_UNSEEN = lazy_pattern("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
+_UNSEEN = re.compile("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
 """Characters without width, by which one name could look like another."""
 
 

@@ -6,7 +6,6 @@ Sources: RFC 6749, 3.1.2; RFC 8252, 7 and 8; RFC 9700, 2.1 and 4.1.
 import re
 from typing import NamedTuple
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.origins import LOOPBACK
 
 MAX_LENGTH = 1_000
@@ -20,14 +19,14 @@ APP_SCHEMES = frozenset(
 )
 """Schemes of known editors and AI clients. Other apps must use a scheme with a dot."""
 
-_OWN_SCHEME = lazy_pattern(r"[a-z]+(\.[a-z0-9-]+)+", re.ASCII)
+_OWN_SCHEME = re.compile(r"[a-z]+(\.[a-z0-9-]+)+", re.ASCII)
 """A scheme of an app's vendor: a domain name in reverse, such as com.example.app (RFC 8252, 7.1).
 
 Schemes without a dot belong to browsers and operating systems, too, such as javascript: and
 ms-msdt:, whose handlers do more than receive a code.
 """
-_URI = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):([!-~]+)", re.ASCII)
-_WEB = lazy_pattern(
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([!-~]+)", re.ASCII)
+_WEB = re.compile(
     r"//(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?",
     re.ASCII,
 )

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
 from chalicelib.core import clock
-from chalicelib.core.text import lazy_pattern
 from chalicelib.lib.spans import Span, merge
 from chalicelib.lib.zoned_times import WEEKDAYS
 
@@ -21,7 +20,7 @@ MAX_INTERVALS = 24
 
 _NAMES = (*WEEKDAYS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY = 24 * 60
-_TIME = lazy_pattern(r"(\d{1,2}):([0-5]\d)", re.ASCII)
+_TIME = re.compile(r"(\d{1,2}):([0-5]\d)", re.ASCII)
 _A_DAY = timedelta(days=1)
 _Date = date  # Alias for use where a field is named date.
 

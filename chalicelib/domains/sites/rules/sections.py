@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError, from_json, to_json
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.lib.localized import language_of
@@ -33,9 +32,9 @@ _NAMES = {"text": "text", "file_id": "fileId", "form_id": "formId"}
 BEGIN = "<!--sections "
 """The beginning of the comment with the sections."""
 END = "<!--/sections-->"
-_PLACE = lazy_pattern("<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->([^<]*+)<!--/section-->")
+_PLACE = re.compile("<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->([^<]*+)<!--/section-->")
 # The author's HTML may repeat a tag without its end, so the search in a tag is limited.
-_LANGUAGE = lazy_pattern(r"""<html\b[^<>]{0,500}?\blang=["']?(ru|en)\b""", re.IGNORECASE)
+_LANGUAGE = re.compile(r"""<html\b[^<>]{0,500}?\blang=["']?(ru|en)\b""", re.IGNORECASE)
 _MAPS = {"ru": "https://yandex.ru/maps/?", "en": "https://www.google.com/maps/search/?api=1&"}
 _MAP_QUERIES = {"ru": "text", "en": "query"}
 _STYLE = (
