@@ -99,7 +99,7 @@ def _text_key(post_id: str) -> Key:
     return Key(ContentTextRow, f"W#{PLATFORM}#POST#CONTENT", post_id)
 
 
-def _former_key(slug: str) -> Key:
+def _redirect_key(slug: str) -> Key:
     return Key(FormerSlugRow, f"W#{PLATFORM}#POST#FORMER#{name_hash(slug)}", SORT_KEY)
 
 
@@ -140,14 +140,14 @@ def find_id(slug: str) -> str | None:
 
 def find_former(slug: str) -> PostRow | None:
     """Return the post that had a slug while it was published, or None if no such post exists."""
-    rows = fetch([_former_key(slug)])
+    rows = fetch([_redirect_key(slug)])
     target_id = next((row.target for row in rows if isinstance(row, FormerSlugRow)), None)
     return POSTS.find(PLATFORM, record_id=target_id) if target_id else None
 
 
 def claim_slug(unit: UnitOfWork, slug: str) -> None:
     """Stage the removal of a redirect from a slug that a post now has."""
-    key = _former_key(slug)
+    key = _redirect_key(slug)
     unit.delete(FormerSlugRow(key.pk, key.sk))
 
 
@@ -162,7 +162,7 @@ def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, max_slugs: int)
     ]
     _delete_redirects(unit, post, former[:-max_slugs])
     post.former_slugs = former[-max_slugs:]
-    key = _former_key(slug)
+    key = _redirect_key(slug)
     unit.save(FormerSlugRow(key.pk, key.sk, target=post.id))
 
 
@@ -176,7 +176,7 @@ def delete(unit: UnitOfWork, post: PostRow) -> None:
 
 def _delete_redirects(unit: UnitOfWork, post: PostRow, slugs: Sequence[str]) -> None:
     """Stage the removal of redirects from slugs, unless they lead to another post by now."""
-    rows = fetch(map(_former_key, slugs)) if slugs else []
+    rows = fetch(map(_redirect_key, slugs)) if slugs else []
     for row in rows:
         if isinstance(row, FormerSlugRow) and row.target == post.id:
             unit.delete(row)
