@@ -1,7 +1,4 @@
-"""Cut long descriptions in lists.
-
-An update refuses to store a cut description.
-"""
+"""Cut long descriptions in lists. An update refuses to store a cut description."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar

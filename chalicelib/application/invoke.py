@@ -188,7 +188,6 @@ def authorize(operation: Operation, principal: Principal) -> None:
 
 
 def _check_used_up(limit: Limit | None, principal: Principal) -> None:
-    """Refuse a caller that has used up a limit, if it is counted without a part of the input."""
     if limit is not None and limit.within is None and principal.limited:
         # The call is refused anyway. A failure of the database must not replace the reason.
         with suppress(UnavailableError):
@@ -262,12 +261,9 @@ def require_plan(plan: str) -> None:
 
 
 def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
-    """Return the tenant whose rows a call uses.
-
-    Operations of the platform use its tenant. In other operations, keys and sessions always use
-    their own workspace, regardless of the input. The exception is a user who joins a workspace: an
-    operation for any account may find the workspace by a secret of the input.
-    """
+    # Operations of the platform use its tenant. In other operations, keys and sessions always use
+    # their own workspace, regardless of the input. The exception is a user who joins a workspace:
+    # an operation for any account may find the workspace by a secret of the input.
     if operation.platform:
         return PLATFORM
     joins = principal.audience is Audience.SESSION and operation.role is Role.ACCOUNT
@@ -294,10 +290,7 @@ class _Call(NamedTuple):
         return bool(getattr(self.args, "dry_run", False))
 
     def run(self, record: IdempotencyRecord | None) -> Reply:
-        """Run the handler and commit its writes.
-
-        After a conflict, both happen again.
-        """
+        """Run the handler and commit its writes. After a conflict, both happen again."""
 
         def stage(unit: UnitOfWork) -> Reply:
             # Each attempt starts without the warnings of abandoned attempts.
@@ -325,15 +318,13 @@ class _Call(NamedTuple):
         )
 
     def run_once(self, key: str) -> Reply:
-        """Run under an idempotency key.
-
-        The response is committed with the writes, under the condition that the key is unused. Of
-        several concurrent calls, one commits and the others find its response. The common first
-        call therefore costs no extra read. A failed call looks for a stored response and only then
-        reports its failure. The response may be its own, if the reply to its commit was lost. A
-        repeated call may also fail because of the changes that the first call made. Operations with
-        outside effects mark the key before they start, because such effects must not happen twice.
-        """
+        # The response is committed with the writes, under the condition that the key is unused. Of
+        # several concurrent calls, one commits and the others find its response. The common first
+        # call therefore costs no extra read. A failed call looks for a stored response and only
+        # then reports its failure. The response may be its own, if the reply to its commit was
+        # lost. A repeated call may also fail because of the changes that the first call made.
+        # Operations with outside effects mark the key before they start, because such effects must
+        # not happen twice.
         scope = f"{self.principal.rate_limit_key}#{self.operation.name}"
         record = IdempotencyRecord(scope, key, idempotency_keys.fingerprint(self.args))
         tenant = self.tenant
@@ -381,10 +372,7 @@ class _Call(NamedTuple):
     def _record_with_answer(
         self, unit: UnitOfWork, record: IdempotencyRecord, result: Wire, body: bytes
     ) -> IdempotencyRecord:
-        """Return the record with the response, without secrets.
-
-        A large response becomes an object.
-        """
+        # A large response becomes an object.
         if self.operation.secret is not None:
             public = result.model_copy(update={self.operation.secret: None})
             return replace(record, body=_envelope(public, []))
@@ -449,10 +437,7 @@ _GROWTH = 4
 
 
 def _size_at_most(body: bytes) -> int:
-    """Return the largest size of a response when it leaves Lambda.
-
-    A tool's result contains the response as a string, which a JSON response quotes again.
-    """
+    # A tool's result contains the response as a string, which a JSON response quotes again.
     # Most responses are small enough at four times their size, and need no exact measurement.
     if len(body) * _GROWTH <= MAX_ANSWER_BYTES:
         return len(body)

@@ -1,4 +1,1 @@
-"""Types and rules that every layer shares.
-
-Nothing here depends on AWS.
-"""
+"""Types and rules that every layer shares. Nothing here depends on AWS."""

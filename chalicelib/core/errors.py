@@ -33,10 +33,7 @@ OR_CLEAR = CALL_MARK + "or_clear"
 
 
 class FieldError(NamedTuple):
-    """One invalid field.
-
-    It has the wire path, such as ``rules.2.start``, and the fault.
-    """
+    """One invalid field. It has the wire path, such as ``rules.2.start``, and the fault."""
 
     field: str
     message: str
@@ -162,10 +159,7 @@ class NotFoundError(AppError):
 
     @classmethod
     def of(cls, label: str, *, plural: str, listed_by: str) -> "NotFoundError":
-        """Return the error for an unknown id.
-
-        The tool ``listed_by`` lists the valid ids.
-        """
+        """Return the error for an unknown id. The tool ``listed_by`` lists the valid ids."""
         return cls(
             f"No {label} has this id in the workspace. List {plural} ({call(listed_by)}) to "
             "find valid ids."
@@ -287,10 +281,7 @@ class NotConfiguredError(AppError):
 
 
 class ConcurrentUpdateError(Exception):
-    """A concurrent writer committed first.
-
-    ``invoke`` retries, so callers never see this error.
-    """
+    """A concurrent writer committed first. ``invoke`` retries, so callers never see this error."""
 
 
 class IdempotencyKeyExistsError(Exception):
@@ -315,7 +306,6 @@ def log_fields(error: AppError) -> dict[str, Any]:
 
 
 def _causes(error: BaseException | None) -> Iterator[str]:
-    """Yield the distinct names of an error and of at most ``MAX_CAUSES`` causes."""
     seen: set[int] = set()
     # A chain of causes can be circular.
     while error is not None and id(error) not in seen and len(seen) < MAX_CAUSES:

@@ -60,10 +60,7 @@ def split(
 
 
 def fingerprint(args: "Wire") -> str:
-    """Return a hash of an input.
-
-    A repeated key must come with the same input.
-    """
+    """Return a hash of an input. A repeated key must come with the same input."""
     provided = args.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return hashlib.sha256(_canonical(provided)).hexdigest()
 

@@ -36,10 +36,7 @@ JOB_HANDLERS: Declarations[Callable[[Job], None]] = Declarations(manifest().jobs
 
 
 class Queue(StrEnum):
-    """A queue of jobs, with its own runner.
-
-    The queue's value begins the keys of its jobs.
-    """
+    """A queue of jobs, with its own runner. The queue's value begins the keys of its jobs."""
 
     MAIN = "JOBS"
     EVENTS = "EVENT-JOBS"

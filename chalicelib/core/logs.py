@@ -50,7 +50,6 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 
     @property
     def stream(self) -> TextIO:
-        """The current ``sys.stderr``."""
         return sys.stderr
 
     @stream.setter
@@ -101,7 +100,6 @@ def configure_process() -> None:
 
 
 def _install(logger: logging.Logger, level: int, handlers: Sequence[logging.Handler]) -> None:
-    """Make these handlers the only ones that write the records of a logger."""
     logger.handlers[:] = handlers
     logger.setLevel(level)
     # The root logger has handlers, too, and would write each record a second time.
@@ -120,7 +118,6 @@ class _PrintedLines(TextIOBase):
         self._local = threading.local()
 
     def write(self, text: str) -> int:
-        """Log complete lines, and keep the rest until its line is complete."""
         local = self._local
         if getattr(
             local, "is_logging", False

@@ -39,10 +39,7 @@ _ASCENDING = list(Role)
 
 
 class Audience(StrEnum):
-    """The kinds of callers that an operation serves.
-
-    Keys and the tools of bots share ``KEY``.
-    """
+    """The kinds of callers that an operation serves. Keys and the tools of bots share ``KEY``."""
 
     KEY = "key"
     SESSION = "session"

@@ -100,10 +100,7 @@ def retry_on_conflict(
 
 
 def backoff(number: int, longest_pause: float = LONGEST_PAUSE) -> None:
-    """Pause before a retry.
-
-    The longest possible pause grows with ``number`` (full jitter).
-    """
+    """Pause before a retry. The longest possible pause grows with ``number`` (full jitter)."""
     pause_up_to(min(longest_pause, FIRST_PAUSE * 2 ** min(number, 16)))
 
 

@@ -11,10 +11,7 @@ Role = Literal["user", "admin"]
 
 
 class Scope(StrEnum):
-    """One right of a key, ``<area>:read`` or ``<area>:write``.
-
-    Write does not imply read.
-    """
+    """One right of a key, ``<area>:read`` or ``<area>:write``. Write does not imply read."""
 
     PROJECTS_READ = "projects:read"
     PROJECTS_WRITE = "projects:write"
@@ -56,10 +53,7 @@ PATTERNS = ("*:read", "*:write")
 
 @lru_cache(maxsize=1024)
 def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
-    """Return the scopes that stored grants include.
-
-    ``*:read`` and ``*:write`` cover every area.
-    """
+    """Return the scopes that stored grants include. ``*:read`` and ``*:write`` cover every area."""
     scopes: set[Scope] = set()
     for grant in grants:
         if grant in PATTERNS:

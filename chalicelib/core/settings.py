@@ -179,11 +179,8 @@ _PROFILES = {"us": "us", "ca": "us", "sa": "us", "eu": "eu", "ap": "apac"}
 
 
 def _default_provider(stage: str) -> str:
-    """Return the model provider if the environment names none.
-
-    In production, replies of the embedded demo model could be mistaken for real ones. There, a
-    provider must be named; otherwise models are off.
-    """
+    # In production, replies of the embedded demo model could be mistaken for real ones. There, a
+    # provider must be named; otherwise models are off.
     return "off" if stage == "prod" else "demo"
 
 

@@ -8,10 +8,7 @@ from chalicelib.core.errors import IdempotencyMismatchError, InProgressError
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AuditEvent:
-    """The audit log's record of one committed change.
-
-    It names fields, but never their values.
-    """
+    """The audit log's record of one committed change. It names fields, but never their values."""
 
     operation: str
     actor: str
@@ -49,10 +46,7 @@ class IdempotencyRecord:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the record has no response yet.
-
-        The call is still running, or it crashed.
-        """
+        """Whether the record has no response yet. The call is still running, or it crashed."""
         return self.body is None and self.object_key is None
 
     def for_part(self, name: str) -> Self:

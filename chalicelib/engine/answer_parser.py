@@ -27,10 +27,7 @@ _BINARY = re.compile(rb'"BS?"\s*:')
 
 
 class UnreadableAnswerError(BotoCoreError):  # type: ignore[misc]  # botocore has no types
-    """A response of DynamoDB is not JSON.
-
-    It may be cut, so a retry may help.
-    """
+    """A response of DynamoDB is not JSON. It may be cut, so a retry may help."""
 
     fmt = "DynamoDB's answer is not JSON: {reason}"
 

@@ -44,10 +44,7 @@ def _partition(workspace_id: str) -> str:
 
 
 def row(tenant: str, event: AuditEvent) -> AuditRow:
-    """Return the row of a change.
-
-    The transaction that makes the change also writes the row.
-    """
+    """Return the row of a change. The transaction that makes the change also writes the row."""
     now = clock.now()
     return AuditRow(
         _partition(event.workspace_id or tenant),

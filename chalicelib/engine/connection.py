@@ -93,10 +93,7 @@ class _Connection(Connection):
 
 @cache
 def connection() -> Connection:
-    """Return the connection that all tables share.
-
-    Creating a client takes a tenth of a second.
-    """
+    """Return the connection that all tables share. Creating a client takes a tenth of a second."""
     return _Connection(
         connect_timeout_seconds=CONNECT_SECONDS,
         read_timeout_seconds=READ_SECONDS,
@@ -151,10 +148,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def _status(error: ClientError) -> int:
-    """Return the HTTP status.
-
-    PynamoDB's wrapper has it only in the exception that caused it.
-    """
+    # PynamoDB's wrapper has it only in the exception that caused it.
     for failure in (error, error.__cause__):
         metadata = (getattr(failure, "response", None) or {}).get("ResponseMetadata", {})
         if status := metadata.get("HTTPStatusCode"):

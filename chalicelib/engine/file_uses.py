@@ -39,10 +39,7 @@ class ShownFiles(Generic[R]):
 
 
 class FileUseRow(ContentRow):
-    """States that a record shows a file.
-
-    The sort key names the record.
-    """
+    """States that a record shows a file. The sort key names the record."""
 
 
 class FileVersionRow(ContentRow):
@@ -57,10 +54,7 @@ RAISE: list[Action] = [FileVersionRow.version.add(1)]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileUseRows:
-    """The changes of rows.
-
-    The versions of the files in ``raised`` are raised.
-    """
+    """The changes of rows. The versions of the files in ``raised`` are raised."""
 
     put: list[FileUseRow]
     deleted: list[FileUseRow]
@@ -89,10 +83,7 @@ def records_showing(workspace_id: str, *, file_id: str) -> list[str]:
 
 
 def rows(workspace_id: str, changes: Changes, created: Iterable[str] = ()) -> FileUseRows:
-    """Return the rows to write.
-
-    Files ``created`` by the same unit need no higher version.
-    """
+    """Return the rows to write. Files ``created`` by the same unit need no higher version."""
     put: list[FileUseRow] = []
     deleted: list[FileUseRow] = []
     is_in_use = dict.fromkeys(created, False)
@@ -130,10 +121,7 @@ class FileUseTracker:
         *,
         new_record: Record | None,
     ) -> None:
-        """Register a written record.
-
-        Its new files are read when the unit commits.
-        """
+        """Register a written record. Its new files are read when the unit commits."""
         old = set(shown_files.ids(old_record)) if old_record is not None else set()
         self._records[record] = (
             old,

@@ -14,10 +14,7 @@ SHOWN = 500
 
 
 class HistoryRow(ContentRow):
-    """One change of a record.
-
-    The rows of all records of a noun share a partition.
-    """
+    """One change of a record. The rows of all records of a noun share a partition."""
 
     noun: ClassVar[str]
 

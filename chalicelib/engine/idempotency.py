@@ -53,11 +53,8 @@ def _partition(tenant: str, *, shard: str) -> str:
 
 
 def _place(tenant: str, record: IdempotencyRecord) -> tuple[str, str]:
-    """Return the key of a record's row.
-
-    The name is hashed, because keys may have any characters. The first digit of the hash is the
-    shard, so an erasure finds the responses of a workspace.
-    """
+    # The name is hashed, because keys may have any characters. The first digit of the hash is the
+    # shard, so an erasure finds the responses of a workspace.
     name = hashlib.sha256(f"{record.scope}\0{record.key}".encode()).hexdigest()
     return _partition(tenant, shard=name[0]), name
 
@@ -108,10 +105,7 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
 def mark_in_progress(
     tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = IN_PROGRESS_FOR
 ) -> bool:
-    """Mark a key as in progress for at most ``retention``.
-
-    Returns False if the key is not free.
-    """
+    """Mark a key as in progress for at most ``retention``. Returns False if the key is not free."""
     mark = row(tenant, record, owner=owner, retention=retention)
     try:
         mark.save(condition=is_free_for(owner))

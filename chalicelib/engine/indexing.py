@@ -101,7 +101,6 @@ class Indexer:
         new_record: Record | None,
         claim_errors: ClaimErrors,
     ) -> None:
-        """Stage the changes of a record's dependent rows, and register the files that it shows."""
         if listing.followed_by:
             self._followed_by[listing.followed_by] = None
         if listing.files and (record := new_record or old_record):

@@ -98,10 +98,7 @@ class JobRow(ControlRow):
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the job.
-
-        A job that cannot be read has no kind, and thus no handler.
-        """
+        """Return the job. A job that cannot be read has no kind, and thus no handler."""
         try:
             job = super().from_raw_data(data)
             job.serialize(null_check=True)
@@ -248,7 +245,6 @@ def oldest_due(queue: Queue = Queue.MAIN) -> datetime | None:
 
 
 def _read_shards(read: Callable[[int], T]) -> list[T]:
-    """Return what ``read`` returns for the shards, read side by side, from a random one on."""
     start = random.randrange(SHARDS)  # noqa: S311  spreading of runners, not a secret
     shards = [(start + number) % SHARDS for number in range(SHARDS)]
     return deadline.map_in_threads(read, shards, SHARDS)
@@ -265,10 +261,7 @@ class _Runner:
         self._lock = Lock()
 
     def round(self, threads: int) -> bool:
-        """Run some of the jobs that are due.
-
-        Returns whether there may be more.
-        """
+        """Run some of the jobs that are due. Returns whether there may be more."""
         jobs, self._more = _due(self._queue, clock.now())
         self._queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
         self._lost = Counter[str]()  # leases in a row, by shard
@@ -282,7 +275,6 @@ class _Runner:
         return self._more and self._progress
 
     def _run_jobs(self) -> None:
-        """Run jobs of this round one after another until none is left."""
         while (job := self._next()) is not None:
             try:
                 self._run_job(job)
@@ -291,7 +283,6 @@ class _Runner:
                     self._running[job.kind] -= 1
 
     def _run_job(self, job: JobRow) -> None:
-        """Run a job if no other runner has taken its lease."""
         leased = _take_lease(job)
         with self._lock:
             self._lost[job.pk] = 0 if leased else self._lost[job.pk] + 1
@@ -306,10 +297,7 @@ class _Runner:
                 self.finished[job.kind] += 1
 
     def _attempt(self, job: JobRow) -> bool:
-        """Run a leased job.
-
-        Returns False, and lets it pause, if it fails.
-        """
+        """Run a leased job. Returns False, and lets it pause, if it fails."""
         handler = self._handlers.get(job.kind)
         if handler is None:
             log.error("a job has no handler", extra={"kind": job.kind, "job": job.sk})
@@ -320,7 +308,6 @@ class _Runner:
         return False
 
     def _next(self) -> JobRow | None:
-        """Return the next job to take, or None if this round is over."""
         with self._lock:
             while self._queues and not self._stop():
                 if monotonic() >= self._end:
@@ -338,11 +325,8 @@ class _Runner:
 
 
 def _due(queue: Queue, now: datetime) -> tuple[list[JobRow], bool]:
-    """Return jobs that are due and free, by shard and age, and whether a kind has more.
-
-    The read may be eventually consistent: a job that is missed runs a minute later, and no lease
-    can be taken on a deleted one.
-    """
+    # The read may be eventually consistent: a job that is missed runs a minute later, and no lease
+    # can be taken on a deleted one.
     shards = _read_shards(lambda shard: list(_rows(queue, shard, now)))
     more = any(
         max(Counter(job.kind for job in jobs).values(), default=0) >= BATCH for jobs in shards
@@ -351,11 +335,8 @@ def _due(queue: Queue, now: datetime) -> tuple[list[JobRow], bool]:
 
 
 def _rows(queue: Queue, shard: int, now: datetime) -> Iterator[JobRow]:
-    """Yield the jobs that are due in a shard, oldest first, at most ``BATCH`` of each kind.
-
-    DynamoDB filters out the rest. A ``not_before`` beyond the longest pause is malformed, so its
-    job counts as due.
-    """
+    # DynamoDB filters out the rest. A ``not_before`` beyond the longest pause is malformed, so its
+    # job counts as due.
     counts = Counter[str]()
     start: dict[str, Any] | None = None
     while True:
@@ -383,16 +364,12 @@ def _rows(queue: Queue, shard: int, now: datetime) -> Iterator[JobRow]:
 
 
 def _take_lease(job: JobRow) -> bool:
-    """Take a lease on a job. Returns False if it is gone or another runner was first.
-
-    The try is counted beforehand, so that a job that kills its runner pauses, too.
-    """
+    # The try is counted beforehand, so that a job that kills its runner pauses, too.
     tries = int(job.tries or 0)
     return _hold(job, max(LEASE, _pause(tries)), tries + 1)
 
 
 def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
-    """Keep all runners from a job for a while, if its row is unchanged."""
     # A malformed job may lack its tries.
     as_read = JobRow.pk.exists() if job.tries is None else JobRow.tries == job.tries
     lease = str(uuid4())

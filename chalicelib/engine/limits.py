@@ -235,9 +235,6 @@ def give_back(limit: Limit, subject: str, counted_at: datetime, units: int = 1) 
 
 
 def _begin(moment: datetime, window: timedelta) -> datetime:
-    """Return the start of the window that contains a moment.
-
-    Days begin at midnight UTC.
-    """
+    # Days begin at midnight UTC.
     epoch = datetime.fromtimestamp(0, UTC)
     return moment - (moment - epoch) % window

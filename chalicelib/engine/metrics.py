@@ -72,10 +72,7 @@ class DayCounts:
 
 
 class Increments:
-    """Increments of one operation.
-
-    ``stage`` adds them to a unit of work, ``write`` sends them.
-    """
+    """Increments of one operation. ``stage`` adds them to a unit of work, ``write`` sends them."""
 
     def __init__(self, workspace_id: str) -> None:
         self._workspace_id = workspace_id
@@ -193,18 +190,12 @@ def _write(row: MetricsRow, actions: list[Action]) -> None:
 
 @lru_cache(maxsize=128)
 def _cached_values(pk: str, day: date) -> dict[str, list[str]]:  # noqa: ARG001  the cache's key
-    """Return the process's cached lists of a day's values.
-
-    Callers update the dictionary.
-    """
+    # Callers update the dictionary.
     return {}
 
 
 def clear_value_cache() -> None:
-    """Clear the cached values of all days.
-
-    For tests, which replace the tables.
-    """
+    """Clear the cached values of all days. For tests, which replace the tables."""
     _cached_values.cache_clear()
 
 
@@ -232,10 +223,7 @@ def _position_is_known(
 
 
 def _append(pk: str, day: date, dimension: str, *, value: str, limit: int) -> dict[str, list[str]]:
-    """Append a new value to a day's list, unless the list is full.
-
-    Return the day's lists.
-    """
+    """Append a new value to a day's list, unless the list is full. Return the day's lists."""
     values = Path([dimension])
     is_not_full: Condition = size(values) < limit  # type: ignore[no-untyped-call]  # PynamoDB's own
     can_append = values.does_not_exist() | (is_not_full & ~values.contains(value))

@@ -46,20 +46,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition, of ``content`` by default, read in pages of raw items.
-
-    Adds up the cost.
-    """
+    """One partition, of ``content`` by default, read in pages of raw items. Adds up the cost."""
 
     pk: str
     cost: Cost
     row: type[Row] = ContentRow
 
     def items(self, limit: int | None = None, **options: Any) -> Iterator[Item]:  # noqa: ANN401  PynamoDB's query options
-        """Yield up to ``limit`` items over all pages.
-
-        DynamoDB ends a page after 1 MB.
-        """
+        """Yield up to ``limit`` items over all pages. DynamoDB ends a page after 1 MB."""
         start = options.pop("exclusive_start_key", None)
         while limit is None or limit > 0:
             answer = self.query(limit=limit, exclusive_start_key=start, **options)
@@ -90,10 +84,7 @@ class Partition:
         return start
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return the number of rows without fetching them.
-
-        Counting stops soon after ``limit``.
-        """
+        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
         start: Item | None = None
         count = 0
         while limit is None or count < limit:
@@ -138,10 +129,7 @@ class MergedPartitions:
             yield item
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return the number of rows without fetching them.
-
-        Counting stops soon after ``limit``.
-        """
+        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
         return sum(self._each(lambda partition: partition.count(limit, **options)))
 
     def _each(self, read: Callable[[Partition], T]) -> list[T]:
@@ -239,10 +227,7 @@ class Rows:
         self._rows |= {place: rows.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:
-        """Return the rows with these keys, in their order.
-
-        Missing rows are left out.
-        """
+        """Return the rows with these keys, in their order. Missing rows are left out."""
         unique_keys = list(dict.fromkeys(keys))
         self.read(unique_keys)
         return [row for key in unique_keys if (row := self._rows[key.place]) is not None]

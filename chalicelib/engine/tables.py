@@ -37,10 +37,7 @@ Facets = tuple[str | None, str | None, str | None, str | None]
 
 
 class JsonAttribute(JSONAttribute):
-    """JSON as compact UTF-8.
-
-    ASCII escapes would triple the length of Cyrillic.
-    """
+    """JSON as compact UTF-8. ASCII escapes would triple the length of Cyrillic."""
 
     def serialize(self, value: Any) -> str | None:  # noqa: ANN401  any JSON value
         """Return the JSON text."""
@@ -110,7 +107,6 @@ class Row(Model):
         return item
 
     def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:  # noqa: ARG002  for records
-        """Return the error for a row that exceeds the limit."""
         return PayloadTooLargeError(
             f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}. Shorten it."
         )
@@ -150,7 +146,6 @@ class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]
 
 
 def _order(slot: str) -> LocalSecondaryIndex[Any]:
-    """Return one of the four keys-only indexes that listings of large collections use."""
     meta = type("Meta", (), {"index_name": f"by_{slot}", "projection": KeysOnlyProjection()})
     body = {
         "Meta": meta,
@@ -260,10 +255,7 @@ class Record(ContentRow):
         attributes: dict[str, Any] | None = None,
         actions: list[Action] | None = None,
     ) -> Condition | None:
-        """Set the first version of a row that continues another one.
-
-        PynamoDB sets 1.
-        """
+        # PynamoDB sets 1.
         is_new = self.version is None
         condition = super()._handle_version_attribute(attributes=attributes, actions=actions)
         if is_new and attributes is not None:
@@ -302,10 +294,7 @@ class Record(ContentRow):
         return actions
 
     def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:
-        """Return the error for a record that exceeds the limit.
-
-        It names the largest field.
-        """
+        """Return the error for a record that exceeds the limit. It names the largest field."""
         sizes = {
             name: size_of(item[attribute.attr_name])
             for name, attribute in self.get_attributes().items()
@@ -415,10 +404,7 @@ TABLES: dict[str, type[Row]] = {
 
 
 def ensure_tables() -> list[str]:
-    """Create missing tables, with their time-to-live.
-
-    Returns the names of the created tables.
-    """
+    """Create missing tables, with their time-to-live. Returns the names of the created tables."""
     names = []
     for row in TABLES.values():
         if not row.exists():

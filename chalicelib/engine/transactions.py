@@ -66,10 +66,7 @@ class OutcomeUnknownError(UnavailableError):
 
 
 def put_stage(row: Row, condition: Condition | None = None) -> Stage:
-    """Return the write of a row.
-
-    If its condition fails, the error includes the stored row.
-    """
+    """Return the write of a row. If its condition fails, the error includes the stored row."""
     return_values = None if condition is None else "ALL_OLD"
     return lambda t: t.save(row, condition=condition, return_values=return_values)
 
@@ -160,15 +157,11 @@ class Transaction:
 
 
 def _is_measured(token: UUID) -> bool:
-    """Whether a transaction requests its partitions' sizes, by its random token."""
     return token.int % MEASURE_EACH == 0
 
 
 def _log_size(answer: dict[str, Any]) -> None:
-    """Log the largest partition that a transaction wrote to, if it asked for the sizes.
-
-    DynamoDB estimates a lower and an upper bound, for tables with local indexes only.
-    """
+    # DynamoDB estimates a lower and an upper bound, for tables with local indexes only.
     sizes = [
         (collection["SizeEstimateRangeGB"][-1], collection["ItemCollectionKey"]["pk"]["S"])
         for table in (answer.get("ItemCollectionMetrics") or {}).values()
@@ -184,7 +177,6 @@ class _CarriedOutError(Exception):
 
 
 def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> list[Exception]:
-    """Return the errors of the writes whose conditions failed."""
     return [
         _conflict_error(on_conflict, reason.raw_item)
         # DynamoDB gives no reasons if it refuses the request as a whole.
@@ -194,10 +186,7 @@ def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> l
 
 
 def _conflict_error(on_conflict: OnConflict, existing: dict[str, Any] | None) -> Exception:
-    """Return the error of a failed condition.
-
-    ``existing`` is the stored row, if known.
-    """
+    """Return the error of a failed condition. ``existing`` is the stored row, if known."""
     if on_conflict is None or isinstance(on_conflict, Exception):
         return on_conflict or ConcurrentUpdateError()
     return on_conflict(existing["target"]["S"]) if existing else ConcurrentUpdateError()

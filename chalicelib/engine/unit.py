@@ -74,10 +74,7 @@ class UnitOfWork:
 
     @cached_property
     def _indexer(self) -> Indexer:
-        """The stager of dependent rows.
-
-        A unit without writes needs none.
-        """
+        # A unit without writes needs none.
         return Indexer(self.tenant, self._transaction)
 
     @cached_property
@@ -111,10 +108,7 @@ class UnitOfWork:
         on_conflict: Exception | None = None,
         claim_errors: ClaimErrors = NO_CLAIM_ERRORS,
     ) -> None:
-        """Stage a new row.
-
-        If its key exists at commit, ``on_conflict`` is raised.
-        """
+        """Stage a new row. If its key exists at commit, ``on_conflict`` is raised."""
         self._indexer.add(row, claim_errors)
         self._indexer.file_uses.note_creation(row)
         self._note_record(row)
@@ -123,10 +117,7 @@ class UnitOfWork:
         self._transaction.puts.append((stage, on_conflict))
 
     def create_job(self, job: jobs.JobRow, *, at_once: bool = True) -> None:
-        """Stage a job, and run it after the commit.
-
-        If the process dies, the runner finds it.
-        """
+        """Stage a job, and run it after the commit. If the process dies, the runner finds it."""
         self.create(job)
         if at_once:
             self.after_commit(partial(jobs.attempt, job, JOB_HANDLERS[job.kind]))
@@ -153,10 +144,7 @@ class UnitOfWork:
         *,
         on_conflict: Exception | None = None,
     ) -> None:
-        """Stage changes of single attributes.
-
-        The row must exist, or meet the condition.
-        """
+        """Stage changes of single attributes. The row must exist, or meet the condition."""
         demand = Row.pk.exists() if condition is None else condition
         self._note_record(row)
         stage: Stage = lambda t: t.update(row, actions, condition=demand)  # noqa: E731
@@ -210,17 +198,11 @@ class UnitOfWork:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a repeated call continues where this one stopped.
-
-        It needs an idempotency key.
-        """
+        """Whether a repeated call continues where this one stopped. It needs an idempotency key."""
         return self._record is not None
 
     def run_side_effect_once(self, name: str, effect: Callable[[], T]) -> T:
-        """Run an outside effect on the first attempt.
-
-        Later attempts return its result.
-        """
+        """Run an outside effect on the first attempt. Later attempts return its result."""
         if name not in self._effects:
             self._effects[name] = effect()
         result: T = self._effects[name]
@@ -339,7 +321,6 @@ class UnitOfWork:
         self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
     def _note_record(self, row: Row) -> None:
-        """Add a written record to the resources of the audit event."""
         if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
             self._resources[f"{noun.lower()}:{row.sk}"] = None
 
@@ -401,10 +382,7 @@ def run_unit(  # noqa: PLR0913  the options of a unit
 
 
 def run_job_unit(job: Job, stage: Callable[[UnitOfWork], T]) -> T:
-    """Stage and commit a unit of work of a job (``run_unit``).
-
-    The audit log names the job.
-    """
+    """Stage and commit a unit of work of a job (``run_unit``). The audit log names the job."""
     return run_unit(job.workspace_id, AuditEvent.by_job(job.kind), stage)
 
 

@@ -77,10 +77,7 @@ def _network(client_ip: str) -> str:
 
 @lru_cache(maxsize=4)
 def _salt(day: date) -> str:
-    """Return a day's salt.
-
-    If several processes create one, the first one is kept.
-    """
+    """Return a day's salt. If several processes create one, the first one is kept."""
     ends = datetime.combine(day + timedelta(days=1), time(), clock.now().tzinfo) + FURTHEST_WEST
     row = SaltRow(f"SALT#{day.isoformat()}", SORT_KEY, salt=secrets.token_hex(32), expires=ends)
     salt_row = SaltRow.find(row.pk, row.sk)

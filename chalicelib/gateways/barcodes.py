@@ -138,10 +138,7 @@ def _query(source: str, *, base: str, code: str, deadline: Deadline) -> Found | 
 
 
 def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
-    """Read a product.
-
-    Return None if it has neither a name nor a brand nor an image.
-    """
+    """Read a product. Return None if it has neither a name nor a brand nor an image."""
     description = _best(product, "generic_name", MAX_DESCRIPTION)
     name = _best(product, "product_name", MAX_NAME) or text(description, MAX_NAME)
     brand = next(_parts(product.get("brands")), None)
@@ -175,10 +172,7 @@ def _parts(value: object) -> Iterator[str]:
 
 
 def _category(product: Mapping[str, Any]) -> str | None:
-    """Return the most specific category, which is the last one, in the first language that has it.
-
-    A name without a translation begins with its language code, such as ``fr:``.
-    """
+    # A name without a translation begins with its language code, such as ``fr:``.
     for language in _LANGUAGES:
         tags = product.get(f"categories_tags_{language}")
         names = [_plain(tag, MAX_NAME) for tag in tags] if isinstance(tags, list) else []

@@ -8,10 +8,7 @@ TIMEOUT_SECONDS = 4.0
 
 
 class DnsUnavailableError(Exception):
-    """No name server answered in time.
-
-    The record may or may not exist.
-    """
+    """No name server answered in time. The record may or may not exist."""
 
 
 def _lookup_txt(host: str) -> frozenset[str]:

@@ -190,10 +190,7 @@ def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: boo
 
 
 def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> bytes:
-    """Return the decompressed body.
-
-    The size limit applies while it is decompressed.
-    """
+    # The size limit applies while it is decompressed.
     if not 200 <= response.status <= 299:  # noqa: PLR2004  the statuses of success
         msg = f"expected status 200 from {host}, received {response.status}"
         raise UpstreamError(msg)

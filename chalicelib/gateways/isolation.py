@@ -32,10 +32,7 @@ _CHILD = "from chalicelib.gateways import isolation; isolation.serve()"
 
 
 class IsolationError(Exception):
-    """The function failed.
-
-    The message is the name of its error, or what ended the process.
-    """
+    """The function failed. The message is the name of its error, or what ended the process."""
 
 
 class RaisedError(IsolationError):
@@ -85,10 +82,8 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
 
 @contextmanager
 def _unreadable() -> Iterator[None]:
-    """Let no process of the same user read ``/proc/<pid>/environ`` and the memory of this one.
-
-    Processes of the user can do that with each other otherwise (``man 2 prctl``, PR_SET_DUMPABLE).
-    """
+    # Processes of the user can do that with each other otherwise (``man 2 prctl``,
+    # PR_SET_DUMPABLE).
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is None:  # not on Linux
         yield
@@ -122,7 +117,6 @@ def serve() -> None:
 
 
 def _drop_privileges() -> None:
-    """Drop the capabilities of root, which could read any process, where the platform has them."""
     capset = getattr(ctypes.CDLL(None), "capset", None)
     if capset is not None:
         capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
@@ -134,7 +128,6 @@ def _drop_privileges() -> None:
 
 
 def _limit_memory() -> None:
-    """Limit the memory of this process, where the platform can."""
     with suppress(ImportError, ValueError, OSError):
         import resource  # not on Windows
 

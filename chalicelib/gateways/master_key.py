@@ -40,10 +40,7 @@ def derived_token(purpose: str) -> str:
 
 @cache
 def _source() -> Callable[[], bytes]:
-    """Return the source of the key.
-
-    The setting takes precedence over the secret.
-    """
+    # The setting takes precedence over the secret.
     current = settings()
     if current.master_key or not current.master_key_secret:
         return LocalKey()
@@ -96,10 +93,7 @@ class StoredKey:
 
 
 def _missing(cause: str) -> NotConfiguredError:
-    """Log the failure as an error, which raises the alarm.
-
-    Return the error for the caller.
-    """
+    """Log the failure as an error, which raises the alarm. Return the error for the caller."""
     log.error("the master key is missing", extra={"cause": cause})
     return NotConfiguredError(
         "The master key of this deployment is missing. The operator must restore it."

@@ -38,10 +38,7 @@ _PASSING = frozenset({"RequestTimeout", "SlowDown"})
 
 
 class UploadRequest(NamedTuple):
-    """A presigned PUT request, which needs no API key.
-
-    Its body becomes the object.
-    """
+    """A presigned PUT request, which needs no API key. Its body becomes the object."""
 
     url: str
 
@@ -131,10 +128,7 @@ class FolderStore:
         return UploadRequest(f"{settings().public_url}/{UPLOAD_PATH}{token}")
 
     def put_upload(self, token: str, body: bytes) -> bool:
-        """Store the body of a signed PUT.
-
-        Return False if the token or the size is not valid.
-        """
+        """Store the body of a signed PUT. Return False if the token or the size is not valid."""
         try:
             payload = base64.urlsafe_b64decode(token).decode().partition(".")[2]
             expires, size, key = payload.split(".", 2)
@@ -153,7 +147,6 @@ class FolderStore:
         return base64.urlsafe_b64encode(f"{signature}.{payload}".encode()).decode()
 
     def _secret(self) -> bytes:
-        """Return the signing secret of uploads, which is created on first use."""
         with _unavailable_on(OSError):
             return local_secret(self._root / ".upload-secret")
 
@@ -190,10 +183,7 @@ class S3Store:
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Store an object with the three headers that S3 can keep.
-
-        CloudFront adds the others.
-        """
+        """Store an object with the three headers that S3 can keep. CloudFront adds the others."""
         stored_headers = {
             name.replace("-", ""): headers[name]
             for name in ("Content-Type", "Content-Disposition", "Cache-Control")
@@ -203,10 +193,7 @@ class S3Store:
         self._request("put_object", Key=key, Body=body, **options)
 
     def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
-        """Return a presigned PUT.
-
-        The signature covers the length.
-        """
+        """Return a presigned PUT. The signature covers the length."""
         params = {"Bucket": self._bucket, "Key": key, "ContentLength": size}
         url: str = _s3_client().generate_presigned_url("put_object", params, ExpiresIn=seconds)
         return UploadRequest(url)
@@ -224,10 +211,7 @@ class S3Store:
             return body
 
     def download_url(self, key: str, seconds: int) -> str | None:
-        """Return a presigned GET.
-
-        S3 responds with the headers that it keeps for the object.
-        """
+        """Return a presigned GET. S3 responds with the headers that it keeps for the object."""
         params = {"Bucket": self._bucket, "Key": key}
         url: str = _s3_client().generate_presigned_url("get_object", params, ExpiresIn=seconds)
         return url

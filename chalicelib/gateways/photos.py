@@ -174,10 +174,7 @@ def _page(answer: object, page: int, *, size: int) -> PhotoPage:
 
 
 def _photo(item: Mapping[str, Any]) -> Photo | None:
-    """Read a photo.
-
-    Return None if it cannot be shown, credited or used freely.
-    """
+    """Read a photo. Return None if it cannot be shown, credited or used freely."""
     identity, url = text(item.get("id"), 64), link(item.get("url"))
     license_code = text(item.get("license"), 20)
     if not identity or not url or license_code not in _LICENSES or item.get("mature") is True:
@@ -217,7 +214,6 @@ def _pixels(value: object) -> int | None:
 def _credit(
     title: str | None, *, author: str | None, license_code: str, license_name: str, url: str | None
 ) -> str:
-    """Return a credit in Openverse's wording, with title, author, licence and its URL."""
     work = f'"{title}"' if title else "This work"
     by = f" by {author}" if author else ""
     license_phrase = "is marked with" if license_code in _PUBLIC_DOMAIN else "is licensed under"

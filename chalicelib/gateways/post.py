@@ -114,7 +114,6 @@ def parse_url(url: str) -> PublicUrl:
 
 
 def _is_own(host: str) -> bool:
-    """Whether this service has a host, where its events would cause further events."""
     current = settings()
     own_hosts = {urlsplit(url).hostname for url in (current.public_url, current.chat_url)}
     sites = current.sites_domain

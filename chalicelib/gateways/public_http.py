@@ -233,10 +233,7 @@ def open_socket(addresses: Sequence[str], port: int, deadline: StrictDeadline) -
 
 
 def open_connection(parsed: PublicUrl, deadline: StrictDeadline) -> socket.socket:
-    """Return a connection to a checked address.
-
-    With TLS, the certificate must match the URL.
-    """
+    """Return a connection to a checked address. With TLS, the certificate must match the URL."""
     sock = open_socket(_addresses(parsed, deadline), parsed.port, deadline)
     if parsed.scheme == "http":
         return sock

@@ -16,17 +16,11 @@ _CONFIG = Config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts
 
 
 class UnreadableSecretError(Exception):
-    """A secret cannot be read.
-
-    The message is AWS's error code or the kind of failure.
-    """
+    """A secret cannot be read. The message is AWS's error code or the kind of failure."""
 
 
 class SecretValue:
-    """The value of a secret.
-
-    A secret without a value has an empty one.
-    """
+    """The value of a secret. A secret without a value has an empty one."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn

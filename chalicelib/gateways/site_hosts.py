@@ -61,10 +61,7 @@ class SiteHosts(Protocol):
     """
 
     def address(self, *, apex: bool) -> Address:
-        """Return the record to set.
-
-        An ``apex`` is a domain without a further label.
-        """
+        """Return the record to set. An ``apex`` is a domain without a further label."""
 
     def proves(self, host: str) -> bool:
         """Whether a host needs no proof of ownership."""
@@ -176,7 +173,6 @@ class CloudFrontHosts:
         return not isinstance(deleted, str) or deleted == _GONE
 
     def _find(self, host: str) -> tuple[dict[str, Any], str] | None:
-        """Return the tenant of a host and its version, or None."""
         response = self._call("get_distribution_tenant", {_GONE}, Identifier=self._name(host))
         return (
             None
@@ -242,10 +238,7 @@ class CloudFrontHosts:
         return _MAKING
 
     def _name(self, host: str) -> str:
-        """Return the name of a host's tenant.
-
-        A host may be longer than a name.
-        """
+        # A host may be longer than a name.
         return f"{self._stage}-{hashlib.sha256(host.encode()).hexdigest()[:40]}"
 
     def _call(self, operation: str, expected: set[str], **arguments: Any) -> Any:  # noqa: ANN401  AWS's answers
@@ -286,10 +279,7 @@ def _is_active(tenant: dict[str, Any]) -> bool:
 
 @cache
 def client() -> Any:  # noqa: ANN401  botocore's
-    """Return the client.
-
-    Its description takes a while to load, so it is made once.
-    """
+    """Return the client. Its description takes a while to load, so it is made once."""
     from botocore.config import Config
     from botocore.session import get_session
 

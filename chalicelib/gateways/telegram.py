@@ -48,10 +48,7 @@ class TelegramError(Exception):
 
 
 class BusyError(TelegramError):
-    """The bot sends too much.
-
-    It may send again after ``retry_after``.
-    """
+    """The bot sends too much. It may send again after ``retry_after``."""
 
     def __init__(self, retry_after: float) -> None:
         super().__init__(f"{_SERVICE} has reached its rate limit; try again in {retry_after} s")
@@ -59,10 +56,7 @@ class BusyError(TelegramError):
 
 
 class ChatGoneError(TelegramError):
-    """The chat does not exist, or its user has blocked the bot.
-
-    Remove the links to the chat.
-    """
+    """The chat does not exist, or its user has blocked the bot. Remove the links to the chat."""
 
 
 def is_configured() -> bool:

@@ -31,7 +31,6 @@ class _SchemaGenerator(GenerateJsonSchema):
     """Pydantic's schema generator, but without ``null`` for fields where it means "not sent"."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Return the schema of a model."""
         generated = super().model_schema(schema)
         model = schema["cls"]
         if self.mode == "validation" and issubclass(model, Wire):
@@ -63,7 +62,6 @@ class _OpenApiGenerator(_SchemaGenerator):
     """
 
     def describe_null(self, declared: dict[str, Any]) -> None:
-        """Allow ``null`` in the schema of a field, and add the keyword ``NULL_OMITS``."""
         outer_keys = ("description", "default")
         non_null = {name: value for name, value in declared.items() if name not in outer_keys}
         for name in non_null:
@@ -82,7 +80,6 @@ class _OpenApiGenerator(_SchemaGenerator):
             declared["description"] = f"{declared['description']} Default: {value}."
 
     def describe_rules(self, model: type[Wire], generated: JsonSchemaValue) -> None:
-        """Add a sentence for each rule, and the minimum number of properties."""
         if rules := _rules(model):
             generated["description"] = " ".join(
                 filter(None, (generated.get("description"), *rules))
@@ -98,7 +95,6 @@ def _remove_null(declared: dict[str, Any]) -> None:
 
 
 def _rules(model: type[Wire]) -> list[str]:
-    """Return a sentence for each rule between optional fields."""
     groups = [(names, "Exactly") for names in model.EXACTLY_ONE_OF]
     if model.AT_LEAST_ONE_OF:
         groups.append((model.AT_LEAST_ONE_OF, "At least"))
@@ -170,12 +166,9 @@ def _tidy(
     *,
     for_openapi: bool,
 ) -> Any:  # noqa: ANN401  as above
-    """Return a schema without redundant keywords.
-
-    With ``definitions``, references are replaced by their targets, and defaults of false are also
-    removed. Objects allow additional properties: unknown fields of an input are ignored, and later
-    versions add fields to responses.
-    """
+    # With ``definitions``, references are replaced by their targets, and defaults of false are also
+    # removed. Objects allow additional properties: unknown fields of an input are ignored, and
+    # later versions add fields to responses.
     omitted_defaults = (None,) if definitions is None else (None, False)
     if isinstance(node, list):
         return [_tidy(item, definitions, for_openapi=for_openapi) for item in node]
@@ -210,11 +203,8 @@ def _tidy(
 def _merge_nullable(
     node: dict[str, Any], definitions: Mapping[str, Any] | None, *, for_openapi: bool
 ) -> dict[str, Any]:
-    """Turn pydantic's ``anyOf: [X, null]`` into X with ``type: [x, "null"]``.
-
-    Several enumerations become one. A reference keeps ``anyOf``, because client generators expect
-    that form.
-    """
+    # Several enumerations become one. A reference keeps ``anyOf``, because client generators expect
+    # that form.
     options = [_tidy(option, definitions, for_openapi=for_openapi) for option in node["anyOf"]]
     non_null = [option for option in options if option != NULL]
     enums = [

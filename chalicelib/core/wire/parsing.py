@@ -70,7 +70,6 @@ def to_validation_error(
 def _drop_rejected_empty(
     model: type[Wire], data: Mapping[str, Any], failure: PydanticValidationError
 ) -> dict[str, Any]:
-    """Return the input without the empty strings that optional fields refused."""
     errors = failure.errors(include_url=False)
     return _remove_rejected(model, data, [error["loc"] for error in errors if error["input"] == ""])
 
@@ -132,7 +131,6 @@ _PYDANTIC_ERRORS = frozenset(get_args(core_schema.ErrorType))
 
 
 def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
-    """Return what was expected and what was received, then the error's ``advice``, if any."""
     kind, about = error["type"], error.get("ctx", {})
     if kind == "missing":
         return "is required" + _misnamed_hint(error["loc"], unknown)
@@ -149,7 +147,6 @@ def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
 
 
 def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as in refusal
-    """Return how an update clears the field that received an empty string."""
     if error["input"] != "" or not (isinstance(kind, type) and issubclass(kind, Partial)):
         return ""
     field = fields_of(kind).get(str(error["loc"][0])) if len(error["loc"]) == 1 else None
@@ -157,7 +154,6 @@ def _clearing_advice(kind: Any, error: ErrorDetails) -> str:  # noqa: ANN401  as
 
 
 def _field(error: ErrorDetails) -> str:
-    """Return the field of an error, which a validator of a whole model may have named."""
     own_field = error.get("ctx", {}).get("field")
     return _path(error["loc"] if own_field is None else (*error["loc"], own_field))
 
@@ -167,7 +163,6 @@ def _path(location: Sequence[int | str]) -> str:
 
 
 def _summary(error: FieldError) -> str:
-    """Return the part of a sentence about a field, or about the whole input."""
     if error.field:
         return f"{error.field}: {error.message}"
     return error.message[:1].upper() + error.message[1:]
@@ -177,11 +172,8 @@ _MAX_SHOWN = 60
 
 
 def _describe(value: object) -> str:  # noqa: PLR0911  one return a JSON type
-    """Describe a received value briefly.
-
-    The description is enough to recognize the value, but too short to echo a document or flood a
-    log.
-    """
+    # The description is enough to recognize the value, but too short to echo a document or flood a
+    # log.
     match value:
         case None:
             return "null"
@@ -275,7 +267,6 @@ _MAX_SUGGESTED = 3
 
 
 def _misnamed_hint(location: Sequence[int | str], unknown: Iterable[_UnknownKey]) -> str:
-    """Name the unknown keys that may have been meant for a missing field, the most likely first."""
     *path, field = location
     candidates = [
         unknown_key
@@ -297,10 +288,7 @@ _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 
 
 class QueryInput(dict[str, Any]):
-    """Input from a query string.
-
-    ``repeated`` holds a warning for each value that was not used.
-    """
+    """Input from a query string. ``repeated`` holds a warning for each value that was not used."""
 
     repeated: Sequence[str] = ()
 

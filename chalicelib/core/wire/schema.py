@@ -69,10 +69,7 @@ class Wire(BaseModel):
 
     @classmethod
     def from_row(cls, attributes: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return a model of stored and computed values.
-
-        Missing fields are null.
-        """
+        """Return a model of stored and computed values. Missing fields are null."""
         # ``model_validate`` only adds options, which takes a fifth of its time.
         return cls.__pydantic_validator__.validate_python(  # type: ignore[no-any-return]
             {**_nulls_by_field(cls), **attributes, **computed}
@@ -170,10 +167,7 @@ def has_at_least_one(model: Wire) -> bool:
 
 
 def require_ordered_bounds(model: Wire, lower: str, *, upper: str) -> None:
-    """Require that a lower bound is not above the upper one.
-
-    Either bound may be missing.
-    """
+    """Require that a lower bound is not above the upper one. Either bound may be missing."""
     low, high = getattr(model, lower), getattr(model, upper)
     if low is not None and high is not None and low > high:
         low, high = (wire_name(type(model), name) for name in (lower, upper))
@@ -239,10 +233,7 @@ def printable(text: str) -> str:
 
 
 def refuse_link(text: str) -> str:
-    """Refuse a name with a web address.
-
-    The service writes names into e-mail to any address.
-    """
+    """Refuse a name with a web address. The service writes names into e-mail to any address."""
     if has_link(text):
         raise PydanticCustomError(
             "link",

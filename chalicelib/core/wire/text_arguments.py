@@ -38,7 +38,6 @@ def _read(field: WireField, value: object, read_json: ReadJson) -> object:
 
 
 def _read_one(field: WireField, value: object, read_json: ReadJson) -> object:
-    """Read a value of a field that takes one, or an item of a list."""
     if field.nested is not None or dict in field.kinds:
         parsed = read_json_text(value, read_json)
         if field.nested is not None and isinstance(parsed, Mapping):

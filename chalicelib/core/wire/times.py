@@ -60,10 +60,7 @@ def find_moment(text: str) -> datetime | None:
 
 
 def _moment(value: object) -> object:
-    """Parse ISO 8601.
-
-    A time without an offset is UTC.
-    """
+    """Parse ISO 8601. A time without an offset is UTC."""
     if not isinstance(value, str):
         return value
     moment = _iso_as(datetime, value)

@@ -99,7 +99,6 @@ def _has_message(event: Event, events: list[Event]) -> bool:
 
 
 def _derive(listing: Listing[Any], record: Record) -> Iterable[Event]:
-    """Yield the events of a record that was read or created, and is about to be written."""
     old_record = record.original
     former = getattr(old_record, listing.status) if old_record and listing.status else None
     if listing.status and former == getattr(record, listing.status):

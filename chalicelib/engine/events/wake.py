@@ -31,10 +31,7 @@ _awake = Event()
 
 
 def wake() -> None:
-    """Wake the runner.
-
-    A failure is only logged, because the runner also runs on schedule.
-    """
+    """Wake the runner. A failure is only logged, because the runner also runs on schedule."""
     # In the local stack, the runner waits in this process.
     _awake.set()
     if url := settings().events_queue_url:

@@ -34,10 +34,7 @@ ReadCounts = Callable[[], Counter[str]]
 
 
 class CounterRow(ContentRow):
-    """One shard of counters.
-
-    Each counter is a top-level number attribute.
-    """
+    """One shard of counters. Each counter is a top-level number attribute."""
 
 
 def name(facet: str, *, value: str) -> str:

@@ -158,7 +158,6 @@ class Declaration(Generic[R]):
             raise ValueError(msg)
 
     def _serves_scans_along(self) -> bool:
-        """Whether the indexes by creation and by number that ``scan_along`` requires exist."""
         slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
         slot = self.number_slots.get(self.scan_along or "")
         return slot is not None and not self.parent and {"id", slot} <= slots
@@ -168,10 +167,7 @@ class Declaration(Generic[R]):
         return f"W#{workspace_id}#{self.noun}"
 
     def trash(self, workspace_id: str) -> str:
-        """Return the partition key of soft-deleted records.
-
-        Time-to-live removes them.
-        """
+        """Return the partition key of soft-deleted records. Time-to-live removes them."""
         return f"W#{workspace_id}#{self.noun}#TRASH"
 
     @property
@@ -204,7 +200,6 @@ class Declaration(Generic[R]):
             setattr(record, slot, group_prefix + entry.sort_key(self.sorts[index.sort]))
 
     def _key_prefix(self, record: R) -> str:
-        """Return the prefix of the record's sort key in the compact index."""
         if self.scan_along:
             return group(number_key(_to_integer(getattr(record, self.scan_along)) or 0))
         return group(getattr(record, self.parent)) if self.parent else ""

@@ -67,10 +67,7 @@ def token_values(name: str, *, tokens: str) -> list[str]:
 
 
 class IndexEntry(NamedTuple):
-    """An index entry.
-
-    ``cut`` means that the record's search text is longer than its entry.
-    """
+    """An index entry. ``cut`` means that the record's search text is longer than its entry."""
 
     id: str
     numbers: tuple[int, int]
@@ -100,10 +97,7 @@ class IndexEntry(NamedTuple):
         return is_found(self.texts, words)
 
     def sort_key(self, sort: SortKey) -> str:
-        """Return the sort key of the record as a string.
-
-        Records with equal keys sort by id.
-        """
+        """Return the sort key of the record as a string. Records with equal keys sort by id."""
         match sort:
             case "id":
                 part = ""

@@ -46,10 +46,7 @@ class Listing(Declaration[R]):
     """The records of a noun, read by id, by look-up, along an index or by page."""
 
     def new(self, workspace_id: str, **attributes: Any) -> R:  # noqa: ANN401  the noun's attributes
-        """Return a new record with a new id.
-
-        The caller stages it.
-        """
+        """Return a new record with a new id. The caller stages it."""
         return self.row(self.partition(workspace_id), new_id(), **attributes)
 
     def find(self, workspace_id: str, *, record_id: str) -> R | None:
@@ -107,10 +104,7 @@ class Listing(Declaration[R]):
         deleted.r = None if self.indexes else group(deleted.trashed_with_id) + deleted.id
 
     def revived(self, workspace_id: str, deleted: R) -> R:
-        """Return the live record of a soft-deleted one.
-
-        It continues the version.
-        """
+        """Return the live record of a soft-deleted one. It continues the version."""
         record = self.row(self.partition(workspace_id), **_moved_values(deleted))
         record.follows = int(deleted.version or 0)
         return record
@@ -157,10 +151,7 @@ class Listing(Declaration[R]):
         return NotFoundError(self.unavailable_message)
 
     def workspace_of(self, record_id: str) -> str | None:
-        """Return the workspace of a live record, or None.
-
-        Requires the look-up ``by_id``.
-        """
+        """Return the workspace of a live record, or None. Requires the look-up ``by_id``."""
         return ClaimRow.workspace_of(lookups.id_claim(self.noun), name=record_id)
 
     def find_by(self, workspace_id: str, *, lookup: str, value: str, group: str = "") -> list[str]:
@@ -182,10 +173,7 @@ class Listing(Declaration[R]):
         return {value: targets[key.pk] for value, key in keys.items() if key.pk in targets}
 
     def read_after(self, workspace_id: str, *, record_id: str, limit: int) -> list[R]:
-        """Return the first records after an id, in the order of ids.
-
-        Pass "" for the first.
-        """
+        """Return the first records after an id, in the order of ids. Pass "" for the first."""
         items = Partition(self.partition(workspace_id), Cost()).items(
             limit,
             range_key_condition=ContentRow.sk > record_id if record_id else None,
@@ -281,6 +269,5 @@ class Listing(Declaration[R]):
 
 
 def _moved_values(record: Record) -> dict[str, Any]:
-    """Return the attributes that a record keeps when it moves to the trash or back."""
     left_behind = {"pk", "version", "r", "expires", "trashed_with_id"}
     return {k: v for k, v in record.attribute_values.items() if k not in left_behind}

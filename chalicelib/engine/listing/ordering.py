@@ -73,7 +73,6 @@ def _renumber_all(
 
 
 def _longest_rising(positions: Sequence[SortPosition]) -> list[SortPosition]:
-    """Return a longest subsequence of the positions that rises already."""
     runs: list[list[SortPosition]] = []  # the best run of each length: the one with the lowest end
     for position in positions:
         length = bisect_left([run[-1] for run in runs], position)

@@ -33,10 +33,7 @@ NUMBER_DIGITS = "0123456789abcdef"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Range:
-    """A range of keys, whose entries presumably end at ``end``.
-
-    ``start`` is a key to resume at.
-    """
+    """A range of keys, whose entries presumably end at ``end``. ``start`` is a key to resume at."""
 
     low: str
     high: str
@@ -82,7 +79,6 @@ class ParallelScan:
         return list(entries_by_id.values())
 
     def _first_ranges(self) -> list[_Range]:
-        """Cut the space between the first and the last key evenly."""
         ends = deadline.map_in_threads(self._end, [False, True], 2)
         if None in ends:
             return []
@@ -92,13 +88,11 @@ class ParallelScan:
         return list(self._cut(full_range, begin, (full_range.end - begin) / RANGES, RANGES))
 
     def _end(self, descending: bool) -> str | None:  # noqa: FBT001  called by map_in_threads
-        """Return the first or the last key within the bounds, if there are any."""
         options = self.bounds.options(descending=descending)
         items = self.partition.items(1, consistent_read=True, **options)
         return next((item["r"]["S"] for item in items), None)
 
     def _page(self, range_: _Range) -> tuple[Item, list[IndexEntry]]:
-        """Read one page of a range, up to a megabyte."""
         keys = ContentRow.r.between(range_.low, range_.high)
         options = self.options | {"range_key_condition": keys, "exclusive_start_key": range_.start}
         answer = self.partition.query(**options)
@@ -121,10 +115,7 @@ class ParallelScan:
         yield from self._cut(unread, begin, width * pages / pieces, pieces)
 
     def _cut(self, full_range: _Range, begin: int, width: float, pieces: int) -> Iterator[_Range]:
-        """Cut a range after each ``width``.
-
-        The last piece is what remains.
-        """
+        """Cut a range after each ``width``. The last piece is what remains."""
         low, start = full_range.low, full_range.start
         bounds = {begin + int(width * number) for number in range(1, pieces)}
         for bound in sorted(bound for bound in bounds if begin < bound < full_range.end):
@@ -134,17 +125,13 @@ class ParallelScan:
         yield _Range(low, full_range.high, full_range.end, start)
 
     def _position(self, key: str) -> int:
-        """Return the beginning of a key as a number."""
         base, number = len(self.digits), 0
         for character in key[:DIGITS].ljust(DIGITS, self.digits[0]):
             number = number * base + min(bisect_left(self.digits, character), base - 1)
         return number
 
     def _key(self, position: int) -> str:
-        """Return the beginning of the keys from a position on.
-
-        No key is as short.
-        """
+        """Return the beginning of the keys from a position on. No key is as short."""
         characters = []
         for _ in range(DIGITS):
             position, digit = divmod(position, len(self.digits))

@@ -122,7 +122,6 @@ class _PageReader(Generic[R]):
         return self._page_by_rows(self._merge_partitions(rows))
 
     def _page_by_rows(self, rows: int) -> ResultPage[R]:
-        """Return the page in the way that is cheapest for the partition's number of rows."""
         consistent = rows <= CONSISTENT_ROWS
         if rows > SMALL_ROWS:
             if self._only_sorts and (index_range := self._range_in_order()) is not None:
@@ -139,7 +138,6 @@ class _PageReader(Generic[R]):
         return self._parallel_scan(self.partition, rows)
 
     def _choose_partition(self) -> None:
-        """Switch to the partition of a requested value, if any."""
         for facet in self.listing.partitioned:
             if (value := self.filters.equal.get(facet)) is not None:
                 del self.filters.equal[facet]
@@ -152,7 +150,6 @@ class _PageReader(Generic[R]):
 
     @property
     def _several_values(self) -> str | None:
-        """The facet that has several requested values, each with a partition, if any."""
         several = (
             facet
             for facet in self.listing.partitioned
@@ -199,16 +196,13 @@ class _PageReader(Generic[R]):
 
     @property
     def _is_own_partition(self) -> bool:
-        """Whether the partition is the noun's own, which holds records rather than entries."""
         return self.partition == Partition(self.listing.partition(self.workspace_id), self.cost)
 
     @property
     def _only_sorts(self) -> bool:
-        """Whether the query has only a sort order, at most one filter and at most one range."""
         return not self.query.search and self.filters.are_few
 
     def _range_in_order(self) -> IndexRange | None:
-        """Return the index and its range that contain the result in the requested order, if any."""
         facet, value = next(iter(self.filters.equal.items()), (None, ""))
         number, bounds = next(iter(self.filters.ranges.items()), (None, (None, None)))
         sort = self.listing.sorts[self.query.sort]
@@ -241,7 +235,6 @@ class _PageReader(Generic[R]):
         return count if count < max_rows else rows
 
     def _narrow_range(self, rows: int, *, consistent: bool) -> IndexRange | None:
-        """Return a range along an index whose records cost less to read than a full scan."""
         affordable = rows // ROWS_A_RECORD * (2 if consistent else 1)
         for index_range in filter(None, map(self._along_number, self.filters.ranges)):
             options = index_range.options(descending=False)
@@ -250,7 +243,6 @@ class _PageReader(Generic[R]):
         return None
 
     def _along_number(self, number: str) -> IndexRange | None:
-        """Return the requested range of a number along an index by it, if there is one."""
         bounds = self.filters.ranges[number]
         if number == "created_at":
             return IndexRange(None, "", *id_bounds(bounds))
@@ -261,7 +253,6 @@ class _PageReader(Generic[R]):
         return None
 
     def _indexes(self) -> Iterable[tuple[str, SortIndex]]:
-        """Return the noun's indexes with their slots. Entries of one value are in none of them."""
         indexes = self.listing.indexes if self._is_own_partition else ()
         return zip(INDEX_SLOTS, indexes, strict=False)
 
@@ -285,10 +276,7 @@ class _PageReader(Generic[R]):
         return ResultPage(records, total, "index scan", self.cost)
 
     def _read_along(self, index_range: IndexRange, *, consistent: bool) -> list[R]:
-        """Read the records of the page along an index.
-
-        Earlier records are only counted.
-        """
+        """Read the records of the page along an index. Earlier records are only counted."""
         options = index_range.options(descending=self.query.descending)
         offset, size = self.query.offset, self.query.size
         partition, start, skipped = self.partition, None, 0
@@ -305,10 +293,7 @@ class _PageReader(Generic[R]):
         return self._records(ids[offset - skipped :])
 
     def _counting_range(self, index_range: IndexRange) -> IndexRange:
-        """Return the smallest index with the same order, for counting.
-
-        For the table's own order, that is the keys-only index by creation, if the noun has one.
-        """
+        # For the table's own order, that is the keys-only index by creation, if the noun has one.
         if index_range.index is None and self._is_own_partition:
             for slot, index in self._indexes():
                 if index.partition_by is None and self.listing.sorts[index.sort] == "id":
@@ -317,7 +302,6 @@ class _PageReader(Generic[R]):
 
     @property
     def _has_counter(self) -> bool:
-        """Whether counters have the total of a scan along an index."""
         if self.value is not None and self.value[0] not in self.listing.counted:
             return False
         return not self.filters.ranges and (self._is_own_partition or not self.filters.equal)
@@ -337,11 +321,8 @@ class _PageReader(Generic[R]):
     def _from_table(
         self, partition: Partition, index_range: IndexRange, *, consistent: bool
     ) -> list[R]:
-        """Read the records in the order of creation, which is the order of the table.
-
-        The rows before the page are counted in a smaller index. That is the keys-only index if the
-        noun has one, else the compact index.
-        """
+        # The rows before the page are counted in a smaller index. That is the keys-only index if
+        # the noun has one, else the compact index.
         offset, size = self.query.offset, self.query.size
         way = self._counting_range(index_range).options(descending=self.query.descending)
         if not self.filters.ranges:
@@ -355,13 +336,11 @@ class _PageReader(Generic[R]):
         return [self.listing.row.from_raw_data(item) for item in items]
 
     def _range_scan(self, index_range: IndexRange) -> ResultPage[R]:
-        """Read all records in a range, then filter, search and sort them in memory."""
         options = index_range.options(descending=False)
         items = self.partition.items(consistent_read=True, **options)
         return self._page_of(self._records(item["sk"]["S"] for item in items), "range scan")
 
     def _look_up(self) -> ResultPage[R]:
-        """Read the records of the ids and the look-ups, without records that no longer match."""
         values = {self.listing.lookup(n): value for n, value in self.filters.lookups.items()}
         id_sets: list[Collection[str]] = [] if self.query.ids is None else [self.query.ids]
         id_sets += [
@@ -380,14 +359,12 @@ class _PageReader(Generic[R]):
         return self._page_of(records, "look-up")
 
     def _page_of(self, candidates: Iterable[R], plan: Plan) -> ResultPage[R]:
-        """Return the page from the candidates that meet the filters and the search."""
         records = {record.id: record for record in candidates if self.filters.fits(record)}
         rows = self._search(map(IndexEntry.from_record, records.values()), consistent=True)
         page = [records[row.id] for row in self._sorted_page(rows)]
         return ResultPage(page, len(rows), plan, self.cost)
 
     def _full_scan(self, *, consistent: bool) -> ResultPage[R]:
-        """Read every entry that passes DynamoDB's filter."""
         options = self._scan_options(consistent=consistent)
         begun, start = self.begun or ([], None)
         is_complete = self.begun is not None and start is None
@@ -398,24 +375,19 @@ class _PageReader(Generic[R]):
         return self._page_of_entries(entries, consistent=consistent)
 
     def _parallel_scan(self, partition: Partition, rows: int) -> ResultPage[R]:
-        """Read every entry that passes DynamoDB's filter, in ranges that are read side by side."""
         digits = NUMBER_DIGITS if self.listing.scan_along else ID_DIGITS
         bounds, options = self.filters.scanned(self.query), self._scan_options(consistent=False)
         scan = ParallelScan(partition, bounds, rows, digits, options, self._entries)
         return self._page_of_entries(scan.entries(), consistent=False)
 
     def _begin_scan(self) -> bool:
-        """Read the first entries.
-
-        Returns whether they are all.
-        """
+        """Read the first entries. Returns whether they are all."""
         if isinstance(self.partition, Partition):
             options = self._scan_options(consistent=True)
             self.begun = self.partition.first(SMALL_ROWS + 1, **options)
         return self.begun is not None and self.begun[1] is None
 
     def _scan_options(self, *, consistent: bool) -> dict[str, Any]:
-        """Return the options of a Query for the entries that pass DynamoDB's filter."""
         where = self.filters.where(search_words(self.query.search or ""))
         return entry_options(
             self.filters.scanned(self.query).condition, where=where, consistent=consistent

@@ -13,10 +13,7 @@ FETCHED_TEXTS = 100
 def matches(
     rows: Iterable[IndexEntry], words: str, texts: Partition, *, consistent: bool
 ) -> list[IndexEntry]:
-    """Return the entries that match a search.
-
-    The whole strings of cut entries are read.
-    """
+    """Return the entries that match a search. The whole strings of cut entries are read."""
     entries = [(entry, entry.matches(words)) for entry in rows]
     unsure = [entry.id for entry, matched in entries if entry.cut and not matched]
     long = _search_long_texts(words, unsure, texts, consistent=consistent) if unsure else set()

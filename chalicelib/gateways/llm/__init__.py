@@ -53,10 +53,7 @@ class TextDelta(NamedTuple):
 
 
 class Reasoning(NamedTuple):
-    """A piece of the model's reasoning.
-
-    It costs output tokens and is not part of the answer.
-    """
+    """A piece of the model's reasoning. It costs output tokens and is not part of the answer."""
 
     text: str
 
@@ -72,10 +69,7 @@ class Stop(NamedTuple):
 
 
 class ProviderUsage(NamedTuple):
-    """Tokens of one request.
-
-    ``messages`` estimates them if the provider reports none.
-    """
+    """Tokens of one request. ``messages`` estimates them if the provider reports none."""
 
     input_tokens: int
     output_tokens: int
@@ -237,10 +231,7 @@ def resolve(name: str) -> ModelSpec:
 
 
 def takes_tools(name: str) -> bool:
-    """Return whether a bot's model can call tools.
-
-    Without a provider, every model can.
-    """
+    """Return whether a bot's model can call tools. Without a provider, every model can."""
     try:
         return resolve(name).takes_tools
     except NotConfiguredError:
@@ -256,10 +247,7 @@ def is_known(name: str) -> bool:
 
 
 def chat_model_for(spec: ModelSpec) -> ChatModel:
-    """Return the adapter of a model's provider.
-
-    Pass ``spec.provider_id`` to its ``stream``.
-    """
+    """Return the adapter of a model's provider. Pass ``spec.provider_id`` to its ``stream``."""
     return _provider(spec.provider)
 
 

@@ -142,10 +142,7 @@ class Answer:
         yield self._plausible_usage()
 
     def _plausible_usage(self) -> ProviderUsage:
-        """Return the reported usage, or the own count if it is missing or far too low.
-
-        The own count is up to 1.7 times a tokenizer's count, for Russian. Some proxies report 0.
-        """
+        # The own count is up to 1.7 times a tokenizer's count, for Russian. Some proxies report 0.
         counters = self._text_counter, self._reasoning_counter, self._call_counter
         input_tokens = count_input(self._messages, self._tools)
         received = sum(counter.tokens for counter in counters)
@@ -158,10 +155,7 @@ class Answer:
         return usage
 
     def _named_calls(self) -> list[tuple[ToolCall, Any]]:
-        """Return the calls that have a name, with their extra.
-
-        Their ids are unique in the turn.
-        """
+        """Return the calls that have a name, with their extra. Their ids are unique in the turn."""
         used_ids = {call.id for message in self._messages for call in message.calls}
         calls = []
         for call in self._calls:
@@ -195,10 +189,7 @@ class _ReasoningTags:
         self._follows_reasoning = self._has_text = False
 
     def split(self, piece: str) -> Iterator[tuple[bool, str]]:
-        """Yield parts of the answer, and whether each is reasoning.
-
-        What may be the beginning of a tag is held back.
-        """
+        # What may be the beginning of a tag is held back.
         if self._has_text:
             yield False, piece
             return
@@ -229,32 +220,24 @@ class _ReasoningTags:
                 self._pending = ""
 
     def flush(self) -> str:
-        """Return text that was held back."""
         if self._closing_tag:
             # Reasoning that never ends leads to no answer.
             return ""
         return self._pending.lstrip() if self._follows_reasoning else self._pending
 
     def _held_back(self) -> int:
-        """Return the length of the end of the reasoning that may begin its closing tag."""
         tag = self._closing_tag.pattern.lower() if self._closing_tag else ""
         sizes = range(len(tag) - 1, 0, -1)
         return next((size for size in sizes if self._pending[-size:].lower() == tag[:size]), 0)
 
 
 def _new_id(used_ids: set[str]) -> str:
-    """Return an id of nine letters and digits.
-
-    Mistral accepts no other form.
-    """
+    # Mistral accepts no other form.
     return next(id_ for number in count(1) if (id_ := f"call{number:05}") not in used_ids)
 
 
 def _well_formed(text: str) -> str:
-    """Return the string with halves of a character joined.
-
-    A half without the other is replaced.
-    """
+    # A half without the other is replaced.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -14,10 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def api_key() -> ApiKey:
-    """Return the source of the key.
-
-    The setting takes precedence over the secret.
-    """
+    """Return the source of the key. The setting takes precedence over the secret."""
     current = settings()
     if current.llm_api_key or not current.llm_api_key_secret:
         return lambda: current.llm_api_key
@@ -25,10 +22,7 @@ def api_key() -> ApiKey:
 
 
 class SecretKey:
-    """The key in a secret of Secrets Manager.
-
-    A secret without a value means that no key is set.
-    """
+    """The key in a secret of Secrets Manager. A secret without a value means that no key is set."""
 
     def __init__(self, arn: str) -> None:
         self._secret = SecretValue(arn)

@@ -56,10 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class BedrockModel:
-    """The models of a region.
-
-    ``options`` are passed to the botocore client.
-    """
+    """The models of a region. ``options`` are passed to the botocore client."""
 
     def __init__(self, *, read_seconds: float = attempts.READ_SECONDS, **options: Any) -> None:  # noqa: ANN401  botocore's
         self._read_seconds = read_seconds
@@ -131,10 +128,7 @@ class BedrockModel:
 
 
 def _failure(error: Exception, deadline: Deadline) -> ModelError:
-    """Return the ``ModelError`` for an error of botocore.
-
-    Log the message of Bedrock.
-    """
+    # Log the message of Bedrock.
     name = type(error).__name__
     if isinstance(error, ClientError):
         details = error.response.get("Error", {})

@@ -15,10 +15,7 @@ from typing import Any
 
 
 class Cancellation:
-    """Cancels one stream.
-
-    ``cancel`` may be called in any thread, at any time and repeatedly.
-    """
+    """Cancels one stream. ``cancel`` may be called in any thread, at any time and repeatedly."""
 
     def __init__(self) -> None:
         self._cancelled = Event()
@@ -31,10 +28,7 @@ class Cancellation:
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
-        """End the stream, even while it waits.
-
-        It then raises ``ModelError("cancelled")``.
-        """
+        """End the stream, even while it waits. It then raises ``ModelError("cancelled")``."""
         self._cancelled.set()
         self.shut()
 

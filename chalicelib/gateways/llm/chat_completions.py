@@ -42,10 +42,7 @@ _FAILURES = frozenset(
 
 
 def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages of a request.
-
-    Each result of a tool call becomes a message.
-    """
+    """Return the messages of a request. Each result of a tool call becomes a message."""
     return [
         wire_message
         for message in complete_results(messages)
@@ -76,10 +73,7 @@ def _wire_messages(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _wire_call(call: ToolCall, extra_content: object) -> dict[str, Any]:
-    """Return a call as a server expects it.
-
-    Many servers refuse invalid arguments.
-    """
+    # Many servers refuse invalid arguments.
     arguments = call.arguments if call.parsed() is not None else "{}"
     wire_call = {
         "id": call.id,
@@ -146,7 +140,6 @@ class _Calls:
         self._by_index: dict[int, CallParts] = {}
 
     def read(self, delta: dict[str, Any]) -> None:
-        """Read the fragments of calls in a delta, or the whole calls in a message."""
         fragments = delta.get("tool_calls")
         for position, fragment in enumerate(fragments if isinstance(fragments, list) else ()):
             if isinstance(fragment, dict):
@@ -170,11 +163,8 @@ class _Calls:
 
 
 def _begins_another(call: CallParts, id_: str, *, name: str) -> bool:
-    """Return whether a fragment begins another call at the index of this one.
-
-    Ollama sends all calls at index 0. The id is in the first fragment of a call, or in none.
-    Servers without ids send whole calls, so a second name belongs to another call.
-    """
+    # Ollama sends all calls at index 0. The id is in the first fragment of a call, or in none.
+    # Servers without ids send whole calls, so a second name belongs to another call.
     return id_ != call.id if id_ else bool(name and call.name and not call.id)
 
 
@@ -200,10 +190,8 @@ def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
 
 
 def _values(data: bytes) -> list[object]:
-    """Return the JSON values of an event: one, none for an empty event, or its text if invalid.
-
-    A server that sends no blank lines has a value in each line of what the standard calls an event.
-    """
+    # A server that sends no blank lines has a value in each line of what the standard calls an
+    # event.
     if data.strip() in {b"", b"ping"}:
         return []
     for parts in ([data], data.split(b"\n")):
@@ -217,7 +205,6 @@ def _values(data: bytes) -> list[object]:
 
 
 def _raise_error(value: object, event: ServerEvent) -> None:
-    """Raise ``ProviderFailedError`` if an event is an error."""
     if event.type.lower() in {"error", "exception"}:
         raise ProviderFailedError(ErrorReport.from_json(value))
     if not isinstance(value, dict):
@@ -253,10 +240,7 @@ def _reason(choice: Mapping[Any, Any]) -> StopReason | None:
 
 
 def _content(delta: dict[str, Any]) -> tuple[str, str]:
-    """Return the reasoning and the content of a delta.
-
-    Servers use two names for the reasoning, and some send both. Mistral sends a list of parts.
-    """
+    # Servers use two names for the reasoning, and some send both. Mistral sends a list of parts.
     content = delta.get("content")
     content = [content] if isinstance(content, dict) else content
     if not isinstance(content, list):

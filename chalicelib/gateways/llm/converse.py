@@ -79,11 +79,8 @@ def _sent_tool(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages in the form that Converse requires.
-
-    The user comes first, roles alternate, and no text is blank. Consecutive messages of one role
-    become one turn. Messages before the first user message are left out.
-    """
+    # The user comes first, roles alternate, and no text is blank. Consecutive messages of one role
+    # become one turn. Messages before the first user message are left out.
     turns: list[dict[str, Any]] = []
     for message in messages:
         blocks = list(_blocks(message))
@@ -98,10 +95,7 @@ def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def _blocks(message: Message) -> Iterator[dict[str, Any]]:
-    """Yield the content of a message.
-
-    Reasoning has to come before the calls that follow it.
-    """
+    # Reasoning has to come before the calls that follow it.
     if message.calls and message.extra:
         yield from message.extra.get("reasoning", ())
     if not _is_blank(message.content):
@@ -215,10 +209,7 @@ class _Blocks:
                 parts.redacted.append(redacted)
 
     def reasoning(self) -> list[dict[str, Any]]:
-        """Return the reasoning to send back: the signed and the redacted blocks.
-
-        Models without signatures refuse reasoning in a request.
-        """
+        # Models without signatures refuse reasoning in a request.
         blocks: list[dict[str, Any]] = []
         for parts in self._reasoning.values():
             if parts.redacted:

@@ -102,7 +102,6 @@ class DemoModel:
 
 
 def _draft(request: drafts.DraftRequest) -> str:
-    """Return the draft of a product or service as JSON, made only from the request's content."""
     looked_up = request.facts
     prompt = list(extracts.sentences(request.prompt or ""))
     names = [request.name, looked_up.get("name"), *(sentence.rstrip(".!?…") for sentence in prompt)]

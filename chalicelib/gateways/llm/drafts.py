@@ -35,10 +35,7 @@ MAX_ANSWER = 200_000
 
 
 class DraftError(Exception):
-    """The answer of a model is not a draft.
-
-    ``reason`` does not quote the answer.
-    """
+    """The answer of a model is not a draft. ``reason`` does not quote the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -180,10 +177,8 @@ _decoder = json.JSONDecoder()
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in an answer that may be drafts. Prose may surround them.
-
-    Parsing starts at the first few braces only, which bounds the time for an answer full of braces.
-    """
+    # Parsing starts at the first few braces only, which bounds the time for an answer full of
+    # braces.
     start = -1
     for _ in range(_MAX_ATTEMPTS):
         start = text.find("{", start + 1)
@@ -211,10 +206,7 @@ def _text(draft: Mapping[str, Any], name: str, limit: int, *, lines: bool) -> st
 
 
 def _tags(value: object) -> Collection[str]:
-    """Return the valid tags.
-
-    Of tags that differ only in case, the first one is kept.
-    """
+    # Of tags that differ only in case, the first one is kept.
     if value is not None and not isinstance(value, list):
         raise DraftError("expected tags to be an array")
     tags: dict[str, str] = {}

@@ -16,10 +16,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class ServerEvent(NamedTuple):
-    """An event.
-
-    ``type`` is empty if the server names none.
-    """
+    """An event. ``type`` is empty if the server names none."""
 
     type: str
     data: bytes
@@ -54,10 +51,7 @@ def read(blocks: Iterable[bytes]) -> Iterator[ServerEvent]:
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines without their ends: CR, LF or CRLF.
-
-    Lines are bytes, so that a character may be split over two blocks.
-    """
+    # Lines are bytes, so that a character may be split over two blocks.
     pending, ends_with_cr, is_first = b"", False, True
     for received in blocks:
         # A CR at the end of a block ends its line without waiting. The LF of its pair may follow.

@@ -116,10 +116,7 @@ def is_about_hours(question: str) -> bool:
 
 
 def search_words(question: str) -> list[str]:
-    """Return the stems of the longest words, to search offers by.
-
-    The longest comes first.
-    """
+    """Return the stems of the longest words, to search offers by. The longest comes first."""
     longest_first = sorted(extracts.words(question), key=len, reverse=True)
     return list(dict.fromkeys(map(extracts.stem, longest_first)))[:MAX_SEARCH_WORDS]
 
@@ -170,10 +167,7 @@ def to_message(question: str, known_facts: Facts) -> Message:
 
 
 def to_data(fact: Fact) -> dict[str, Any]:
-    """Return a fact as JSON data for a model, without what is unknown.
-
-    Prices are in rubles.
-    """
+    """Return a fact as JSON data for a model, without what is unknown. Prices are in rubles."""
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):

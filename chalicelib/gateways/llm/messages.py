@@ -19,10 +19,7 @@ NO_RESULT = "This call was not carried out."
 
 
 class ToolSpec(NamedTuple):
-    """A tool that a model may call.
-
-    ``schema`` is the JSON Schema of its arguments, an object.
-    """
+    """A tool that a model may call. ``schema`` is the JSON Schema of its arguments, an object."""
 
     name: str
     description: str
@@ -124,10 +121,7 @@ class TokenCounter:
         self._word_bytes = 0
 
     def add(self, piece: str) -> None:
-        """Count another piece.
-
-        A piece may begin or end in the middle of a word.
-        """
+        """Count another piece. A piece may begin or end in the middle of a word."""
         if piece[:1].isspace():
             self._end_word()
         for index, word in enumerate(piece.split()):

@@ -44,12 +44,10 @@ class _Adapter(requests.adapters.HTTPAdapter):
     """HTTP adapter with connections that another thread can shut."""
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  passed on
-        """Create the pools of direct connections."""
         super().init_poolmanager(*args, **options)
         _watch(self.poolmanager)
 
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401  passed on
-        """Return the pools of connections through a proxy."""
         is_cached = proxy in self.proxy_manager
         manager = super().proxy_manager_for(proxy, **options)
         if not is_cached:
@@ -71,7 +69,6 @@ class _Session(requests.Session):
             self.mount(scheme, _Adapter())
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002  redirects are not followed
-        """Return no target."""
         return None
 
 
@@ -221,20 +218,14 @@ class OpenAiModel:
 
 
 def _authorize(key: str, request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Add the key.
-
-    Used as ``auth``, so that a .netrc file does not replace the key.
-    """
+    # Used as ``auth``, so that a .netrc file does not replace the key.
     if key:
         request.headers["Authorization"] = f"Bearer {key}"
     return request
 
 
 def _failure(report: ErrorReport, key: str, response: requests.Response) -> ModelError:
-    """Return the error for a report.
-
-    Log the provider's message without the key.
-    """
+    # Log the provider's message without the key.
     # A provider may repeat the key in its message, and the log must not contain it.
     message = report.message.replace(key, "<key>") if key else report.message
     log.warning(

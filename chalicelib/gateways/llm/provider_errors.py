@@ -194,7 +194,6 @@ def context_tokens_in(message: str) -> int | None:
 
 
 def _refuses(message: str, *, part: str) -> bool:
-    """Return whether the words of a message refuse a part of the request."""
     if part == "max_tokens" and NEW_MAX_TOKENS in message:
         return True
     names = _NAMES.get(part, part)
@@ -213,7 +212,6 @@ def _code(error: dict[str, Any]) -> str:
 
 
 def _nested(error: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the error of another server that an error repeats as a JSON string."""
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else error.get("message")
     nested = _parsed(raw) if isinstance(raw, str) and raw.lstrip().startswith("{") else None

@@ -160,7 +160,6 @@ def _request_person(dialog: Dialog, text: str) -> ToolCall:
 
 
 def _propose_order(dialog: Dialog, _: str) -> ToolCall | str | None:
-    """Return the proposal of the products in the newest message that names any."""
     for text in dialog.request:
         items: dict[str, int] = {}
         for part in _SEPARATOR.split(text):
@@ -180,7 +179,6 @@ def _quantity(text: str) -> int:
 
 
 def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
-    """Return the proposal of the listed time that the visitor chooses, or the search for times."""
     slot_id = _find_choice(dialog)
     if slot_id and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=slot_id, **_person(dialog))
@@ -202,7 +200,6 @@ def _find_times(dialog: Dialog, _: str) -> ToolCall | str | None:
 
 
 def _find_choice(dialog: Dialog) -> str | None:
-    """Return the id of the listed time that the question chooses, if the dialog still has it."""
     lines, text = _LISTED.findall(dialog.answer), fold(dialog.messages[0])
     matching_lines = [
         line for line, word in zip(lines, _ORDINALS, strict=False) if word.search(text)
@@ -227,7 +224,6 @@ def _label(start: str, *, staff: str, language: Language) -> str:
 
 
 def _report(dialog: Dialog, result: ToolResult) -> ToolCall | str:
-    """Return what came of the last call, or the proposal of a time that it found."""
     if result.is_error:
         errors = ((pattern.search(result.content), key) for pattern, key in _ERRORS)
         match, key = next((error for error in errors if error[0]), (None, "failed"))
@@ -241,7 +237,6 @@ def _report(dialog: Dialog, result: ToolResult) -> ToolCall | str:
 
 
 def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
-    """Return the proposal of the time of day that the visitor wants, or name free times."""
     times, later = data["times"], data.get("next")
     requested_times = dialog.newest(_times) or ()
     exact = [slot for slot in times if slot["start"][11:16] in requested_times]
@@ -267,11 +262,7 @@ def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
 
 
 def _person(dialog: Dialog) -> dict[str, str]:
-    """Return the visitor's name and contacts.
-
-    The tool leaves out what the visitor has not said.
-    """
-
+    # The tool leaves out what the visitor has not said.
     def matched(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
         return lambda text: match[1] if (match := pattern.search(text)) else None
 
@@ -310,10 +301,7 @@ def _day(text: str, today: date | None) -> date | None:
 
 
 def _times(text: str) -> list[str]:
-    """Return the times of day that a message may mean.
-
-    "at 3" is 03:00 or 15:00.
-    """
+    # "at 3" is 03:00 or 15:00.
     times = [f"{int(hour):02}:{minute}" for hour, minute in _TIME.findall(text)]
     hours = [int(hour) for hour in _HOUR.findall(fold(text))]
     return times or [f"{hour_number:02}:00" for hour in hours for hour_number in (hour, hour + 12)]
@@ -360,7 +348,6 @@ def _hours_line(dialog: Dialog, hours: Hours) -> str:
 
 
 def _words(beginnings: str) -> re.Pattern[str]:
-    """Return a pattern of folded strings with a word that begins so."""
     return re.compile(rf"\b(?:{beginnings})")
 
 

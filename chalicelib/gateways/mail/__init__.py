@@ -61,17 +61,11 @@ class MailError(Exception):
 
 
 class MailRefusedError(MailError):
-    """The recipient or the content was refused permanently.
-
-    Do not send this e-mail again.
-    """
+    """The recipient or the content was refused permanently. Do not send this e-mail again."""
 
 
 class MailDelayedError(MailError):
-    """The e-mail may be sent later.
-
-    ``retry_after`` is the wait in seconds, if it is known.
-    """
+    """The e-mail may be sent later. ``retry_after`` is the wait in seconds, if it is known."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)

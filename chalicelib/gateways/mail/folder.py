@@ -11,10 +11,7 @@ SUFFIX = ".eml"
 
 
 def send(mail: RawMail) -> None:
-    """Write ``<id>.eml`` in one step.
-
-    An e-mail that is sent again replaces its file.
-    """
+    """Write ``<id>.eml`` in one step. An e-mail that is sent again replaces its file."""
     folder = Path(settings().mail_folder)
     unfinished = folder / f".{uuid4()}"
     try:

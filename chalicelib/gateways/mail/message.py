@@ -47,11 +47,9 @@ class _Verbatim(UnstructuredHeader):
 
     @classmethod
     def parse(cls, value: str, kwds: dict[str, Any]) -> None:
-        """Keep the value as it is."""
         kwds["decoded"], kwds["parse_tree"] = value, None
 
     def fold(self, *, policy: Any) -> str:  # noqa: ANN401, ARG002  the library's
-        """Return the header's lines."""
         return f"{self.name}: {self}\r\n".replace("?= =?", "?=\r\n =?")
 
 
@@ -119,7 +117,6 @@ def _line(text: str, limit: int) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Return a string without NUL and without lone surrogates, which have no encoding."""
     return text.replace("\0", "").encode(errors="ignore").decode()
 
 
@@ -132,7 +129,6 @@ def _words(text: str, *, header: str) -> str:
 
 
 def _phrase(name: str) -> str:
-    """Return a display name, quoted or encoded."""
     if name.isascii() and "=?" not in name:
         return '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
     return _words(name, header="From")

@@ -48,10 +48,7 @@ def send(mail: RawMail) -> None:
 
 
 def _connect(place: SplitResult, name: str) -> smtplib.SMTP:
-    """Return a connection that greets with ``name``.
-
-    The library would look up the machine's.
-    """
+    # The library would look up the machine's.
     host = str(place.hostname)
     if place.scheme == "smtps":
         port = place.port or SMTPS_PORT
@@ -82,10 +79,7 @@ def _send(client: smtplib.SMTP, mail: RawMail, place: SplitResult) -> None:
 
 
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context.
-
-    Tests replace it to trust their own authority.
-    """
+    # Tests replace it to trust their own authority.
     return ssl.create_default_context()
 
 

@@ -128,10 +128,7 @@ class RefundRequest(NamedTuple):
 
 
 class RefundState(NamedTuple):
-    """The provider's state of a refund.
-
-    ``created_at`` is by the provider's clock, if known.
-    """
+    """The provider's state of a refund. ``created_at`` is by the provider's clock, if known."""
 
     provider_id: str
     status: RefundStatus
@@ -193,10 +190,7 @@ class PaymentProvider(Protocol):
         """
 
     def refund(self, request: RefundRequest) -> RefundState:
-        """Refund a part of a payment.
-
-        The same key returns the same refund for 24 hours.
-        """
+        """Refund a part of a payment. The same key returns the same refund for 24 hours."""
 
     def refund_state(self, refund_id: str) -> RefundState:
         """Return the state of a refund."""
@@ -217,10 +211,7 @@ class PaymentProvider(Protocol):
         """
 
     def inspect(self) -> Account:
-        """Return the account that the credentials belong to, if they work.
-
-        Nothing is changed.
-        """
+        """Return the account that the credentials belong to, if they work. Nothing is changed."""
 
     @staticmethod
     def read_hook(body: bytes) -> HookObject | None:

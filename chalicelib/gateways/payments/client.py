@@ -25,10 +25,7 @@ _REASONS = {
 
 
 class Client(NamedTuple):
-    """Access to the API of a provider.
-
-    ``service`` is the provider's name in errors.
-    """
+    """Access to the API of a provider. ``service`` is the provider's name in errors."""
 
     service: str
     base_url: str
@@ -69,10 +66,7 @@ class Client(NamedTuple):
 
 
 def _reason(response: JsonResponse) -> str:
-    """Return the reason of a refusal.
-
-    The provider's message is left out, because it may repeat data of the client.
-    """
+    # The provider's message is left out, because it may repeat data of the client.
     if response.status in _REASONS:
         return _REASONS[response.status]
     body = response.body if isinstance(response.body, dict) else {}

@@ -37,10 +37,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class LocalMerchant:
-    """An account of the test merchant.
-
-    ``PaymentProvider`` describes the methods.
-    """
+    """An account of the test merchant. ``PaymentProvider`` describes the methods."""
 
     def __init__(self, merchant: Merchant) -> None:
         self._merchant = merchant
@@ -193,7 +190,6 @@ def return_payment(payment_id: str, how: Literal["returned", "disputed"], amount
 
 @contextmanager
 def _change_payment(payment_id: str) -> Iterator[dict[str, Any]]:
-    """Lock the payments, and write the payment back after the block."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:

@@ -56,10 +56,7 @@ _TAKEN = {"needs_response", "under_review", "lost"}
 
 
 class Stripe:
-    """An account at Stripe.
-
-    ``PaymentProvider`` describes the methods.
-    """
+    """An account at Stripe. ``PaymentProvider`` describes the methods."""
 
     def __init__(self, merchant: Merchant) -> None:
         self._client = Client("Stripe", settings().stripe_url, merchant.secret, "")
@@ -197,7 +194,6 @@ class Stripe:
         return sum(int(each["amount"]) for each in disputes if each["status"] in _TAKEN)
 
     def _list(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """Return all objects of a list."""
         objects: list[dict[str, Any]] = []
         parameters = {**query, "limit": "100"}
         while True:
@@ -208,7 +204,6 @@ class Stripe:
             parameters["starting_after"] = objects[-1]["id"]
 
     def _call_if_allowed(self, path: str) -> dict[str, Any]:
-        """Return an object, or an empty one if the key has no right to it."""
         try:
             return self._call("GET", path)
         except ProviderError:

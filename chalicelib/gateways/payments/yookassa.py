@@ -49,10 +49,7 @@ _REFUND_STATUS: dict[str, RefundStatus] = {
 
 
 class YooKassa:
-    """A shop at YooKassa.
-
-    ``PaymentProvider`` describes the methods.
-    """
+    """A shop at YooKassa. ``PaymentProvider`` describes the methods."""
 
     def __init__(self, merchant: Merchant) -> None:
         self._shop_id = merchant.shop_id
@@ -230,7 +227,6 @@ def _reference(payment: dict[str, Any]) -> str | None:
 
 
 def _money(amount: int, currency: str) -> dict[str, str]:
-    """Return an amount as YooKassa writes it, with the two decimals of all its currencies."""
     return {"value": f"{amount // 100}.{amount % 100:02}", "currency": currency}
 
 

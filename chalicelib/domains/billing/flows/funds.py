@@ -122,7 +122,6 @@ def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Fun
 
 
 def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
-    """Return the hold with as much output as the funds cover, or raise as ``priced`` does."""
     wallet, budget, spent = funds
     windows = budget.current(hold.windows)
     rooms = dict(zip(WINDOWS, map(budget.room, WINDOWS, windows), strict=True))
@@ -166,7 +165,6 @@ _LIMITS: dict[Window, tuple[type[SpendingError], str]] = {
 
 
 def _limit_error(window: Window, zone: str, *, returns: bool) -> SpendingError:
-    """Return the error for an exhausted limit, with its Retry-After header."""
     error, name = _LIMITS[window]
     wait = (
         OPEN_HOLDS_RETURN if returns else spending_windows.seconds_left(window, clock.now(), zone)

@@ -160,7 +160,6 @@ class LedgerResult(Wire):
 
 
 def _account(args: Credit | Adjustment) -> str:
-    """Return the account in whose audit log the call is recorded."""
     return accounts.require_by_email(args.account).id
 
 
@@ -183,10 +182,7 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
 
 
 def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
-    """Change a balance once per idempotency key.
-
-    The key is stored as a row of the ledger.
-    """
+    """Change a balance once per idempotency key. The key is stored as a row of the ledger."""
     account_id = ctx.unit.tenant
     arguments = [account_id, args.kopecks, args.reason]
     key = ledger.credit_key(kind, key=args.idempotency_key)

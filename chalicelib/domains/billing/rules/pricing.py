@@ -31,10 +31,7 @@ class TokenUsage(NamedTuple):
 
 
 def cost(prices: Prices, usage: TokenUsage) -> int:
-    """Return the cost of a request in kopecks.
-
-    A request with a price costs at least 1.
-    """
+    """Return the cost of a request in kopecks. A request with a price costs at least 1."""
     micro = prices.input * usage.input_tokens + prices.output * usage.output_tokens
     return -(-micro // MICRO)
 

@@ -128,10 +128,7 @@ def set_limits(
 
 
 def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
-    """Stage reserving a hold's amount in its windows.
-
-    The commit requires unchanged limits.
-    """
+    """Stage reserving a hold's amount in its windows. The commit requires unchanged limits."""
     actions: list[Action] = []
     conditions: list[Condition] = [_unchanged(budget)]
     for window, key in zip(WINDOWS, hold.windows, strict=True):
@@ -154,10 +151,7 @@ def reserve(unit: UnitOfWork, budget: BudgetRow, hold: Hold) -> None:
 
 
 def release(unit: UnitOfWork, budget: BudgetRow, hold: Hold, amount: int) -> None:
-    """Stage the release of a hold.
-
-    ``amount`` is returned to its windows that are still current.
-    """
+    """Stage the release of a hold. ``amount`` is returned to its windows that are still current."""
     actions: list[Action] = []
     conditions: list[Condition] = []
     for window, key in zip(WINDOWS, hold.windows, strict=True):

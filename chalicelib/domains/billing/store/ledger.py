@@ -132,10 +132,7 @@ class HoldRow(LedgerRow):
 
 
 class CreditKeyRow(LedgerRow):
-    """The idempotency key of a credit or an adjustment, and its result.
-
-    It is never deleted.
-    """
+    """The idempotency key of a credit or an adjustment, and its result. It is never deleted."""
 
     fingerprint = UnicodeAttribute()
     balance = NumberAttribute()

@@ -52,11 +52,8 @@ def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
 
 
 def _linkable_url(url: str) -> str | None:
-    """Return the URL if a page may show its image: https, on the public internet.
-
-    A URL of this service's own files is rejected: copying it has failed, so the caller has no image
-    there.
-    """
+    # A URL of this service's own files is rejected: copying it has failed, so the caller has no
+    # image there.
     try:
         parsed = public_urls.parse(url)
     except ValueError:
@@ -66,7 +63,6 @@ def _linkable_url(url: str) -> str | None:
 
 
 def _copy_own_image(ctx: Context, url: str) -> Mapping[str, StoredObject | RejectedImage]:
-    """Return a copy of an image of the caller's workspace, by its URL, if it exists."""
     file = FILES.find(ctx.principal.workspace_id, record_id=rehosting.own_file_id(url))
     if file is None or not is_image(file) or rehosting.public_url(file.key) != url:
         return {}
@@ -80,10 +76,7 @@ def _copy_own_image(ctx: Context, url: str) -> Mapping[str, StoredObject | Rejec
 
 
 def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
-    """Stage the removal of a post's cover, if it has one.
-
-    The caller removes it from the post.
-    """
+    """Stage the removal of a post's cover, if it has one. The caller removes it from the post."""
     if post.cover is None:
         return
     unit.create_job(jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id}))

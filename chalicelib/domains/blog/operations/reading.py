@@ -100,10 +100,7 @@ def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedLis
 
 
 def published(page: int, *, size: int, tag: str | None = None) -> ResultPage[PostRow]:
-    """Return one page of the published posts, latest first.
-
-    ``tag`` selects posts that have it.
-    """
+    """Return one page of the published posts, latest first. ``tag`` selects posts that have it."""
     query = Query(
         page=page,
         size=size,

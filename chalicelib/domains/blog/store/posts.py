@@ -104,10 +104,7 @@ def _redirect_key(slug: str) -> Key:
 
 
 def set_content(unit: UnitOfWork, post: PostRow, content: str) -> None:
-    """Set the content of a post.
-
-    The caller stages the creation or update of the post.
-    """
+    """Set the content of a post. The caller stages the creation or update of the post."""
     # The number is the revision after the commit, by which ``read`` notices a torn read.
     post.content_revision = int(post.version or 0) + 1
     key = _text_key(post.id)
@@ -152,10 +149,7 @@ def claim_slug(unit: UnitOfWork, slug: str) -> None:
 
 
 def keep_former_slug(unit: UnitOfWork, post: PostRow, slug: str, max_slugs: int) -> None:
-    """Stage a redirect from a post's former slug.
-
-    Beyond ``max_slugs``, the oldest is removed.
-    """
+    """Stage a redirect from a post's former slug. Beyond ``max_slugs``, the oldest is removed."""
     former = [
         *(former_slug for former_slug in post.former_slugs if former_slug not in {slug, post.slug}),
         slug,

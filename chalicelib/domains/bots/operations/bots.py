@@ -190,10 +190,7 @@ class AgentAccessResult(Wire):
 
 
 def _check_model(ctx: Context, name: str) -> None:
-    """Warn if a model name is not in the catalogue.
-
-    It is passed to the provider unchanged.
-    """
+    """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
     if not llm.is_known(name):
         suggestions = models.similar_names(name)
         hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
@@ -205,7 +202,6 @@ def _check_model(ctx: Context, name: str) -> None:
 
 
 def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
-    """Warn if the bot has capabilities that its model cannot use."""
     needed = [
         capability for capability in agent.capabilities if capability not in DEFAULT_CAPABILITIES
     ]

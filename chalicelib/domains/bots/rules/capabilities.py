@@ -19,9 +19,6 @@ PROPOSING = frozenset[Capability]({"booking", "order"})
 
 
 def normalize_capabilities(capabilities: Collection[Capability]) -> list[Capability]:
-    """Return capabilities in their order, without repetitions.
-
-    Bookings need free times.
-    """
+    """Return capabilities in their order, without repetitions. Bookings need free times."""
     needed = {*capabilities, *(["slots"] if "booking" in capabilities else [])}
     return [capability for capability in CAPABILITIES if capability in needed]

@@ -1,7 +1,4 @@
-"""Store keys that callers of private bots send.
-
-A key is checked in one read.
-"""
+"""Store keys that callers of private bots send. A key is checked in one read."""
 
 from typing import Any
 
@@ -16,10 +13,7 @@ SORT_KEY = "key"
 
 
 class BotKeyRow(IdentityRow):
-    """A bot's key, stored under the SHA-256 hash of its token.
-
-    ``masked`` may be displayed.
-    """
+    """A bot's key, stored under the SHA-256 hash of its token. ``masked`` may be displayed."""
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()

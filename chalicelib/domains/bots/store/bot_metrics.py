@@ -51,10 +51,7 @@ def widget_subject(agent_id: str, project_id: str | None = None) -> str:
 def count(
     counts: Increments, agent_id: str, *, channel: str, day: date, measures: Mapping[str, int]
 ) -> None:
-    """Add to the measures of a bot.
-
-    Started dialogs are also counted for the workspace.
-    """
+    """Add to the measures of a bot. Started dialogs are also counted for the workspace."""
     if channel == TEST_CHANNEL:
         counts.add(subject(agent_id, test=True), day, measures)
     else:

@@ -23,10 +23,7 @@ SORT_KEY = "-"
 
 
 class VisitRow(ConversationRow):
-    """A visit.
-
-    ``reached`` is the number of stages that it has passed.
-    """
+    """A visit. ``reached`` is the number of stages that it has passed."""
 
     version = VersionAttribute()
     day = UnicodeAttribute()

@@ -99,15 +99,11 @@ def end_stream(caller: Caller) -> None:
 
 
 def _open_streams(visitor: str) -> OpenStreamsRow | None:
-    """Return the open streams of a visitor behind the edge, or None without the edge."""
     return open_streams.find(visitor) if _behind_edge() else None
 
 
 def _behind_edge() -> bool:
-    """Return whether requests carry the visitors' own IP addresses.
-
-    Without the edge, many visitors may share one address.
-    """
+    # Without the edge, many visitors may share one address.
     return bool(settings().edge_secret)
 
 
@@ -123,10 +119,7 @@ def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Message:
-    """A message to a bot that is switched on.
-
-    The visitor's limit has admitted it.
-    """
+    """A message to a bot that is switched on. The visitor's limit has admitted it."""
 
     args: ChatRequest
     caller: Caller
@@ -136,11 +129,8 @@ class _Message:
     idempotency_record: IdempotencyRecord | None = None
 
     def accept(self, streams: OpenStreamsRow | None) -> Exchange | Replay:
-        """Check the message, and store it with its hold. ``streams`` is None without the edge.
-
-        The checks run side by side with the reads of what follows. A failure is raised only when
-        all have ended, so that the caller can undo their marks.
-        """
+        # The checks run side by side with the reads of what follows. A failure is raised only when
+        # all have ended, so that the caller can undo their marks.
         agent = self.bot.agent
         visitor, request_id = self.caller.visitor, self.caller.request_id
         with deadline.side_by_side() as start:
@@ -192,7 +182,6 @@ class _Message:
 
     @property
     def _counters(self) -> list[tuple[Limit, str]]:
-        """The limits that count the messages of a visitor in a day, with their subjects."""
         subjects = [f"{subject}#{self.bot.agent.id}" for subject in self._unproved]
         return limits.visitor_limits(MESSAGES_PER_DAY, subjects)
 
@@ -252,10 +241,7 @@ class _Message:
             raise ForbiddenError("This bot is private. Send a key of the bot as apiKey.")
 
     def _find_replay(self, key: Future[None]) -> Replay | None:
-        """Return the stored answer of a call with an idempotency key, or mark the key.
-
-        Callers without access to the bot or the session mark nothing.
-        """
+        # Callers without access to the bot or the session mark nothing.
         # Without access, a caller must neither learn of a stored answer nor block its key.
         key.result()
         self.session.result()
@@ -297,10 +283,7 @@ class _Message:
 
     @property
     def _is_anonymous(self) -> bool:
-        """Whether the call has neither a session nor a bot key.
-
-        Only its IP address is known.
-        """
+        """Whether the call has neither a session nor a bot key. Only its IP address is known."""
         has_key = self.bot.agent.is_private and self.args.api_key is not None
         return self.args.session_id is None and not has_key
 

@@ -151,7 +151,6 @@ def _day(spans: Sequence[Span]) -> str:
 
 
 def _changes(row: resources.ResourceRow, hours: Schedule, off: Iterable[TimeOff]) -> Iterator[str]:
-    """Yield what differs from a resource's weekly hours in the next days, such as days off."""
     absences = [absence for absence in off if absence.applies_to(row.id)]
     today = clock.local_day(clock.now(), row.timezone)
     for day in (today + number * _A_DAY for number in range(DAYS_AHEAD)):

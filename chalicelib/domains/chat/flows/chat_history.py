@@ -57,10 +57,7 @@ def count_upper_bound(messages: Iterable[Message], tools: Sequence[ToolSpec] = (
 
 
 def counter(provider: str) -> Count:
-    """Return the function that counts a provider's input.
-
-    It is exact for the embedded model.
-    """
+    """Return the function that counts a provider's input. It is exact for the embedded model."""
     return count_input if provider == "demo" else count_upper_bound
 
 

@@ -93,7 +93,6 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
 
 
 def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
-    """Stage filling the empty fields of a lead."""
     lead = leads.find(unit.workspace_id, lead_id=lead_id)
     if lead is None:
         return

@@ -174,14 +174,12 @@ def _list_tools(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
 def _find_actions(
     workspace_id: str, session: SessionRow | None, tools: Collection[Tool]
 ) -> Actions:
-    """Return the actions of a dialog, if the bot has tools that need them."""
     if session is None or not any(tool.capability in {"slots", *PROPOSING} for tool in tools):
         return Actions()
     return proposals.find_actions(workspace_id, dialog_id=session.dialog_id)
 
 
 def _dialog_facts(actions: Actions) -> list[OfferedTimes | Proposal]:
-    """Return the facts about the free times that the bot has named, and about its proposals."""
     services = dict.fromkeys(slot.service for slot in actions.offered_slots)
     times = [
         OfferedTimes(
@@ -211,14 +209,12 @@ def _abilities(tools: Collection[Tool]) -> str:
 
 
 def _count_tools(tools: Sequence[Tool], count: Count) -> int:
-    """Return the input tokens that tools add to a call."""
     return count([], [tool.spec for tool in tools]) + TOOL_PREAMBLE
 
 
 def _turns(
     workspace_id: str, session: SessionRow | None, dialog: Future[DialogRow | None]
 ) -> Iterator[Turn]:
-    """Yield the dialog's earlier exchanges, newest first, with the replies of members."""
     if session is None:
         return
     answer, until = None, clock.now()
@@ -233,7 +229,6 @@ def _turns(
 
 
 def _replies(dialog: DialogRow | None, since: datetime, *, until: datetime) -> Iterator[str]:
-    """Yield the replies of members between two times, oldest first, as the model sees them."""
     for reply in (dialog and dialog.replies) or []:
         if since <= datetime.fromisoformat(reply["at"]) < until:
             yield _REPLY.format(author=reply["author"], text=reply["text"])

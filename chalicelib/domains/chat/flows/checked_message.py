@@ -92,15 +92,11 @@ class CheckedMessage:
 
     @property
     def _unproved(self) -> tuple[str, ...]:
-        """The visitor as subjects of shares, if nothing is proved."""
         return () if self.count_message is None else self.caller.share_subjects
 
     @property
     def _channel(self) -> Channel:
-        """Return the channel of the dialog.
-
-        It is set by the first message.
-        """
+        """Return the channel of the dialog. It is set by the first message."""
         if self.dialog is not None:
             return cast("Channel", self.dialog.channel)
         channel = self.args.channel or "api"
@@ -180,7 +176,6 @@ class CheckedMessage:
         return exchange
 
     def _reserve_with_tools(self, answer_id: str) -> tuple[Hold, Sequence[Tool]]:
-        """Hold the money for an answer with tools, or without them if the money is short."""
         prompt = self.prompt
         if prompt.tools:
             with suppress(SpendingError):
@@ -306,14 +301,12 @@ class CheckedMessage:
         )
 
     def _event(self) -> AuditEvent:
-        """Return the audit event of a lead that a visitor has created."""
         return AuditEvent(
             "chat", f"visitor:{self.caller.visitor}", request_id=self.caller.request_id
         )
 
 
 def _sources(prompt: Prompt) -> list[dict[str, str]]:
-    """Return titles and URLs of the pages among the facts that fit the question best."""
     pages = [source for source in prompt.sources if source.url]
     texts = [f"{page.title} {page.text}" for page in pages]
     fitting = [pages[index] for index in extracts.most_relevant(prompt.visitor_texts[-1], texts)]

@@ -56,10 +56,7 @@ def message_batches(workspace_id: str, *, dialog_id: str) -> Iterator[Sequence[C
 
 
 def stage_removal(unit: UnitOfWork, batch: Sequence[ConversationRow]) -> None:
-    """Stage the removal of messages and proposals.
-
-    They may already be deleted.
-    """
+    """Stage the removal of messages and proposals. They may already be deleted."""
     for row in batch:
         unit.delete(row)
 

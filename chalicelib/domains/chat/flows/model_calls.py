@@ -169,10 +169,7 @@ class ModelCalls:
     def _shown_events(
         self, number: int, call: _Call
     ) -> Generator[TextDelta | Reasoning, None, None]:
-        """Yield text and reasoning of a call.
-
-        Links to unknown hosts lose their addresses.
-        """
+        # Links to unknown hosts lose their addresses.
         links = LinkFilter(self._may_link, REMOVED[self._context.language])
         problem: ModelError | None = None
         with closing(self._stream(number, call)) as events:
@@ -194,15 +191,11 @@ class ModelCalls:
             raise problem
 
     def _may_link(self, host: str) -> bool:
-        """Whether the answer may link to a host.
-
-        Few answers have a link that needs the sites.
-        """
+        # Few answers have a link that needs the sites.
         return host in self._exchange.link_hosts or host in self._site_hosts
 
     @cached_property
     def _site_hosts(self) -> set[str]:
-        """Hosts of the workspace's sites, or an empty set if the sites cannot be read."""
         try:
             return hosts_in(sites.find_urls(self._context.workspace.id))
         except UnavailableError:
@@ -233,10 +226,7 @@ class ModelCalls:
                 return
 
     def _adapt_to(self, error: ModelError) -> bool:
-        """Leave out what the provider has refused.
-
-        Return whether another request may succeed.
-        """
+        """Leave out what the provider has refused. Return whether another request may succeed."""
         if error.kind == "no_tools" and self._specs:
             self._drop_tools()
             return True
@@ -252,22 +242,17 @@ class ModelCalls:
         return is_smaller or dropped > 0
 
     def _accepted_context(self) -> int:
-        """Return the context to assume after a refusal, either the reported or the accepted one."""
         if self._context_tokens < self._exchange.spec.context_tokens:
             return self._context_tokens
         accepted = self._count(self._messages) + self._exchange.max_output
         return max(accepted, chat_history.LEAST_ASSUMED_CONTEXT)
 
     def _drop_tools(self) -> None:
-        """Send no tools, and a system message that promises none."""
         self._specs = []
         self._messages[0] = self._exchange.message_without_tools
 
     def _request(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
-        """Send the messages, and yield text and reasoning.
-
-        ``call`` receives the tool calls.
-        """
+        """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
         exchange, needed = self._exchange, self._count(self._messages)
         room = self._context_tokens - needed
         output = self._output_with_tools(number, needed=needed, room=room - RESULT_TOKENS)
@@ -324,12 +309,10 @@ class ModelCalls:
         return None if output is None else min(output, room)
 
     def _count(self, messages: Sequence[Message]) -> int:
-        """Return an upper bound of the input tokens of a call with these messages."""
         count = chat_history.counter(self._exchange.spec.provider)
         return count(messages, self._specs) + (TOOL_PREAMBLE if self._specs else 0)
 
     def _carry_out(self, call: _Call) -> None:
-        """Carry out the tool calls of a call that has ended, and prepare the next one."""
         output_tokens = self._text_counter.tokens + self._reasoning_counter.tokens
         self._usage = _Usage(self._usage.total(output_tokens), 0, output_tokens)
         self._acknowledge()
@@ -356,7 +339,6 @@ class ModelCalls:
         self._acknowledge()
 
     def _keep_offered(self) -> None:
-        """Store the free times that the bot has named, which saves the bot another search."""
         context = self._context
         try:
             proposals.keep_offered(
@@ -367,7 +349,6 @@ class ModelCalls:
 
 
 def _to_stored_call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
-    """Return a call as the dialog shows it to the owner."""
     arguments = cut_bytes(call.arguments, MAX_STORED_ARGUMENTS)
     name = cut_bytes(call.name, MAX_STORED_NAME)
     return {"name": name, "arguments": arguments, "isError": result.is_error}
@@ -387,7 +368,6 @@ class _Usage(NamedTuple):
     reported: TokenUsage | None = None
 
     def total(self, output_tokens: int) -> TokenUsage:
-        """Return the usage of all calls with ``output_tokens`` tokens of text and reasoning."""
         output = max(0, output_tokens - self.counted_before)
         return _sum(self.ended, self.reported or TokenUsage(self.input_tokens, output))
 

@@ -91,10 +91,7 @@ class PersonRequest(Wire):
 
 
 def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, Any]:
-    """Show the visitor a card to confirm a booking of a free time.
-
-    Leave out what is not known.
-    """
+    """Show the visitor a card to confirm a booking of a free time. Leave out what is not known."""
     offered_slot = next(
         (offer for offer in context.offered_slots if offer.id == args.slot_id), None
     )
@@ -143,10 +140,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
 
 
 def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
-    """Show the visitor a card to confirm an order of products.
-
-    Leave out what is not known.
-    """
+    """Show the visitor a card to confirm an order of products. Leave out what is not known."""
     workspace_id = context.workspace.id
     form = FORMS.find(workspace_id, record_id=context.agent.order_form_id or "")
     if form is None:
@@ -205,7 +199,6 @@ def _propose(
     card: dict[str, Any],
     last: datetime | None = None,
 ) -> dict[str, Any]:
-    """Store a proposal that ends after ``OPEN_FOR``, or at ``last`` if that is earlier."""
     if context.attempted >= MAX_PROPOSALS:
         raise ToolError("Propose no more in this answer.")
     context.attempted += 1  # A proposal whose answer was lost may have been stored.
@@ -227,17 +220,13 @@ def _propose(
 
 
 def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
-    """Require the answer.
-
-    It is gone if the dialog has been erased in the meantime.
-    """
+    """Require the answer. It is gone if the dialog has been erased in the meantime."""
     place = messages.key(context.workspace.id, dialog_id=context.dialog_id, number=context.number)
     erased = ConflictError("This dialog has ended.")
     unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)
 
 
 def _person(context: ToolContext, args: PersonArguments) -> Person:
-    """Return the visitor, with what the visitor has written and nothing else."""
     said_words = {word for text in context.visitor_texts for word in _words(text)}
     words = _words(args.name or "")
     # A name of the model's own invention would be booked as the visitor's.
@@ -325,11 +314,8 @@ class _Form(NamedTuple):
 def _match_contacts(
     specs: Iterable[FieldSpec], person: Person
 ) -> Iterable[tuple[FieldSpec, str | None]]:
-    """Yield each field with the part of the visitor's contacts that belongs into it.
-
-    A name belongs only into a text field of this name: the visitor cannot correct what is taken
-    over.
-    """
+    # A name belongs only into a text field of this name: the visitor cannot correct what is taken
+    # over.
     unused_contacts = {"phone": person.phone, "email": person.email}
     for spec in specs:
         if spec.name == cards.NAME and spec.type in {"text", "textarea"}:

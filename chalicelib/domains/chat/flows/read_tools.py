@@ -77,10 +77,7 @@ def opening_hours(context: ToolContext, _: NoArguments) -> dict[str, Any]:
 
 
 def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, Any]:
-    """Find free times of a service.
-
-    Name times to the visitor as they are in the result.
-    """
+    """Find free times of a service. Name times to the visitor as they are in the result."""
     workspace_id = context.workspace.id
     service = service_named(workspace_id, name=search.service)
     try:

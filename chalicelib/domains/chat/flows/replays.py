@@ -51,10 +51,7 @@ class Replay(NamedTuple):
 def idempotency_record(
     scope: str, *, key: str, arguments: Sequence[str | None]
 ) -> IdempotencyRecord:
-    """Return the record of a call.
-
-    A retry must repeat these ``arguments``.
-    """
+    """Return the record of a call. A retry must repeat these ``arguments``."""
     # The hash is of JSON, so that no two lists of arguments give the same bytes.
     return IdempotencyRecord(scope, key, hashlib.sha256(to_json(arguments)).hexdigest())
 
@@ -148,10 +145,7 @@ def stage_replay(  # noqa: PLR0913  the fields of a replay
 
 
 def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str | None:
-    """Return a session's token encrypted, or None without the master key.
-
-    The answer is charged either way. Its replay then begins a new session.
-    """
+    # The answer is charged either way. Its replay then begins a new session.
     try:
         return sealing.seal(token, purpose=_purpose(record, dialog_id))
     except (NotConfiguredError, UnavailableError):
@@ -160,7 +154,6 @@ def _sealed(token: str, record: IdempotencyRecord, dialog_id: str) -> str | None
 
 
 def _unsealed(sealed: str | None, record: IdempotencyRecord, dialog_id: str) -> str | None:
-    """Return the token that ``_sealed`` has encrypted, or None if it cannot be read."""
     if sealed is None:
         return None
     try:

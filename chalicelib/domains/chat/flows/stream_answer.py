@@ -90,10 +90,7 @@ class Done(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """End of a failed answer.
-
-    ``usage`` is the usage of an empty answer that was charged.
-    """
+    """End of a failed answer. ``usage`` is the usage of an empty answer that was charged."""
 
     code: ErrorCode
     usage: TokenUsage | None = None
@@ -155,18 +152,12 @@ class Answer:
 
 
 def failed(code: ErrorCode, usage: TokenUsage | None) -> Failed:
-    """Return the end of a failed answer.
-
-    Only an empty answer shows its usage.
-    """
+    """Return the end of a failed answer. Only an empty answer shows its usage."""
     return Failed(code, usage if code == "empty_answer" else None)
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
-    """Settle or release the hold of an exchange.
-
-    If this fails, the hold's job does it later.
-    """
+    """Settle or release the hold of an exchange. If this fails, the hold's job does it later."""
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
         settled = exchange.close(ending)
@@ -217,7 +208,6 @@ class _ModelStream:
         self._threads: list[Thread] = []
 
     def begin(self) -> None:
-        """Send the request to the model."""
         self._deadline = monotonic() + MODEL_SECONDS + GRACE_SECONDS
         self._threads = [
             _thread("chat-model", self._read_model),
@@ -225,7 +215,6 @@ class _ModelStream:
         ]
 
     def events(self) -> Iterator[ChatEvent]:
-        """Yield the pieces as they arrive, and pings while no output arrives."""
         while True:
             try:
                 piece = self._queue.get(timeout=PING_SECONDS)
@@ -248,13 +237,11 @@ class _ModelStream:
                 self._request_checkpoint()
 
     def read_usage(self) -> None:
-        """Wait a short time for the provider's usage after the visitor has disconnected."""
         self._visitor_left.set()
         for reader in self._threads[:1]:
             reader.join(max(0.0, min(USAGE_SECONDS, self._deadline - monotonic())))
 
     def end(self) -> Ending:
-        """Stop all threads, and return the result of the answer."""
         was_requested = bool(self._threads)
         self._stopped.set()
         self._checkpoint_due.set()
@@ -300,7 +287,6 @@ class _ModelStream:
                 return None
 
     def _read_model(self) -> None:
-        """Read the model in the reader's thread."""
         try:
             for event in self._calls.events():
                 if isinstance(event, Reasoning):
@@ -320,10 +306,7 @@ class _ModelStream:
             self._put(None)
 
     def _add(self, piece: str) -> bool:
-        """Add a piece to the answer.
-
-        Return False to stop reading the model.
-        """
+        """Add a piece to the answer. Return False to stop reading the model."""
         room = MAX_ANSWER_BYTES - self._size
         size = len(piece.encode())
         if self._first_token_ms is None:
@@ -337,10 +320,7 @@ class _ModelStream:
         return self._put(piece)
 
     def _put(self, piece: str | Shown | None) -> bool:
-        """Queue a piece, or drop it if the visitor has left.
-
-        Return False to stop reading.
-        """
+        """Queue a piece, or drop it if the visitor has left. Return False to stop reading."""
         while not self._stopped.is_set():
             if self._visitor_left.is_set():
                 return True
@@ -352,13 +332,11 @@ class _ModelStream:
         return False
 
     def _request_checkpoint(self) -> None:
-        """Request a checkpoint for the first output, or after many tokens."""
         new = self._sent_counter.tokens + self._reasoning_counter.tokens - self._checkpointed
         if new >= (CHECKPOINT_TOKENS if self._checkpointed else 1):
             self._checkpoint_due.set()
 
     def _write_checkpoints(self) -> None:
-        """Write checkpoints of new output, and renew the session's lock, in the keeper's thread."""
         stored_progress, pause, renewed = (0, 0), CHECKPOINT_SECONDS, perf_counter()
         while True:
             self._checkpoint_due.wait(pause)
@@ -382,7 +360,6 @@ class _ModelStream:
                 log.exception("a checkpoint failed")
 
     def _is_wanted(self) -> bool:
-        """Whether the visitor still waits for the answer."""
         return not (self._stopped.is_set() or self._visitor_left.is_set())
 
     def _checkpoint(self) -> None:
@@ -396,7 +373,6 @@ class _ModelStream:
 
 
 def _failure(problem: BaseException, text: str) -> ErrorCode:
-    """Return the error code of a model that failed after this text."""
     match problem:
         case ModelError(kind="filtered"):
             return "filtered"

@@ -59,17 +59,11 @@ class ToolContext:
 
 
 class ToolError(Exception):
-    """A call that cannot be carried out.
-
-    The message says what the model can do instead.
-    """
+    """A call that cannot be carried out. The message says what the model can do instead."""
 
 
 class Tool(NamedTuple):
-    """A tool of a capability.
-
-    ``run`` returns JSON data, and its docstring describes the tool.
-    """
+    """A tool of a capability. ``run`` returns JSON data, and its docstring describes the tool."""
 
     capability: Capability
     arguments: type[Wire]

@@ -324,7 +324,6 @@ def _booked(workspace_id: str, row: ProposalRow, new_booking: MadeBooking) -> Ac
 
 
 def _client(arguments: dict[str, Any], values: dict[str, str]) -> dict[str, str]:
-    """Return the client of a booking, from the proposal and from the fields of its card."""
     client = {name: arguments[name] for name in cards.Person._fields if name in arguments}
     if cards.NAME not in client and cards.NAME in values:
         client[cards.NAME] = values[cards.NAME]
@@ -344,7 +343,6 @@ _CARD_FIELDS = {
 
 
 def _rename_fields(error: ValidationError) -> ValidationError:
-    """Return the error with the card's names of the fields."""
     errors = [
         field_error._replace(field=_CARD_FIELDS.get(field_error.field, field_error.field))
         for field_error in error.errors
@@ -354,7 +352,6 @@ def _rename_fields(error: ValidationError) -> ValidationError:
 
 
 def _for_visitor(error: BookingLimitError, row: ProposalRow) -> BookingLimitError:
-    """Return the error in words for the visitor, with the card's field for an e-mail address."""
     details, advice = error.details, list[Advice]()
     has_field = any(field["name"] == cards.CONTACT for field in row.card["fields"])
     if details["byMail"]:

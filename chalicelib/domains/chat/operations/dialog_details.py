@@ -141,10 +141,7 @@ def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
 
 
 def _ids(ctx: Context, lead_id: str | None) -> Collection[str] | None:
-    """Return the id of the dialog from which a lead came, or no id.
-
-    A search for all dialogs of a lead would cost more.
-    """
+    # A search for all dialogs of a lead would cost more.
     if lead_id is None:
         return None
     dialog_id = LEADS.require(ctx.workspace_id, record_id=lead_id).dialog_id
@@ -210,7 +207,6 @@ def _bot_and_lead(workspace_id: str, dialog: DialogRow) -> tuple[AgentRow | None
 def _actions(
     proposed: Sequence[tuple[ProposalRow, State]], messages: Sequence[DialogMessageOut]
 ) -> list[ActionDetails]:
-    """Return the actions that belong to these messages."""
     message_ids = {message.id for message in messages}
     actions = [ActionDetails.from_record(*pair) for pair in proposed]
     return [action for action in actions if action.message_id in message_ids]
@@ -221,7 +217,6 @@ def _name(person: LeadRow | ClientRow | None) -> str | None:
 
 
 def _cost(dialog: DialogRow, agent: AgentRow | None) -> int | None:
-    """Return the cost of a dialog's tokens, or None if its bot or model is unknown."""
     spec = models.find(agent.model) if agent else None
     if spec is None:
         return None

@@ -210,7 +210,6 @@ def list_agent_dialogs(ctx: Context, args: DialogListQuery) -> DialogList:
 
 
 def _ranges(first: Any, *, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401  moments or None
-    """Return the bounds of dialogs that were active within a period."""
     ranges = {"last_message_at": (first, None), "created_at": (None, last)}
     return {name: bounds for name, bounds in ranges.items() if any(bounds)}
 

@@ -159,7 +159,6 @@ def order(  # noqa: PLR0913  the fields of an order
 
 
 def _refund(language: Language, minutes: int | None) -> str:
-    """Return until when a payment is refunded, counted from the start."""
     if not minutes:
         return text(language, "refund_always")
     return text(language, "refund_until", time=localized.length(language, minutes))

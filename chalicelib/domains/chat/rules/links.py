@@ -147,10 +147,7 @@ class LinkFilter:
 
 
 class _Scanner(ABC):
-    """A filter of a text in pieces.
-
-    It decides on each match of a pattern.
-    """
+    """A filter of a text in pieces. It decides on each match of a pattern."""
 
     pattern: re.Pattern[str]
 
@@ -209,7 +206,6 @@ class _Scanner(ABC):
         return "".join(parts)
 
     def _is_allowed(self, location: str) -> bool:
-        """Whether the host at the beginning of an address is allowed, however it is parsed."""
         authority, separator, _ = re.split(r"([/?#\\])", location + "/", maxsplit=1)
         host = _HOST.match(authority)
         if host is None or "@" in authority or separator == "\\":
@@ -219,7 +215,6 @@ class _Scanner(ABC):
         return self._is_host_allowed(normalize_host(host[1]))
 
     def _is_whole(self, text: str, start: int, *, length: int) -> bool:
-        """Whether nothing that arrives later can change what these characters are."""
         return self._is_last or len(text) - start >= length
 
 
@@ -260,7 +255,6 @@ class _Markdown(_Scanner):
         return self._angle(text, token)
 
     def _label(self, text: str, token: re.Match[str], plain: _Step) -> _Step | None:
-        """Drop the bracket before the text of a link whose address is removed."""
         text_start = self._length - len(
             text
         )  # Characters of the whole text before this part of it.
@@ -275,10 +269,7 @@ class _Markdown(_Scanner):
         return address and (plain if address.is_kept else _Step(_nothing(text, token), plain.end))
 
     def _address(self, text: str, start: int) -> _Address | None:
-        """Check the address of a Markdown link, which begins after its parenthesis.
-
-        Text that is not a link is kept.
-        """
+        # Text that is not a link is kept.
         window = text[start : start + MAX_LINK]
         begin = _end(_INDENT, window, 0)
         end = _address_end(window, begin)
@@ -292,7 +283,6 @@ class _Markdown(_Scanner):
         return _Address(is_kept=True, end=start)
 
     def _reference(self, text: str, plain: _Step) -> _Step | None:
-        """Check the address of a Markdown reference such as ``[name]:address``."""
         window = text[plain.end : plain.end + MAX_LINK]
         begin = _end(_INDENT, window, 0)
         end = _address_end(window, begin)
@@ -305,7 +295,6 @@ class _Markdown(_Scanner):
         return _Step(replacement, plain.end + end, skips=end == MAX_LINK)
 
     def _angle(self, text: str, token: re.Match[str]) -> _Step | None:
-        """Check the scheme of an address in angle brackets."""
         plain, replacement = _Step("<", token.start() + 1), f"<{self._removed}"
         if token[0][1:-1].lower() in _WEB | _CONTACTS:
             return plain
@@ -317,7 +306,6 @@ class _Markdown(_Scanner):
         return _Step(replacement, end) if text[end : end + 1] == ">" else plain
 
     def _keeps(self, address: str) -> bool:
-        """Whether a Markdown link keeps its address, which is a contact, relative or allowed."""
         address = html.unescape(_ESCAPE.sub(r"\1", address))
         address = re.sub(rf"^[\0- <{_SPACE}]+|[\0- >{_SPACE}]+$", "", address)
         if re.search(r"[\0-\x1f]", address):  # Browsers drop some of these characters.
@@ -361,18 +349,15 @@ class _Urls(_Scanner):
 
 
 def _nothing(text: str, token: re.Match[str]) -> str:
-    """Return a space to replace a bracket if its removal would join two brackets, else nothing."""
     return " " if text[max(0, token.start() - 1) : token.start()] == "]" else ""
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """Return the end of a pattern that may match nothing."""
     match = pattern.match(text, at)
     return match.end() if match else at
 
 
 def _address_end(text: str, at: int) -> int:
-    """Return the end of a Markdown link's address, in which parentheses are balanced."""
     if text.startswith("<", at):
         end = _end(_IN_ANGLES, text, at)
         if end == len(text) or text[end - 1] == ">":

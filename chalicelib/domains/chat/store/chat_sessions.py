@@ -43,10 +43,7 @@ class SessionBusyError(ConflictError):
 
 
 class SessionRow(ConversationRow):
-    """A session.
-
-    ``holder`` is the id of the request that streams, until ``held_until``.
-    """
+    """A session. ``holder`` is the id of the request that streams, until ``held_until``."""
 
     agent_id = UnicodeAttribute()
     dialog_id = UnicodeAttribute()

@@ -120,10 +120,7 @@ def add_totals(  # noqa: PLR0913  the counts of a dialog
     input_tokens: int,
     output_tokens: int,
 ) -> None:
-    """Stage an increment of a dialog's counters.
-
-    The unit may belong to another tenant.
-    """
+    """Stage an increment of a dialog's counters. The unit may belong to another tenant."""
     actions: list[Action] = [
         TotalsRow.messages_count.add(messages),
         TotalsRow.input_tokens.add(input_tokens),

@@ -187,10 +187,7 @@ def _details(ended: Ended) -> Iterator[Action]:
 
 
 def latest(workspace_id: str, *, dialog_id: str, limit: int) -> Iterator[MessageRow]:
-    """Yield a dialog's messages, newest first, at most ``limit``.
-
-    They are read on demand.
-    """
+    """Yield a dialog's messages, newest first, at most ``limit``. They are read on demand."""
     for item in Partition(_partition(workspace_id, dialog_id=dialog_id), Cost(), MessageRow).items(
         limit, scan_index_forward=False, consistent_read=True
     ):

@@ -22,10 +22,7 @@ SORT_KEY = "-"
 
 
 class OpenStreamsRow(ControlRow):
-    """Open streams of a visitor.
-
-    ``ends`` maps each request id to its latest end.
-    """
+    """Open streams of a visitor. ``ends`` maps each request id to its latest end."""
 
     version = VersionAttribute()
     ends: JsonAttribute = JsonAttribute()

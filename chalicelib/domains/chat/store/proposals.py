@@ -116,10 +116,7 @@ class LatestRow(ConversationRow):
 
 
 class Actions(NamedTuple):
-    """Free times and proposals of a dialog, as an answer needs them.
-
-    The newest comes first.
-    """
+    """Free times and proposals of a dialog, as an answer needs them. The newest comes first."""
 
     offered_slots: tuple[OfferedSlot, ...] = ()
     proposals: tuple[ProposalRow, ...] = ()
@@ -161,10 +158,7 @@ def offered_slots(row: LatestRow | None) -> tuple[OfferedSlot, ...]:
 
 
 def state_of(row: ProposalRow, latest: str | None) -> State:
-    """Return the state of a proposal.
-
-    ``latest`` is the newest proposal of its dialog.
-    """
+    """Return the state of a proposal. ``latest`` is the newest proposal of its dialog."""
     if row.state == AWAITING and row.result:
         ends_at = datetime.fromisoformat(row.result["expiresAt"])
         return AWAITING if clock.now() < ends_at else "expired"

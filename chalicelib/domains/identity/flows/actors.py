@@ -22,10 +22,7 @@ class Actor(Wire):
 
     @classmethod
     def from_reference(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of an actor.
-
-        ``people`` are accounts by id.
-        """
+        """Return the wire form of an actor. ``people`` are accounts by id."""
         kind, person = actor_kind(actor), people.get(actor)
         return cls(
             kind=kind,
@@ -36,9 +33,6 @@ class Actor(Wire):
 
 
 def actor_kind(actor: str) -> ActorKind:
-    """Return the kind of an actor.
-
-    An account is stored as its id without a prefix.
-    """
+    """Return the kind of an actor. An account is stored as its id without a prefix."""
     name = actor.partition(":")[0]
     return next((kind for kind in KINDS if kind == name), "account")

@@ -64,7 +64,6 @@ def _signature(place: str) -> str:
 
 
 def _find(invitation_token: str) -> tuple[InvitationRow | None, bool]:
-    """Return the invitation of a token, and whether the token is the mailed one."""
     place, dot, signature = invitation_token.partition(".")
     if not dot:
         return invitations.find(invitation_token), False
@@ -79,10 +78,7 @@ def page_url(invitation_token: str) -> str:
 
 
 def may_invite(inviter: Role, *, invited: Role) -> bool:
-    """Whether a role may invite to another role.
-
-    Managers and owners may invite to a lower role.
-    """
+    """Whether a role may invite to another role. Managers and owners may invite to a lower role."""
     return inviter.includes(Role.MANAGER) and not invited.includes(inviter)
 
 
@@ -148,10 +144,7 @@ def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:
 
 
 def stage_revocation(unit: UnitOfWork, row: InvitationRow) -> None:
-    """Stage the end of an invitation.
-
-    If it is used at the same time, the unit starts again.
-    """
+    """Stage the end of an invitation. If it is used at the same time, the unit starts again."""
     unit.update(row, [InvitationRow.revoked_at.set(clock.now())], invitations.is_unused())
     unit.delete(invitations.lookup(row))
     unit.mention(f"invitation:{row.invitation_id}")

@@ -21,18 +21,12 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 def lock_row(workspace_id: str) -> LockRow:
-    """Return the lock row that changes of members and keys save.
-
-    Read it before memberships.
-    """
+    """Return the lock row that changes of members and keys save. Read it before memberships."""
     return locks.lock_row(workspace_id, what=api_keys.LOCK)
 
 
 def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
-    """Stage a new membership.
-
-    If the account joins at the same time, the unit starts again.
-    """
+    """Stage a new membership. If the account joins at the same time, the unit starts again."""
     place = workspaces.membership_row(
         account_id, workspace_id=unit.workspace_id, role=str(role), joined_at=clock.now()
     )
@@ -43,10 +37,7 @@ def stage_joining(unit: UnitOfWork, account_id: str, role: Role) -> None:
 
 
 def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role: Role) -> None:
-    """Stage a member's role.
-
-    A plain member cannot have keys or connected apps.
-    """
+    """Stage a member's role. A plain member cannot have keys or connected apps."""
     unchanged = MembershipRow.role == membership.role
     if membership.role == role:
         unit.require(membership, unchanged)
@@ -62,10 +53,7 @@ def stage_role(unit: UnitOfWork, lock: LockRow, membership: MembershipRow, role:
 
 
 def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) -> tuple[int, int]:
-    """Stage the end of a membership.
-
-    Return how many keys and connected apps end.
-    """
+    """Stage the end of a membership. Return how many keys and connected apps end."""
     account_id = membership.account_id
     unit.delete(membership, if_there=True)
     unit.delete(workspaces.member_row(account_id, workspace_id=unit.workspace_id))
@@ -80,10 +68,7 @@ def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) ->
 
 
 def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
-    """Stage the revocation of keys.
-
-    A key that is already revoked keeps its time.
-    """
+    """Stage the revocation of keys. A key that is already revoked keeps its time."""
     for key in keys:
         # The audit log names the first revocation.
         since = key.revoked_at or clock.now()
@@ -92,11 +77,8 @@ def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
 
 
 def _stage_ends_of_access(unit: UnitOfWork, account_id: str) -> tuple[int, int]:
-    """Stage the end of an account's keys and connections in the workspace; return how many it has.
-
-    The unit saves the lock row that the creation of a key or a connection saves, too. So one that
-    is created at the same time is either revoked here, or its creation fails.
-    """
+    # The unit saves the lock row that the creation of a key or a connection saves, too. So one that
+    # is created at the same time is either revoked here, or its creation fails.
     keys = api_keys.live(unit.workspace_id, account_id)
     connected = connections.live(unit.workspace_id, account_id)
     stage_revocations(unit, keys)

@@ -40,10 +40,7 @@ class RecordName(NamedTuple):
 
 
 class KeyName(NamedTuple):
-    """The name of an API key or of a connected app.
-
-    ``masked`` is its token for display.
-    """
+    """The name of an API key or of a connected app. ``masked`` is its token for display."""
 
     name: str
     masked: str

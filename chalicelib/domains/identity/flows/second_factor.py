@@ -20,10 +20,7 @@ ATTEMPTS = Limit(
 
 
 def derive_seed(account_id: str, *, salt: str) -> str:
-    """Return the seed of an account's codes.
-
-    Raises the errors of ``master_key``.
-    """
+    """Return the seed of an account's codes. Raises the errors of ``master_key``."""
     return derived_token(f"second-factor\0{account_id}\0{salt}")
 
 

@@ -316,10 +316,7 @@ def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
 
 
 def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
-    """Stage the disabling of an account.
-
-    An account that is already disabled keeps its time.
-    """
+    # An account that is already disabled keeps its time.
     account = accounts.get(account_id)
     if account.disabled_at is None:
         enabled = AccountRow.disabled_at.does_not_exist()
@@ -329,7 +326,6 @@ def _stage_disabling(unit: UnitOfWork, account_id: str) -> bytes:
 
 
 def _stage_revocations(unit: UnitOfWork, account_id: str, *, workspace_id: str) -> bytes:
-    """Stage the end of a disabled account's keys and connections, and return their number."""
     keys = api_keys.live(workspace_id, account_id)
     connected = connections.live(workspace_id, account_id)
     stage_revocations(unit, keys)

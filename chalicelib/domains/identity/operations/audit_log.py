@@ -142,13 +142,11 @@ class AuditLog(Wire):
 
 
 def _ids(references: Iterable[str], *kinds: str) -> set[str]:
-    """Return the ids of the references of some kinds."""
     parts = (reference.partition(":") for reference in references)
     return {thing for kind, _, thing in parts if kind in kinds}
 
 
 def _areas() -> dict[str, str | None]:
-    """Return the declared area of each operation and job."""
     jobs = {kind: logged_as(module) for kind, module in JOB_HANDLERS.modules.items()}
     return jobs | {
         registry_entry.name: logged_as(registry_entry.module, path=registry_entry.path)
@@ -159,7 +157,6 @@ def _areas() -> dict[str, str | None]:
 def _entry_filter(
     args: AuditQuery, areas: Mapping[str, str | None]
 ) -> Callable[[str, str], bool] | None:
-    """Return a filter by actor and operation, or None if all entries are wanted."""
     if args.actor is None and args.area is None:
         return None
 

@@ -346,10 +346,7 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
 def _stage_joining(
     ctx: Context, invitation: OpenInvitation, account_id: str
 ) -> MembershipRow | None:
-    """Stage the use of an invitation.
-
-    An account that is a member by then keeps its membership.
-    """
+    # An account that is a member by then keeps its membership.
     invitation_links.stage_use(ctx.unit, invitation)
     membership = workspaces.membership(account_id, workspace_id=invitation.workspace.id)
     if membership is None:
@@ -358,7 +355,6 @@ def _stage_joining(
 
 
 def _may_be_taken(invitation: OpenInvitation, account: AccountRow) -> bool:
-    """Whether the holder of a mailed link may take an account with an unproved address."""
     return invitation.is_mailed and not account.is_proved and account.disabled_at is None
 
 

@@ -160,10 +160,7 @@ def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:
 
 
 def _caller_role(ctx: Context) -> Role:
-    """Return the caller's role, read after the lock row: it may have changed since the request.
-
-    The operator may do what the owner may.
-    """
+    # The operator may do what the owner may.
     if ctx.principal.audience is Audience.OPERATOR:
         return Role.OWNER
     membership = workspaces.membership(ctx.principal.account_id, workspace_id=ctx.workspace_id)

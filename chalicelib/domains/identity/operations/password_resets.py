@@ -109,7 +109,6 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
 
 
 def _count_mail(email_hash: str) -> bool:
-    """Count an e-mail to an address, and return whether it may be sent."""
     try:
         limits.take(MAILS, email_hash)
     except RateLimitedError:

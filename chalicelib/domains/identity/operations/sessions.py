@@ -213,12 +213,9 @@ def sign_in_by_code(ctx: Context, args: SignInCode) -> SignedInByCode:
 
 
 def _count_attempt(ctx: Context, args: SignIn, account: AccountRow | None) -> tuple[str, datetime]:
-    """Count an attempt to sign in, and return the subject and the time of its count as failed.
-
-    An attempt counts as failed until it has succeeded, so that attempts at the same moment cannot
-    exceed the limit together. A new password begins new counts, because it raises the epoch. The
-    subjects contain a hash of the address, not the address.
-    """
+    # An attempt counts as failed until it has succeeded, so that attempts at the same moment cannot
+    # exceed the limit together. A new password begins new counts, because it raises the epoch. The
+    # subjects contain a hash of the address, not the address.
     # Without an account the cookie is checked, too: reading the master key takes time.
     device = devices.id_for(args.device, account_id=account.id if account else "")
     caller = f"device:{device}" if device else ctx.principal.rate_limit_key

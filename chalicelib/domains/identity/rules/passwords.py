@@ -23,15 +23,11 @@ def hashed(password: str) -> str:
 
 @cache
 def _nobodys() -> str:
-    """Return the hash of an unknown random password."""
     return hashed(token_urlsafe(32))
 
 
 def matches(password_hash: str | None, password: str) -> bool:
-    """Return whether a password matches a hash.
-
-    Without a hash, the check takes just as long.
-    """
+    """Return whether a password matches a hash. Without a hash, the check takes just as long."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     nobodys = _nobodys()  # always created, so that the first unknown address takes no longer

@@ -59,10 +59,7 @@ class TokenPair(NamedTuple):
 
 
 class RejectedError(Exception):
-    """A refresh token is not accepted.
-
-    If ``is_replay``, its connection must end.
-    """
+    """A refresh token is not accepted. If ``is_replay``, its connection must end."""
 
     def __init__(self, *, is_replay: bool = False) -> None:
         super().__init__()
@@ -104,7 +101,6 @@ def rotate(
 
 
 def _trim(pairs: Sequence[TokenPair], now: int) -> list[TokenPair]:
-    """Return the pairs that are still needed, in the same order, at most ``MAX_KEPT``."""
     live_pairs = [pair for pair in pairs if pair.is_needed(now) or pair.access_is_live(now)]
     surplus = [pair for pair in live_pairs if not pair.is_needed(now)][
         : max(0, len(live_pairs) - MAX_KEPT)

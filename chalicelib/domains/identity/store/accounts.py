@@ -159,10 +159,7 @@ def get(account_id: str) -> AccountRow:
 
 
 def is_disabled(account_id: str, rows: Rows | None = None) -> bool:
-    """Return whether an account is disabled.
-
-    It is taken from ``rows`` if they are given.
-    """
+    """Return whether an account is disabled. It is taken from ``rows`` if they are given."""
     if rows is None:
         account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
     else:
@@ -189,10 +186,7 @@ def key(account_id: str) -> Key:
 
 
 def read_by_id(account_ids: Iterable[str]) -> dict[str, AccountRow]:
-    """Return the accounts with these ids, by id, in one request.
-
-    Unknown ids are left out.
-    """
+    """Return the accounts with these ids, by id, in one request. Unknown ids are left out."""
     return {row.id: row for row in fetch(map(key, account_ids)) if isinstance(row, AccountRow)}
 
 

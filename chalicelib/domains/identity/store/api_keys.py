@@ -25,10 +25,7 @@ KeyState = Literal["live", "expired", "revoked"]
 
 
 class ApiKeyRow(IdentityRow):
-    """A key, stored under the SHA-256 hash of its token.
-
-    ``masked`` is its form for display.
-    """
+    """A key, stored under the SHA-256 hash of its token. ``masked`` is its form for display."""
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -50,10 +47,7 @@ class ApiKeyRow(IdentityRow):
 
     @property
     def state(self) -> KeyState:
-        """State of the key.
-
-        A key that is revoked and expired counts as revoked.
-        """
+        """State of the key. A key that is revoked and expired counts as revoked."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expired else "live"

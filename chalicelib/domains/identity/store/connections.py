@@ -87,10 +87,7 @@ class ConnectionRow(IdentityRow):
 
     @property
     def state(self) -> ConnectionState:
-        """State of the connection.
-
-        It is pending until its code is exchanged.
-        """
+        """State of the connection. It is pending until its code is exchanged."""
         if self.ended_at is not None:
             return "ended"
         if self.pairs is None:
@@ -141,10 +138,7 @@ def seconds(moment: datetime) -> int:
 
 
 def row(connection_id: str, **attributes: Any) -> ConnectionRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new connection, whose code is not exchanged yet.
-
-    The caller stages it.
-    """
+    """Return the row of a new connection, whose code is not exchanged yet. The caller stages it."""
     # A code that is never exchanged leaves no row for long.
     expires = attributes["created_at"] + CODE_LIFE + TTL_MARGIN
     return ConnectionRow(_partition(connection_id), SORT_KEY, expires=expires, **attributes)
@@ -293,10 +287,7 @@ def exchange_actions(connection: ConnectionRow, pair: TokenPair, family: str) ->
 
 
 def token_actions(connection: ConnectionRow, pairs: Sequence[TokenPair]) -> list[Action]:
-    """Return the changes of a connection that gets new tokens.
-
-    They extend its life.
-    """
+    """Return the changes of a connection that gets new tokens. They extend its life."""
     # The row must exist as long as a refresh token works, but no longer than the consent.
     connection.expires = min(clock.now() + REFRESH_LIFE, connection.ends_at) + TTL_MARGIN
     return [

@@ -58,10 +58,7 @@ class InvitationLookupRow(IdentityRow):
 
 
 def row(token: str, **attributes: Any) -> InvitationRow:  # noqa: ANN401  the row's attributes
-    """Return the row of a new invitation, which expires after ``LIFE``.
-
-    The caller stages it.
-    """
+    """Return the row of a new invitation, which expires after ``LIFE``. The caller stages it."""
     expires_at = attributes["created_at"] + LIFE
     return InvitationRow(
         _partition(token),

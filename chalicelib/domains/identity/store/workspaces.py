@@ -49,10 +49,7 @@ class WorkspaceRow(IdentityRow):
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the workspace.
-
-        The process then knows the events that it wants.
-        """
+        """Return the workspace. The process then knows the events that it wants."""
         row = super().from_raw_data(data)
         # The row was paid for already, so the cache of subscriptions takes it without a read.
         subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages)
@@ -89,10 +86,7 @@ class MembershipRow(IdentityRow):
 
 
 class MemberRow(IdentityRow):
-    """Reverse entry of a membership, stored under the workspace.
-
-    The membership holds the role.
-    """
+    """Reverse entry of a membership, stored under the workspace. The membership holds the role."""
 
 
 class Member(NamedTuple):
@@ -119,18 +113,12 @@ def membership_row(account_id: str, *, workspace_id: str, **attributes: Any) -> 
 
 
 def role_changes(role: str) -> list[Action]:
-    """Return the changes of a membership whose role changes.
-
-    A new term begins.
-    """
+    """Return the changes of a membership whose role changes. A new term begins."""
     return [MembershipRow.role.set(role), MembershipRow.term.set(new_id())]
 
 
 def member_row(account_id: str, *, workspace_id: str) -> MemberRow:
-    """Return the row of a member under the workspace.
-
-    The caller stages it with the membership.
-    """
+    """Return the row of a member under the workspace. The caller stages it with the membership."""
     return MemberRow(f"W#{workspace_id}#MEMBER", account_id)
 
 

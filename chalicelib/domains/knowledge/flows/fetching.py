@@ -64,10 +64,7 @@ class _Outcome:
 
 
 def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelta()) -> None:
-    """Stage the job that reads a source next.
-
-    The caller stages the source.
-    """
+    """Stage the job that reads a source next. The caller stages the source."""
     source.fetch_id = new_id()
     payload = {"sourceId": source.id, "fetchId": source.fetch_id}
     unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + delay))
@@ -110,10 +107,7 @@ def _take_from_budget(workspace_id: str) -> bool:
 
 
 def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
-    """Stage what a read has changed, and the next read of a page.
-
-    Without an outcome, the read is postponed.
-    """
+    # Without an outcome, the read is postponed.
     source = _awaiting(job)
     if source is None:
         return
@@ -153,10 +147,7 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
 
 
 def _fail(source: SourceRow, problem: str) -> None:
-    """Set the state of a source after a failed read.
-
-    The bot keeps answering from the text of an earlier read.
-    """
+    # The bot keeps answering from the text of an earlier read.
     source.failures = int(source.failures) + 1
     former = f" {STILL_ANSWERS}" if source.text_key else ""
     last = source.kind == sources.URL and source.failures >= MAX_FAILURES

@@ -29,10 +29,7 @@ _SCAN = "SELECT source_id, title, url, text FROM passages ORDER BY id"
 
 
 class Passage(NamedTuple):
-    """A passage of a source.
-
-    ``url`` is the URL of a page, or empty. A higher score fits better.
-    """
+    """A passage of a source. ``url`` is the URL of a page, or empty. A higher score fits better."""
 
     source_id: str
     title: str
@@ -113,7 +110,6 @@ def _is_searchable(database: sqlite3.Connection) -> bool:
 
 
 def _scan(question: str, limit: int, passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages that share words with a question, without an index."""
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     best = extracts.most_relevant(question, texts)[:limit]
     return [passages[at]._replace(score=1.0 / place) for place, at in enumerate(best, 1)]

@@ -129,7 +129,6 @@ class _Pages:
         self._passages: list[Passage] | None = None
 
     def passages(self) -> list[Passage]:
-        """Return the passages of the pages, up to ``MAX_PAGES_TEXT``."""
         if self._passages is None:
             self._passages, size = [], 0
             for passage in _passages_of(self.documents, is_html=True):
@@ -142,7 +141,6 @@ class _Pages:
 
 
 def _published(workspace_id: str) -> list[Document]:
-    """Return the pages that visitors can see, by site and in the order of the site."""
     documents: list[Document] = []
     for entry in SITES.entries(workspace_id, status="active"):
         _, rows = pages.read_site_and_pages(workspace_id, site_id=entry.id)
@@ -155,10 +153,7 @@ def _published(workspace_id: str) -> list[Document]:
 
 
 def _passages_of(documents: Sequence[Document], *, is_html: bool = False) -> Iterator[Passage]:
-    """Yield the passages of documents. An object that was just replaced yields none.
-
-    Another job is on its way then.
-    """
+    # Another job is on its way then.
     for at in range(0, len(documents), READERS):
         some = documents[at : at + READERS]
         bodies = deadline.map_in_threads(

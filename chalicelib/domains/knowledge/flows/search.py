@@ -53,7 +53,6 @@ def find(workspace_id: str, *, bot_id: str, question: str, limit: int) -> list[P
 
 
 def _loaded(loading: "Future[Path]", seconds: float, key: str) -> Path | None:
-    """Return the path of a loaded index, or None if it fails or takes too long."""
     try:
         return loading.result(max(0.0, seconds))
     except (OSError, UnavailableError) as error:

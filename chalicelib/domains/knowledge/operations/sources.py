@@ -182,7 +182,6 @@ def add_knowledge(ctx: Context, args: KnowledgeAdd) -> SourceResult:
 
 
 def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
-    """Store the text of a source, if the bot has room."""
     size = len(text.encode(errors="replace"))
     if size > MAX_TEXT_BYTES:
         message = f"expected at most {MAX_TEXT_BYTES:,} bytes of UTF-8, received {size:,}"

@@ -34,10 +34,7 @@ def parser_for(mime_type: str) -> str | None:
 
 
 class UnreadableError(Exception):
-    """A file has no text that can be read.
-
-    The message is a sentence for its owner.
-    """
+    """A file has no text that can be read. The message is a sentence for its owner."""
 
 
 def read_text(parser: str, body: bytes, charset: str | None = None) -> str:

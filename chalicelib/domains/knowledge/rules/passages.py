@@ -26,10 +26,7 @@ def normal_form(text: str) -> str:
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the passages of a text.
-
-    They end where a sentence or a line ends, if possible.
-    """
+    """Yield the passages of a text. They end where a sentence or a line ends, if possible."""
     start = 0
     while start < len(text):
         end = _passage_end(text, start)
@@ -54,10 +51,7 @@ _PAGE = "page:"
 
 
 class Document(NamedTuple):
-    """A text with its place.
-
-    ``key`` is the key of its object, which never changes.
-    """
+    """A text with its place. ``key`` is the key of its object, which never changes."""
 
     source_id: str
     title: str

@@ -1,7 +1,4 @@
-"""Indexes of bots' knowledge.
-
-An index is an object that never changes; its row names it.
-"""
+"""Indexes of bots' knowledge. An index is an object that never changes; its row names it."""
 
 from collections.abc import Collection
 
@@ -35,10 +32,7 @@ def find(workspace_id: str, *, agent_id: str) -> IndexRow | None:
 
 
 def read_index_rows(workspace_id: str, agent_ids: Collection[str]) -> dict[str, IndexRow]:
-    """Return the rows of some bots' indexes.
-
-    A bot without one gets a new row, not yet written.
-    """
+    """Return the rows of some bots' indexes. A bot without one gets a new row, not yet written."""
     place = _partition(workspace_id)
     rows_by_bot = {
         row.sk: row for row in fetch(Key(IndexRow, place, agent_id) for agent_id in agent_ids)
@@ -52,10 +46,7 @@ def read_index_rows(workspace_id: str, agent_ids: Collection[str]) -> dict[str, 
 
 
 def publish(row: IndexRow) -> bool:
-    """Write the row.
-
-    Return False if another builder has written it since it was read.
-    """
+    """Write the row. Return False if another builder has written it since it was read."""
     try:
         row.save()
     except PutError as error:

@@ -1,7 +1,4 @@
-"""Store the sources of a bot's knowledge.
-
-Their text is in the object store.
-"""
+"""Store the sources of a bot's knowledge. Their text is in the object store."""
 
 from collections.abc import Iterable
 
@@ -57,7 +54,6 @@ def _shown_files(source: SourceRow) -> Iterable[str]:
 
 
 def _lose_file(source: SourceRow, _file_id: str) -> None:
-    """Take away the file of a source, and so its text."""
     source.status, source.error = FAILED, FILE_DELETED
     # Without its ``fetch_id``, the job that would read the file does nothing.
     source.file_id = source.text_key = source.digest = source.fetch_id = None

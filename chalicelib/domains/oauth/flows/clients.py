@@ -80,7 +80,6 @@ def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence
 
 
 def _verified(client: Client, assertion: str) -> dict[str, Any]:
-    """Return the claims of an assertion whose signature is right."""
     # Imported late: few requests need it, and it loads the cryptography library.
     from joserfc import jws, jwt
     from joserfc.errors import JoseError
@@ -107,7 +106,6 @@ def _verified(client: Client, assertion: str) -> dict[str, Any]:
 def _checked_claims(
     client: Client, claims: Mapping[str, Any], audiences: Sequence[str]
 ) -> datetime:
-    """Check the claims of an assertion, and return when it expires."""
     now = clock.now()
     if not claims.get("iss") == claims.get("sub") == client.id:
         raise _client_error("expected iss and sub to be the client_id")
@@ -143,10 +141,7 @@ def _moment(value: object) -> datetime | None:
 
 
 def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc is imported late
-    """Return the client's public keys.
-
-    If none has the id, they are requested again.
-    """
+    """Return the client's public keys. If none has the id, they are requested again."""
     from joserfc.jwk import KeySet
 
     document: Mapping[str, Any] | None = client.jwks
@@ -194,11 +189,7 @@ def _modulus_bits(modulus: object) -> int:
 def _document(
     kind: str, *, url: str, max_bytes: int, longest: timedelta = LONGEST
 ) -> dict[str, Any]:
-    """Return the JSON object at a URL, from the cache or from its server.
-
-    Errors are not cached.
-    """
-
+    # Errors are not cached.
     def request() -> list[Any]:
         response = _request(url, max_bytes)
         try:

@@ -51,10 +51,7 @@ class ConnectionOut(ConnectionRef):
 
     @classmethod
     def from_record(cls, row: ConnectionRow, owners: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of a stored connection.
-
-        ``owners`` are accounts by id.
-        """
+        """Return the wire form of a stored connection. ``owners`` are accounts by id."""
         owner = owners.get(row.account_id)
         connection_owner = owner and ConnectionOwner.model_validate(owner)
         return cls.from_row(

@@ -88,7 +88,6 @@ REQUESTS = Limit(
 
 
 def _token(args: CodeExchange | TokenRefresh | TokenRevocation) -> tuple[str, tuple[str, ...]]:
-    """Return the token of a request, and the prefixes that it may have."""
     match args:
         case CodeExchange():
             return args.code, (tokens.CODE_PREFIX,)
@@ -104,7 +103,6 @@ def _connection_id(args: CodeExchange | TokenRefresh | TokenRevocation) -> str |
 
 
 def _tenant(args: CodeExchange | TokenRefresh | TokenRevocation) -> str:
-    """Return the workspace of a token's connection, or the platform for an unknown connection."""
     token, prefixes = _token(args)
     connection = connections.find_by_token(token, *prefixes)
     return PLATFORM if connection is None else str(connection.workspace_id)
@@ -234,7 +232,6 @@ def _new_access_token(connection_id: str) -> str:
 
 
 def _pair(issued: _Issued) -> token_pairs.TokenPair:
-    """Return the stored form of new tokens."""
     return token_pairs.TokenPair(
         access=tokens.short_digest(issued.access),
         refresh=tokens.short_digest(issued.refresh),
@@ -288,10 +285,7 @@ def _narrowed(requested_scopes: list[str] | None, granted_scopes: list[str]) -> 
 
 
 def _is_issued(connection: ConnectionRow, token: str) -> bool:
-    """Whether a token was issued for a connection.
-
-    Old access tokens are forgotten.
-    """
+    # Old access tokens are forgotten.
     if token.startswith(tokens.ACCESS_PREFIX):
         digest = tokens.short_digest(token)
         return any(digest == pair.access for pair in connection.token_pairs)

@@ -27,10 +27,7 @@ _UNSEEN = re.compile("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client.
-
-    ``jwks_uri`` or ``jwks`` has the keys of the method ``private_key_jwt``.
-    """
+    """A client. ``jwks_uri`` or ``jwks`` has the keys of the method ``private_key_jwt``."""
 
     id: str
     name: str

@@ -35,10 +35,7 @@ _FORBIDDEN = frozenset('#\\"<>^`{|}')
 
 
 class RedirectUri(NamedTuple):
-    """The parts of a redirect URI.
-
-    ``host`` is empty for a scheme of an app.
-    """
+    """The parts of a redirect URI. ``host`` is empty for a scheme of an app."""
 
     scheme: str
     host: str

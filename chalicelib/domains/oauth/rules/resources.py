@@ -69,7 +69,6 @@ def check_resource(requested: str) -> None:
 
 
 def _comparable(uri: str) -> tuple[str, str, str]:
-    """Return a resource without query and final slash, which clients add or leave out."""
     try:
         parts = urlsplit(uri)
     except ValueError:

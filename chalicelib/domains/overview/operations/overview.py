@@ -201,7 +201,6 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
 
 
 def _daily_counts(workspace: WorkspaceRow, today: date) -> dict[date, tuple[DayCounts, DayCounts]]:
-    """Return the counts of leads, and all other counts, for each day of both periods."""
     first = today - timedelta(2 * PERIOD_DAYS - 1)
     leads, other_counts = (
         metrics.read(workspace.id, subject=subject, first=first, last=today)

@@ -151,7 +151,6 @@ def _series(days: Mapping[date, DayCounts], granularity: Granularity) -> Iterato
 
 
 def _first_day_of_span(day: date, granularity: Granularity) -> date:
-    """Return the first day of the week (Monday) or month that contains a day."""
     if granularity == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if granularity == "month" else day

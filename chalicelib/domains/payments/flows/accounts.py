@@ -24,10 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def seal_secret(workspace_id: str, *, merchant_id: str, secret: str) -> str:
-    """Return the encrypted secret of an account.
-
-    Raises the errors of ``sealing.seal``.
-    """
+    """Return the encrypted secret of an account. Raises the errors of ``sealing.seal``."""
     return sealing.seal(secret, purpose=_purpose(workspace_id, merchant_id=merchant_id))
 
 
@@ -110,10 +107,7 @@ def merchant_of(workspace_id: str, payment: PaymentRow) -> MerchantRow:
 
 
 def provider_of_payment(workspace_id: str, payment: PaymentRow) -> PaymentProvider:
-    """Return the provider of a payment.
-
-    Raises the errors of ``provider_of``.
-    """
+    """Return the provider of a payment. Raises the errors of ``provider_of``."""
     merchant = merchant_of(workspace_id, payment)
     return provider_of(merchant_owner(workspace_id, purpose=payment.purpose), merchant)
 

@@ -74,10 +74,7 @@ def receipt(workspace_id: str, payment: PaymentRow) -> Receipt | None:
 
 
 def settle(workspace_id: str, payment_id: str) -> PaymentRow:
-    """Ask for the state of a top-up, and credit the balance.
-
-    Raises as ``settling.settle``.
-    """
+    """Ask for the state of a top-up, and credit the balance. Raises as ``settling.settle``."""
     return settling.settle(
         workspace_id, payment_id=payment_id, stage_success=_stage_credit, stage_return=_stage_return
     )

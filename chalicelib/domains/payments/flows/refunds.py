@@ -147,14 +147,12 @@ def _later(refund: RefundRow) -> Postponed:
 
 
 def _is_repeatable(refund: RefundRow) -> bool:
-    """Return whether the provider still knows the idempotency key of a refund."""
     return payments.is_repeatable(refund.first_sent_at, IDEMPOTENCY_HOURS)
 
 
 def _request(
     provider: PaymentProvider, payment: PaymentRow, refund: RefundRow, receipt_of: ReceiptOf
 ) -> RefundState:
-    """Send a refund, or read the state of a refund that the provider has."""
     if refund.provider_id is not None:
         return provider.refund_state(refund.provider_id)
     amount = int(refund.amount)
@@ -175,7 +173,6 @@ def _request(
 def _find_at_provider(
     workspace_id: str, provider: PaymentProvider, payment: PaymentRow, refund: RefundRow
 ) -> RefundState | None:
-    """Return the refund that an earlier request has made at the provider, or None."""
     known_ids = {row.provider_id for row in payments.refunds_of(workspace_id, [payment.id])}
     first = refund.created_at - CLOCK_DIFFERENCE
     for state in provider.list_refunds(payment.provider_id or "", payment.payment_ref):
@@ -187,10 +184,7 @@ def _find_at_provider(
 
 
 def _mark_sent(job: Job, refund: RefundRow, *, is_new_attempt: bool = False) -> RefundRow:
-    """Store that a refund is being sent, and return it.
-
-    The time is stored before the request, so it is never later than the provider's.
-    """
+    # The time is stored before the request, so it is never later than the provider's.
     if refund.status != REQUESTED and not is_new_attempt:
         return refund
     attempt = int(refund.attempt) + is_new_attempt

@@ -273,10 +273,7 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
 def _stage_secret(
     ctx: Context, args: MerchantSet, current: MerchantRow | None, secret: str
 ) -> MerchantRow:
-    """Return the row of the account that a secret belongs to, to save.
-
-    A secret of another account leaves a copy of the current one, whose payments may be refunded.
-    """
+    # A secret of another account leaves a copy of the current one, whose payments may be refunded.
     workspace_id = ctx.unit.workspace_id
     account, same = ctx.unit.run_side_effect_once("account", lambda: _inspect(ctx, args))
     if workspace_id == PLATFORM and account.is_test and settings().payments_live:

@@ -70,11 +70,8 @@ def take(workspace_id: str, *, webhook_id: str, send: Send) -> None:
 
 
 def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send) -> timedelta:
-    """Send what is due. Returns the rest before the next turn.
-
-    A turn tries each delivery once. What is still due, because the outcome could not be stored,
-    waits for the next turn after a rest.
-    """
+    # A turn tries each delivery once. What is still due, because the outcome could not be stored,
+    # waits for the next turn after a rest.
     end, tried = Deadline(TURN_SECONDS), set[str]()
     while not end.passed and (
         candidates := deliveries.due(workspace_id, webhook_id=webhook.id, limit=BATCH)
@@ -103,10 +100,7 @@ def _send_due(workspace_id: str, webhook: WebhookRow, state: TurnRow, send: Send
 def _rest_after(
     workspace_id: str, *, webhook_id: str, state: TurnRow, attempts: Sequence[Attempt]
 ) -> timedelta | None:
-    """Record what attempts came to. Returns the rest after which to go on, or None to go on now.
-
-    The webhook is switched off if the receiver is gone or has failed for days.
-    """
+    # The webhook is switched off if the receiver is gone or has failed for days.
     failed = [attempt for attempt in attempts if not attempt.is_ok]
     # The status 410 means that the receiver is gone permanently (RFC 9110, 15.5.11).
     if any(attempt.status == GONE_STATUS for attempt in failed):
@@ -140,12 +134,8 @@ def _drop_unwanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[De
 
 
 def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -> list[Attempt]:
-    """Send deliveries side by side. Returns the attempts that reached for the receiver.
-
-    A delivery that this service cannot prepare is tried again later, so that it does not hold back
-    the others. It is not a failure of the receiver.
-    """
-
+    # A delivery that this service cannot prepare is tried again later, so that it does not hold
+    # back the others. It is not a failure of the receiver.
     def attempt(delivery: DeliveryRow) -> Attempt | None:
         try:
             outcome = send(webhook, delivery)
@@ -161,7 +151,6 @@ def _send_group(webhook: WebhookRow, group: Sequence[DeliveryRow], send: Send) -
 
 
 def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
-    """Store what came of an attempt, and when the next one is due."""
     number, now = int(delivery.attempts) + 1, clock.now()
     next_attempt_at = (
         None if attempt.is_ok else retries.next_attempt(number, now, attempt.retry_after)

@@ -26,10 +26,7 @@ A larger event has only the ids of its record, and the URL to read it.
 
 
 class Attempt(NamedTuple):
-    """Outcome of an attempt.
-
-    Without a response, ``error`` has the reason.
-    """
+    """Outcome of an attempt. Without a response, ``error`` has the reason."""
 
     status: int | None
     milliseconds: int
@@ -50,10 +47,7 @@ Send = Callable[[WebhookRow, DeliveryRow], Attempt]
 def send_delivery(
     workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow, record: dict[str, Any] | None
 ) -> Attempt:
-    """Send an event with its record as it is now.
-
-    ``record`` is None if it is deleted or erased.
-    """
+    """Send an event with its record as it is now. ``record`` is None if it is deleted or erased."""
     body = body_of(delivery, record)
     # The time is signed, so it must be the time of this attempt (Standard Webhooks).
     now, key = clock.now(), master_key()
@@ -77,10 +71,7 @@ def send_delivery(
 
 
 def body_of(delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
-    """Return the body of an event.
-
-    If it would be too large, it has ids and a URL instead.
-    """
+    """Return the body of an event. If it would be too large, it has ids and a URL instead."""
     optional = {
         "revision": delivery.record_revision,
         "actor": delivery.actor,
@@ -96,7 +87,6 @@ def body_of(delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
 
 
 def _url(delivery: DeliveryRow) -> str:
-    """Return the URL of the API to read the record of an event."""
     path = REGISTRY[EVENT_TYPES[delivery.type].read_by].path
     if "{id}" not in path:
         path += "?id={id}"

@@ -61,10 +61,7 @@ def take(workspace_id: str, *, webhook_id: str, length: timedelta) -> TurnRow | 
 
 
 def release(state: TurnRow, pause: timedelta) -> None:
-    """End the turn, if this worker still has it.
-
-    The next turn begins after a pause.
-    """
+    """End the turn, if this worker still has it. The next turn begins after a pause."""
     rests = TurnRow.rest_until
     rest_action = rests.set(clock.now() + pause) if pause else rests.remove()
     _change(state, [TurnRow.until.remove(), rest_action])
@@ -105,7 +102,6 @@ def note_failures(state: TurnRow, count: int) -> None:
 
 
 def _change(state: TurnRow, actions: list[Action]) -> None:
-    """Update the state during this worker's turn."""
     # A worker whose turn has ended must not overwrite the state of the next one.
     update_if(state, actions, TurnRow.turn == state.turn)
 

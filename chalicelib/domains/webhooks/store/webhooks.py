@@ -57,10 +57,7 @@ class WebhookRow(Record):
     rotated_at = UTCDateTimeAttribute(null=True)
 
     def rotate(self) -> None:
-        """Replace the secret.
-
-        Valid secrets remain valid for ``BOTH_SECRETS``.
-        """
+        """Replace the secret. Valid secrets remain valid for ``BOTH_SECRETS``."""
         valid, version = self.valid_versions, int(self.secret_version) + 1
         # Each version adds a signature to the header of every request.
         self.first_version = max(min(valid), version - MAX_OLD_SECRETS)
