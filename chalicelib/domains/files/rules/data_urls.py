@@ -2,11 +2,10 @@
 
 import base64
 import binascii
+import re
 from urllib.parse import unquote_to_bytes
 
-from chalicelib.core.text import lazy_pattern
-
-_IMAGE = lazy_pattern(r"\s*data:image/(?:avif|bmp|gif|jpe?g|png|webp)[;,]", 2)
+_IMAGE = re.compile(r"\s*data:image/(?:avif|bmp|gif|jpe?g|png|webp)[;,]", re.IGNORECASE)
 """Types that are re-encoded. Others, such as SVG, stay in the page."""
 _START = 80
 """Characters of a URL that have the size of a PNG or GIF."""
