@@ -1,8 +1,4 @@
-"""The audit log of committed changes, stored for 90 days.
-
-There is one row per change. This module only adds rows and reads them. IAM policies allow nothing
-else (ADR 17).
-"""
+"""The audit log of changes, kept for 90 days. IAM allows only adding and reading (ADR 17)."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -19,15 +15,11 @@ from chalicelib.engine.tables import AuditTableRow, JsonAttribute
 
 RETENTION = timedelta(days=90)
 MAX_RESOURCES = 100
-MAX_SCANNED = 1000
-"""Largest number of rows that a filtered page reads. They take about 125 read units."""
+MAX_SCANNED = 1000  # A filtered page reads at most this many rows, some 125 read units.
 
 
 class AuditRow(AuditTableRow):
-    """One change: who made it, with which operation, and the names of the changed fields.
-
-    ``resources`` are the changed resources, such as ``site:<id>``, at most ``MAX_RESOURCES``.
-    """
+    """One change. ``resources`` are the changed ones, such as ``site:<id>``."""
 
     at = UTCDateTimeAttribute()
     actor = UnicodeAttribute()
@@ -67,11 +59,7 @@ def latest(workspace_id: str, limit: int = 100) -> list[AuditRow]:
 
 
 class AuditPage(NamedTuple):
-    """One page of changes, newest first.
-
-    ``before`` is the argument of ``page`` that returns the next page. The last page has None
-    instead.
-    """
+    """Changes, newest first; ``before`` is the argument of ``page`` for the next page, if any."""
 
     rows: list[AuditRow]
     before: str | None
@@ -86,14 +74,14 @@ def page(  # noqa: PLR0913  the filters of a page
     last: datetime | None = None,
     matches: Callable[[str, str], bool] | None = None,
 ) -> AuditPage:
-    """Return a page of a workspace's changes, newest first.
+    """Return a page of a workspace's changes, newest first. ``first`` and ``last`` are inclusive.
 
-    ``before`` is the value that the previous page returned. ``first`` and ``last`` are inclusive.
-    ``matches`` returns, for the actor and the operation, whether to include a change. With
-    ``matches``, a page may be short or empty although more changes follow. Expired changes are left
-    out, even if DynamoDB has not deleted them yet.
+    ``before`` is the value that the previous page returned. ``matches`` returns, for the actor and
+    the operation, whether to include a change; a page may then be short or empty although more
+    changes follow.
     """
     oldest = clock.now() - RETENTION
+    # DynamoDB deletes expired changes late.
     lowest, highest = id_bounds((max(first or oldest, oldest), last))
     # "~" sorts after every character of an id.
     top = min(bound for bound in (before, highest and highest + "~", "~") if bound is not None)

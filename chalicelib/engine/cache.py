@@ -1,8 +1,4 @@
-"""A cache of responses from outside services, so that the same request is not repeated.
-
-The whole platform shares one cache, so it may hold public data only. Never store data that belongs
-to a workspace or was made for one.
-"""
+"""A cache of responses from outside services, shared by all workspaces: public data only."""
 
 import hashlib
 import json
@@ -19,12 +15,10 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.engine.item_sizes import MAX_ITEM_BYTES
 from chalicelib.engine.tables import ControlRow
 
-MAX_BYTES = MAX_ITEM_BYTES - 1_000
-"""Maximum bytes of a cached response. The remaining bytes of a row hold its key and names."""
+MAX_BYTES = MAX_ITEM_BYTES - 1_000  # The rest of a row is for its key and names.
 SORT_KEY = "-"
 
-J = TypeVar("J")
-"""JSON, as ``json.loads`` returns it. Other types would change in the cache."""
+J = TypeVar("J")  # JSON, as json.loads returns it. Other types would change in the cache.
 
 _FAILURES = (PynamoDBException, UnavailableError)
 
@@ -32,8 +26,6 @@ log = logging.getLogger(__name__)
 
 
 class CacheRow(ControlRow):
-    """A cached response, as JSON."""
-
     body = UnicodeAttribute()
 
 
@@ -45,16 +37,11 @@ def cached(
     produce: Callable[[], J],
     ttl_of_none: timedelta | None = None,
 ) -> J:
-    """Return the cached response, or call ``produce`` and cache its result.
+    """Return the cached response, or the result of ``produce``, also if the cache fails.
 
-    If the cache fails, ``produce`` is called. Exceptions of ``produce`` are not caught.
-
-    Args:
-        kind: the kind of the response and its shape. Use another kind when the shape changes.
-        key: the values that the response depends on, of any length.
-        ttl: how long the response is cached, or a function that returns this for a response.
-        produce: requests the response.
-        ttl_of_none: how long None, the result of an empty search, is cached. Defaults to ``ttl``.
+    ``kind`` names the response and its shape: use another one when the shape changes. ``key`` is
+    what the response depends on, of any length. ``ttl_of_none`` is for None, the result of an
+    empty search.
     """
     place = f"CACHE#{kind}#{hashlib.sha256(key.encode()).hexdigest()}"
     stored_json = _read(place)

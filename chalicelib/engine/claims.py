@@ -1,9 +1,4 @@
-"""Claims of unique names, written in the transaction that creates the named thing.
-
-Platform-wide claims, such as a site's slug or an account's e-mail, are in the table ``identity``.
-They are also the look-ups from a name that arrives without a workspace. Names that are unique
-within a workspace are a ``Lookup`` of their listing instead.
-"""
+"""Claims of platform-wide names, such as a site's slug, which lead to their workspace."""
 
 import hashlib
 from collections.abc import Iterable
@@ -17,29 +12,26 @@ from chalicelib.engine.tables import IdentityRow
 SORT_KEY = "-"
 
 
+# Names that are unique within a workspace are a ``Lookup`` of their listing instead.
 class ClaimRow(IdentityRow):
-    """A platform-wide claim.
-
-    ``target`` is the id that the name leads to, and ``workspace_id`` its workspace, if any.
-    """
+    """A platform-wide claim. ``target`` is the id that the name leads to."""
 
     target = UnicodeAttribute()
     workspace_id = UnicodeAttribute(null=True)
 
     @classmethod
     def find_claim(cls, kind: str, *, name: str) -> "ClaimRow | None":
-        """Return the claim of a name, or None."""
         return cls.find(*claim_key(kind, name=name))
 
     @classmethod
     def workspace_of(cls, kind: str, *, name: str) -> str | None:
-        """Return the workspace of a claimed name, or None."""
+        """Return the workspace of a claimed name, if any."""
         claim = cls.find_claim(kind, name=name)
         return claim.workspace_id if claim else None
 
     @classmethod
     def find_claimed(cls, kind: str, names: Iterable[str]) -> set[str]:
-        """Return the names that are claimed, which are read in one request."""
+        """Return the names that are claimed, in one request."""
         keys = {f"CLAIM#{kind}#{name}": name for name in names}
         return {keys[row.pk] for row in fetch_of(cls, ((pk, SORT_KEY) for pk in keys))}
 
@@ -55,10 +47,8 @@ def claim_key(kind: str, *, name: str) -> tuple[str, str]:
 
 
 def name_hash(text: str, *, group: str = "") -> str:
-    """Return the hash under which a name is claimed. Names that compare equal share one hash.
-
-    A hash is needed because folding can make a name too long for a key: U+FDFA becomes 18 letters.
-    """
+    """Return the hash under which a name is claimed. Names that compare equal share one hash."""
+    # Folding can make a name too long for a key: U+FDFA becomes 18 letters.
     return exact_hash(fold(text), group=group)
 
 

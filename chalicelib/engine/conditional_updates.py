@@ -11,12 +11,9 @@ from chalicelib.engine.tables import Row
 
 
 def update_if(row: Row, actions: list[Action], condition: Condition) -> bool:
-    """Update a row without a version if it meets a condition, and return whether it did.
+    """Update a row that has no version if it meets a condition; return whether it did.
 
-    The row then has its new values.
-
-    Raises:
-        UnavailableError: the database is unavailable.
+    The row then has its new values. Raises UnavailableError if the database is unavailable.
     """
 
     def attempt() -> bool:

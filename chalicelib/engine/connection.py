@@ -1,9 +1,4 @@
-"""Connect to DynamoDB, with time-outs, retries and an interpretation of failures.
-
-botocore's own retries are off. They would repeat a transaction without checking whether the first
-attempt succeeded, and they ignore the request's deadline. Reads and writes of one row are tried
-three times. Only ``engine.transactions`` repeats transactions, because it can check their outcome.
-"""
+"""Connect to DynamoDB, with time-outs, retries and an interpretation of failures."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,14 +19,14 @@ from chalicelib.core.retry import backoff
 from chalicelib.engine.answer_parser import AnswerParsers
 
 CONNECT_SECONDS = 1
-READ_SECONDS = 2
-"""Seconds to wait for a response. Responses take milliseconds, so a later one is probably lost."""
+READ_SECONDS = 2  # Responses take milliseconds, so a later one is probably lost.
 ATTEMPTS = 3
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
+# A transaction with the same token is still being carried out. No other writer is involved.
 IN_PROGRESS = "TransactionInProgressException"
-"""A transaction with the same token is still being carried out. No other writer is involved."""
 CONFLICTS = frozenset({"TransactionConflict", "TransactionConflictException"})
+# Temporary refusals. DynamoDB has not carried out the request.
 THROTTLED = frozenset(
     {
         "LimitExceededException",
@@ -42,42 +37,31 @@ THROTTLED = frozenset(
         "ThrottlingException",
     }
 )
-"""Temporary refusals. DynamoDB has not carried out the request."""
+# A partition of a table with local indexes has reached 10 GB (ADR 53). The first is the reason of a
+# cancelled transaction, the second the code of a single write.
 PARTITION_FULL = frozenset(
     {"ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException"}
 )
-"""A partition of a table with local indexes has reached 10 GB (ADR 53).
-
-The first is the reason of a cancelled transaction, the second the code of a single write.
-"""
 
 
 class _Connection(Connection):
-    """PynamoDB's connection, with retries that end before the request's deadline.
-
-    Its session parses responses by ``AnswerParsers``.
-    """
-
     @property
     def session(self) -> Session:
-        """The session of the current thread, which creates the client.
-
-        Its User-Agent names only the service. botocore would add the machine and its own features
-        to each request, which takes 0.1 ms, a third of the CPU time of a call. It has botocore's
-        general handlers of events, and no handlers of S3 and many other services, which take a
-        thirtieth of a cold start.
-        """
         if getattr(self._local, "session", None) is None:
+            # The handlers of S3 and many other services take a thirtieth of a cold start.
             session = Session(include_builtin_handlers=False)
             for event, handler, *_order in handlers.BUILTIN_HANDLERS:
                 if "." not in event or ".dynamodb" in event:
                     session.register(event, handler)
+            # botocore would add the machine and its own features to the User-Agent of each request,
+            # which takes 0.1 ms, a third of the CPU time of a call.
             session.set_default_client_config(Config(user_agent=USER_AGENT))
             session.register_component("response_parser_factory", AnswerParsers())
             self._local.session = session
         return self._local.session
 
     def _make_api_call(self, operation_name: str, operation_kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  an answer of any shape
+        # Only engine.transactions repeats transactions, because it can check their outcome.
         attempts = 1 if operation_name == "TransactWriteItems" else ATTEMPTS
         for number in range(attempts):
             if deadline.passed():
@@ -97,6 +81,8 @@ def connection() -> Connection:
     return _Connection(
         connect_timeout_seconds=CONNECT_SECONDS,
         read_timeout_seconds=READ_SECONDS,
+        # botocore's own retries would repeat a transaction without checking whether the first
+        # attempt succeeded, and they ignore the request's deadline.
         retry_configuration=cast("Any", {"total_max_attempts": 1, "mode": "standard"}),
         # Threads of one request use more connections than botocore's default of 10. Further
         # connections are not reused, and each costs a TLS handshake.
@@ -105,13 +91,8 @@ def connection() -> Connection:
 
 
 def batch_get(tables: dict[str, Any]) -> dict[str, Any]:
-    """Read rows of several tables in one request. PynamoDB's own method takes one table.
-
-    ``tables`` and the result have the form of BatchGetItem, in DynamoDB's JSON.
-
-    Raises:
-        GetError: the request failed.
-    """
+    """Read rows of several tables in one request, in DynamoDB's JSON, or raise GetError."""
+    # PynamoDB's own method takes one table.
     try:
         answer: dict[str, Any] = connection().dispatch("BatchGetItem", {"RequestItems": tables})
     except (BotoCoreError, ClientError) as error:
@@ -121,10 +102,8 @@ def batch_get(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def error_code(error: BaseException) -> str:
-    """Return DynamoDB's code of a failure, or "" without a response that has a code.
-
-    PynamoDB's own ``cause_response_code`` fails on botocore's time-outs, whose response is missing.
-    """
+    """Return DynamoDB's code of a failure, or "" without a response that has a code."""
+    # PynamoDB's cause_response_code fails on botocore's time-outs, which have no response.
     cause = error.cause if isinstance(error, PynamoDBException) else error
     response = getattr(cause, "response", None) or {}
     code: str = response.get("Error", {}).get("Code", "")
@@ -140,10 +119,8 @@ def is_unknown(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether a retry may help: DynamoDB is unreachable, overloaded or failing, or a row is busy.
-
-    DynamoDB refuses the write of a single row while a transaction holds the row.
-    """
+    """Whether a retry may help: DynamoDB is unreachable, overloaded, failing, or a row is busy."""
+    # DynamoDB refuses the write of a single row while a transaction holds the row.
     return is_unknown(error) or error_code(error) in THROTTLED | CONFLICTS
 
 
@@ -158,29 +135,19 @@ def _status(error: ClientError) -> int:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Turn lasting failures of the database into a 503, and a full partition into a 409.
-
-    Other refusals, such as of a malformed request, are errors of this service. They are raised
-    unchanged.
-    """
+    """Turn lasting failures of the database into a 503, and a full partition into a 409."""
     try:
         yield
     except PynamoDBException as error:
+        # Other refusals, such as of a malformed request, are this service's errors and pass.
         raise_failure(error)
 
 
 def raise_failure(error: PynamoDBException | UnavailableError) -> NoReturn:
-    """Raise the error that a failed request to DynamoDB means for the caller.
-
-    An error that keeps its meaning is raised as it is. It must not be raised ``from`` itself,
-    because its chain of causes would have no end.
-
-    Raises:
-        StorageLimitError: the partition is full.
-        UnavailableError: a retry may help.
-    """
+    """Raise it as StorageLimitError (a full partition), UnavailableError (retry) or itself."""
     if error_code(error) in PARTITION_FULL:
         raise StorageLimitError from error
     if is_passing(error):
         raise UnavailableError from error
+    # Not ``from`` itself: the chain of causes would have no end.
     raise error

@@ -1,10 +1,7 @@
-"""The records that show each file.
+"""The records that show each file, so that the deletion of a file finds them.
 
-There is one row per file and record, in the file's partition. The unit of work that writes a record
-also updates these rows (``engine.unit``), so the deletion of a file can find the records that show
-it. A record that begins to show a file raises the file's version. A concurrent deletion of the file
-then conflicts and starts again. If the file is gone, the writer of the record conflicts and starts
-again instead.
+A record that begins to show a file raises the file's version. A concurrent deletion of the file
+then conflicts and starts again, or, if the file is gone, the writer of the record does.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,27 +16,23 @@ from chalicelib.engine.tables import ContentRow, Record, Row
 R = TypeVar("R", bound=Record)
 
 FILE = "FILE"
-"""The noun of files."""
 
+# Changed files by record, such as "PRODUCT#<id>": whether the record now shows each file.
 Changes = Mapping[str, Mapping[str, bool]]
-"""Changed files by record, such as ``PRODUCT#<id>``: whether the record now shows each file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ShownFiles(Generic[R]):
-    """The files that a noun's records show.
+    """The files that a noun's records show."""
 
-    ``ids`` returns the ids of a record's files. ``remove`` takes a file out of a record when the
-    file is deleted although it is shown. Without ``remove`` the record is not changed. The HTML of
-    a page, for example, belongs to its author.
-    """
-
-    ids: Callable[[R], Iterable[str]]
+    ids: Callable[[R], Iterable[str]]  # of a record's files
+    # Takes a file out of a record when the file is deleted although it is shown. None does not
+    # change the record: the HTML of a page, for example, belongs to its author.
     remove: Callable[[R, str], None] | None = None
 
 
 class FileUseRow(ContentRow):
-    """States that a record shows a file. The sort key names the record."""
+    """States that a record shows a file, in the file's partition. The sort key names the record."""
 
 
 class FileVersionRow(ContentRow):
@@ -49,13 +42,10 @@ class FileVersionRow(ContentRow):
 
 
 RAISE: list[Action] = [FileVersionRow.version.add(1)]
-"""The actions on a file that a record begins to show."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileUseRows:
-    """The changes of rows. The versions of the files in ``raised`` are raised."""
-
     put: list[FileUseRow]
     deleted: list[FileUseRow]
     raised: list[FileVersionRow]
@@ -105,11 +95,9 @@ class FileUseTracker:
 
     workspace_id: str
     created: set[str] = field(default_factory=set)
-    """Ids of files that the unit creates."""
     _records: dict[str, tuple[set[str], Callable[[], Iterable[str]]]] = field(default_factory=dict)
 
     def note_creation(self, row: Row) -> None:
-        """Register a created row, which may be a file."""
         if row.pk == files_partition(self.workspace_id):
             self.created.add(row.sk)
 
@@ -129,7 +117,6 @@ class FileUseTracker:
         )
 
     def changes(self) -> Changes:
-        """Return the changes that the unit makes."""
         changes = {}
         for record, (old, ids) in self._records.items():
             new = set(ids())

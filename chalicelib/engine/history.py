@@ -25,7 +25,6 @@ class HistoryRow(ContentRow):
 
     @classmethod
     def new(cls, workspace_id: str, *, record_id: str, by: str, **values: Any) -> Self:  # noqa: ANN401  the row's attributes
-        """Return the row of a change that happens now."""
         place = group(record_id) + new_id()
         return cls(cls._partition(workspace_id), place, at=clock.now(), by=by, **values)
 
@@ -51,7 +50,6 @@ class HistoryRow(ContentRow):
         ]
 
     def stage_erasure(self, unit: UnitOfWork) -> None:
-        """Stage the removal of these values."""
         unit.update(self, [attribute.remove() for attribute in self.erasable().values()])
 
     @classmethod

@@ -1,7 +1,4 @@
-"""Stored responses of idempotent calls, kept for 24 hours per principal and operation.
-
-A stored response is never overwritten or removed by the call that made it.
-"""
+"""Stored responses of idempotent calls, kept for 24 hours per principal and operation."""
 
 import hashlib
 import logging
@@ -20,26 +17,18 @@ from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_fai
 from chalicelib.engine.tables import ControlRow
 
 RETENTION = timedelta(hours=24)
+# A mark outlives a crash. This exceeds the longest Lambda run behind API Gateway.
 IN_PROGRESS_FOR = timedelta(minutes=2)
-"""Lifetime of a mark after a crash. It exceeds the longest Lambda run behind API Gateway."""
 
-MAX_INLINE_BYTES = 100_000
-"""Maximum bytes of a response that is stored in its row.
-
-Rows hold 400 KB. Larger responses are objects.
-"""
-SHARDS = 16
-"""Partitions of a workspace's responses. An erasure reads all partitions."""
+MAX_INLINE_BYTES = 100_000  # Rows hold 400 KB. Larger responses are objects.
+SHARDS = 16  # An erasure reads all of a workspace's partitions.
 _OK = 200
 
 log = logging.getLogger(__name__)
 
 
 class IdempotencyRow(ControlRow):
-    """A response, without ``status`` if that is 200.
-
-    Without body and object, it is the mark of a call in progress.
-    """
+    """A response, without ``status`` if that is 200, or the mark of a call in progress."""
 
     fingerprint = UnicodeAttribute()
     owner = UnicodeAttribute()
@@ -75,11 +64,8 @@ def row(
 
 
 def is_free_for(owner: str) -> Condition:
-    """Return the condition that the key is free for this request.
-
-    That means that the key was never used, has expired, or has a mark of this request. Expired rows
-    may still exist, because DynamoDB deletes them late.
-    """
+    """Return the condition that a key was never used, has expired, or has this request's mark."""
+    # DynamoDB deletes expired rows late.
     expired = IdempotencyRow.expires < clock.now()
     free: Condition = IdempotencyRow.pk.does_not_exist() | expired | _is_mark_of(owner)
     return free
@@ -105,7 +91,7 @@ def find(tenant: str, record: IdempotencyRecord) -> IdempotencyRecord | None:
 def mark_in_progress(
     tenant: str, record: IdempotencyRecord, *, owner: str, retention: timedelta = IN_PROGRESS_FOR
 ) -> bool:
-    """Mark a key as in progress for at most ``retention``. Returns False if the key is not free."""
+    """Mark a key as in progress for ``retention``. Returns False if the key is not free."""
     mark = row(tenant, record, owner=owner, retention=retention)
     try:
         mark.save(condition=is_free_for(owner))
@@ -117,24 +103,17 @@ def mark_in_progress(
 
 
 def clear_in_progress(tenant: str, record: IdempotencyRecord, *, owner: str) -> None:
-    """Remove the mark that ``owner`` set, but not a response that has replaced it.
-
-    Failures are only logged, because they must not hide the error of the call. The mark is then
-    kept until it expires.
-    """
+    """Remove the mark that ``owner`` set, but not a response that has replaced it."""
     try:
         IdempotencyRow(*_place(tenant, record)).delete(condition=_is_mark_of(owner))
     except (DeleteError, UnavailableError) as error:
         if error_code(error) != CONDITION_FAILED:
+            # A failure must not hide the error of the call.
             log.warning("a mark stays until it expires", exc_info=True)
 
 
 def answers_naming(tenant: str, words: Collection[str]) -> list[IdempotencyRow]:
-    """Return the stored responses of a tenant that contain any of some words, such as ids.
-
-    All responses of the last day are read, in ``SHARDS`` queries. Responses stored as objects are
-    not read.
-    """
+    """Return a tenant's responses with any of some words, such as ids, except those in objects."""
     encoded_words = [word.encode() for word in words]
     with deadline.side_by_side() as start:
         shards = [

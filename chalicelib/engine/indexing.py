@@ -25,15 +25,13 @@ from chalicelib.engine.transactions import (
     update_stage,
 )
 
+# A job that writes index entries that did not fit into their transaction.
 LATE_ENTRIES = JobKind("late-entries")
-"""The kind of job that writes index entries that did not fit into their transaction."""
+# A job that writes file uses that did not fit into their transaction.
 LATE_FILE_USES = JobKind("late-file-uses")
-"""The kind of job that writes file uses that did not fit into their transaction."""
+# Errors for unique look-ups that another record holds, by the look-up's name. A function receives
+# the holder's id. Without an error, the operation starts again.
 ClaimErrors = Mapping[str, AppError | Callable[[str], AppError]]
-"""Errors for unique look-ups that another record holds, by the look-up's name.
-
-A function receives the holder's id. Without an error, the operation starts again.
-"""
 NO_CLAIM_ERRORS: ClaimErrors = {}
 
 
@@ -47,19 +45,14 @@ class Indexer:
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _followed_by: dict[JobKind, None] = field(default_factory=dict)
+    # Counters that the transaction deletes, by noun and name.
     uncounted: set[tuple[str, str]] = field(default_factory=set)
-    """Counters that the transaction deletes, by noun and name."""
 
     def __post_init__(self) -> None:
-        """Create the tracker of the files that the tenant's records show."""
         self.file_uses = FileUseTracker(self.tenant)
 
     def add(self, row: Row, claim_errors: ClaimErrors) -> None:
-        """Prepare a record and its dependent rows for writing.
-
-        Sets the record's times, revision and index keys, and counts it. Rows that are not records
-        of a noun are left unchanged.
-        """
+        """Set a record's times, revision and index keys, count it and stage its dependent rows."""
         if (listing := self.listing_of(row)) and isinstance(row, Record):
             row.updated_at = clock.now()
             row.created_at = row.created_at or row.updated_at
@@ -74,7 +67,6 @@ class Indexer:
             self._counts[listing.noun].subtract(listing.counters(row.facets_read))
 
     def remove(self, row: Row) -> None:
-        """Stage the removal of the rows that depend on a record that was read."""
         self.subtract(row)
         if (listing := self.listing_of(row)) and isinstance(row, Record):
             self._sync_side_rows(
@@ -125,14 +117,11 @@ class Indexer:
                     self.transaction.puts.append(put)
 
     def _stage_file_uses(self) -> list[JobRow]:
-        """Stage the file uses if they fit into the transaction.
-
-        Otherwise, as in the import of a page with fifty new images, a job writes them right after
-        the transaction. The limit leaves room for that job and for the audit event.
-        """
         transaction, changes = self.transaction, self.file_uses.changes()
         rows = file_uses.rows(self.tenant, changes, self.file_uses.created)
         there = Row.pk.exists()
+        # The limit leaves room for the job and for the audit event. The import of a page with fifty
+        # new images exceeds it.
         if len(transaction.staged) + len(rows) < MAX_ITEMS - 1:
             transaction.puts += [(put_stage(row), None) for row in rows.put]
             transaction.deletes += [(delete_stage(row), None) for row in rows.deleted]
@@ -143,15 +132,11 @@ class Indexer:
         return []
 
     def _stage_entries(self) -> list[JobRow]:
-        """Stage the entries in partitions of values if they fit into the transaction.
-
-        Otherwise, as when ninety products are reordered, they are written directly after the
-        transaction. If this process fails to do so, a job that is committed with the transaction
-        writes them.
-        """
         if len(self.transaction.staged) + len(self._entries) < MAX_ITEMS:
             self.transaction.puts += [put for _, put in self._entries]
             return []
+        # As when ninety products are reordered. They are written directly after the transaction, or
+        # by the job if this process fails to do so.
         records = sorted({record for record, _ in self._entries})
         return [self._job(LATE_ENTRIES, {"records": records})]
 
@@ -161,9 +146,6 @@ class Indexer:
         return job
 
     def listing_of(self, row: Row) -> Listing[Any] | None:
-        """Return the listing of a live record.
-
-        Returns None for other rows and for records in the trash.
-        """
+        """Return the listing of a live record, or None for other rows and for the trash."""
         listing = LISTINGS.get(type(row))
         return listing if listing and row.pk == listing.partition(self.tenant) else None

@@ -3,12 +3,10 @@
 from typing import Any
 
 MAX_PARTITION_KEY_BYTES = 2_048
-MAX_SORT_KEY_BYTES = 1_024
-"""Maximum bytes of a sort key in UTF-8 (DynamoDB quotas)."""
-MAX_ITEM_BYTES = 400_000
-"""Maximum bytes of a row. DynamoDB accepts 409,600 bytes, attribute names included."""
+MAX_SORT_KEY_BYTES = 1_024  # in UTF-8 (DynamoDB quotas)
+MAX_ITEM_BYTES = 400_000  # DynamoDB accepts 409,600 bytes, attribute names included.
+# Bytes that DynamoDB adds to a nested list, map or number (DynamoDB, Item sizes and formats).
 _OVERHEAD = {"L": 4, "M": 4, "N": 2}
-"""Bytes that DynamoDB adds to a nested list, map or number (DynamoDB, Item sizes and formats)."""
 
 
 def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, or a part of one
@@ -27,11 +25,8 @@ def size_of(value: Any) -> int:  # noqa: ANN401  a request in DynamoDB's JSON, o
 
 
 def is_key(pk: str, sk: str | None = None) -> bool:
-    """Return whether a row can have this key.
-
-    Keys are built from strings that callers send, whether validated or not. DynamoDB refuses a
-    request with an empty or too long key, so reads check first: such a key has no row.
-    """
+    """Return whether a row can have this key, which may be any string that a caller sent."""
+    # DynamoDB refuses a request with an empty or too long key.
     try:
         sort_key_fits = sk is None or 0 < len(sk.encode()) <= MAX_SORT_KEY_BYTES
         return sort_key_fits and 0 < len(pk.encode()) <= MAX_PARTITION_KEY_BYTES

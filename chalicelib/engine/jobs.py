@@ -1,14 +1,9 @@
 """Scheduled jobs, for later work and for work that must finish even if its request fails.
 
-A queue (``core.jobs.Queue``) is a partition per shard, sorted by due time. A query per shard reads
-the jobs that are due, so no scan is needed. A job's row is written in the transaction that requires
-the job, and deleted in the transaction that does the work, so that neither exists without the
-other.
-
-The key of a row never changes. A runner first takes a lease, by a conditional update of the row
-that it read. Several runners therefore share the work, and a deleted row never comes back. Each
-begins at a random shard, and leaves a shard on whose jobs others are quicker. A job that fails, or
-that kills its runner, pauses longer after each failure and does not block others (ADR 13).
+A job's row is written in the transaction that requires the job, and deleted in the transaction that
+does the work, so that neither exists without the other. A runner first takes a lease, by a
+conditional update of the row that it read. Several runners therefore share the work, and a deleted
+row never comes back.
 """
 
 import logging
@@ -40,23 +35,16 @@ from chalicelib.engine.connection import (
 from chalicelib.engine.tables import ControlRow, JsonAttribute
 
 SHARDS = 4
-BATCH = 100
-"""Jobs of one kind per read of a shard, so that a backlog does not hide jobs of other kinds."""
-ROUND_SECONDS = 30.0
-"""Seconds to work on the jobs that were read. The queue is then read again for newly due jobs."""
-LOST_LEASES = 3
-"""Leases lost in a row after which a runner leaves a shard to the others until the next read."""
-LEASE = timedelta(minutes=6)
-"""How long a lease reserves a job for its runner. It exceeds the five minutes of a Lambda run."""
+BATCH = 100  # jobs of one kind per read of a shard, so that a backlog does not hide other kinds
+ROUND_SECONDS = 30.0  # Then the queue is read again for newly due jobs.
+LOST_LEASES = 3  # in a row, after which a runner leaves a shard to the others until the next read
+LEASE = timedelta(minutes=6)  # It exceeds the five minutes of a Lambda run.
 FIRST_PAUSE = timedelta(minutes=1)
-LONGEST_PAUSE = timedelta(hours=6)
-"""The longest pause of a failed job. The pause doubles after each failure."""
-CHANGES_SECONDS = 10
-"""Seconds of changes that share the job that follows them (``for_changes``)."""
+LONGEST_PAUSE = timedelta(hours=6)  # The pause of a failed job doubles after each failure.
+CHANGES_SECONDS = 10  # Changes within this time share the job that follows them (``for_changes``).
+# Concurrent changes choose among these jobs, so that their transactions rarely write one row.
 CHANGES_SPREAD = 8
-"""Jobs among which concurrent changes choose, so that their transactions rarely write one row."""
-INSTANT = timedelta(microseconds=1)
-"""The precision of times in rows."""
+INSTANT = timedelta(microseconds=1)  # the precision of times in rows
 
 _STAMP = "%Y%m%dT%H%M%S.%f"
 
@@ -68,32 +56,27 @@ log = logging.getLogger(__name__)
 
 
 class JobRow(ControlRow):
-    """A job. Its handler may run more than once, so it must be idempotent.
-
-    ``tries`` counts the leases. No other runner takes one before ``not_before``. ``lease`` is a
-    random value by which the holder of the latest lease recognizes it, even if a response was lost.
-    """
+    """A job. Its handler may run more than once, so it must be idempotent."""
 
     kind = UnicodeAttribute()
     workspace_id = UnicodeAttribute()
     payload: JsonAttribute = JsonAttribute()
-    tries = NumberAttribute()
-    not_before = UTCDateTimeAttribute(null=True)
+    tries = NumberAttribute()  # leases
+    not_before = UTCDateTimeAttribute(null=True)  # when another runner may take a lease
+    # A random value by which the holder of the latest lease recognizes it, even if a response was
+    # lost.
     lease = UnicodeAttribute(null=True)
 
     @property
     def queue(self) -> Queue:
-        """The queue that it waits in."""
         return Queue(self.pk.partition("#")[0])
 
     @property
     def due_at(self) -> datetime:
-        """The time when it is due."""
         return _due_at(self.sk)
 
     @property
     def job_id(self) -> str:
-        """Its id, which is unique within its kind."""
         return self.sk.split("#", 2)[2]
 
     @classmethod
@@ -118,9 +101,7 @@ def row(
     *,
     job_id: str | None = None,
 ) -> JobRow:
-    """Return a job to stage in a unit of work. The default due time is now.
-
-    With a ``job_id`` that is unique within its kind, ``ref`` can find the job again.
+    """Return a job to stage in a unit of work, due now by default; ``ref`` finds a ``job_id``.
 
     >>> row(JobKind("example"), new_id(), {"id": "a"}, job_id="a").job_id
     'a'
@@ -131,25 +112,19 @@ def row(
 
 
 def ref(kind: JobKind, due_at: datetime, job_id: str) -> JobRow:
-    """Return a job that has only its key, so that a unit of work can delete it to cancel the job.
-
-    The deletion also succeeds if the job is finished or was never scheduled.
-    """
+    """Return a job with only its key, whose deletion cancels the job if it is still there."""
     place = f"{_timestamp(due_at)}#{kind}#{job_id}"
     # The shard follows from the key, so the row can be deleted without reading it first.
     return JobRow(_partition(zlib.crc32(place.encode()) % SHARDS, kind.queue), place)
 
 
 def for_changes(kind: JobKind, workspace_id: str) -> JobRow:
-    """Return the job that follows a change in a workspace, to stage with the change.
-
-    It is due within ``CHANGES_SECONDS``. All changes until then choose among ``CHANGES_SPREAD``
-    such jobs. A change may commit after its job began to run. The job is then written again, and
-    the runner leaves it in the queue (``done``).
-    """
+    """Return the job that follows a change in a workspace within ``CHANGES_SECONDS``."""
     window = int(clock.now().timestamp()) // CHANGES_SECONDS
     due = datetime.fromtimestamp((window + 1) * CHANGES_SECONDS, UTC)
     number = random.randrange(CHANGES_SPREAD)  # noqa: S311  spreading of writers, not a secret
+    # A change may commit after the job began to run. The job is then written again, and the runner
+    # leaves it in the queue.
     return row(kind, workspace_id, {}, due, job_id=f"{workspace_id}-{number}")
 
 
@@ -159,10 +134,7 @@ def is_there(job: JobRow) -> bool:
 
 
 def read_workspace_jobs(workspace_id: str) -> Iterator[JobRow]:
-    """Yield the waiting jobs of a workspace.
-
-    It reads the whole queue, so only the operator may use it.
-    """
+    """Yield the waiting jobs of a workspace. This reads the whole queue, for the operator only."""
     for queue, shard in product(Queue, range(SHARDS)):
         with reaching():
             yield from JobRow.query(
@@ -189,10 +161,7 @@ def remove_finished(job: JobRow) -> None:
 
 
 def attempt(job: JobRow, work: Work) -> bool:
-    """Run a job and remove it. After a failure, log it and keep the job in the queue.
-
-    A job that is postponed is written for its later time first.
-    """
+    """Run a job and remove it. After a failure, log it and keep the job in the queue."""
     try:
         try:
             work(job)
@@ -214,12 +183,11 @@ def run(
     threads: int = 1,
     queue: Queue = Queue.MAIN,
 ) -> dict[str, int]:
-    """Run jobs that are due until ``stop`` returns True. Returns the number finished by kind.
+    """Run due jobs until ``stop`` returns True. Returns the number finished by kind.
 
-    Runs may overlap, and up to ``threads`` jobs of a run are done at the same time. The next job is
-    of the kind with the fewest jobs being done and, among these, of the kind that has taken the
-    least time so far. So neither a long backlog nor a slow kind delays the other kinds. The jobs of
-    a kind run shard by shard, from a random one, and the oldest of a shard first.
+    Runs may overlap. The next job is of the kind with the fewest jobs being done and, among these,
+    of the kind that has taken the least time, so neither a long backlog nor a slow kind delays
+    others.
     """
     runner = _Runner(handlers, stop, queue)
     while not stop() and runner.round(threads):
@@ -228,11 +196,8 @@ def run(
 
 
 def oldest_due(queue: Queue = Queue.MAIN) -> datetime | None:
-    """Return the due time of the oldest job of a queue, including jobs that pause after a failure.
-
-    Pauses grow with each failure, so an old due time points to a fault. Returns None if no job is
-    due.
-    """
+    """Return the due time of the oldest due job, including pausing ones, or None."""
+    # Pauses grow with each failure, so an old due time points to a fault.
     due = ControlRow.sk < _timestamp(clock.now() + INSTANT)
 
     def oldest(shard: int) -> list[str]:
@@ -245,14 +210,13 @@ def oldest_due(queue: Queue = Queue.MAIN) -> datetime | None:
 
 
 def _read_shards(read: Callable[[int], T]) -> list[T]:
+    # Runners begin at different shards, and run the oldest jobs of each shard first.
     start = random.randrange(SHARDS)  # noqa: S311  spreading of runners, not a secret
     shards = [(start + number) % SHARDS for number in range(SHARDS)]
     return deadline.map_in_threads(read, shards, SHARDS)
 
 
 class _Runner:
-    """The state of one run, which its threads share."""
-
     def __init__(self, handlers: Mapping[str, Work], stop: Stop, queue: Queue) -> None:
         self.finished = dict.fromkeys(handlers, 0)
         self._handlers, self._stop, self._queue = handlers, stop, queue
@@ -261,7 +225,6 @@ class _Runner:
         self._lock = Lock()
 
     def round(self, threads: int) -> bool:
-        """Run some of the jobs that are due. Returns whether there may be more."""
         jobs, self._more = _due(self._queue, clock.now())
         self._queues: defaultdict[str, deque[JobRow]] = defaultdict(deque)
         self._lost = Counter[str]()  # leases in a row, by shard
@@ -297,7 +260,6 @@ class _Runner:
                 self.finished[job.kind] += 1
 
     def _attempt(self, job: JobRow) -> bool:
-        """Run a leased job. Returns False, and lets it pause, if it fails."""
         handler = self._handlers.get(job.kind)
         if handler is None:
             log.error("a job has no handler", extra={"kind": job.kind, "job": job.sk})
@@ -324,6 +286,7 @@ class _Runner:
             return None
 
 
+# A queue is a partition per shard, sorted by due time, so a query per shard reads what is due.
 def _due(queue: Queue, now: datetime) -> tuple[list[JobRow], bool]:
     # The read may be eventually consistent: a job that is missed runs a minute later, and no lease
     # can be taken on a deleted one.
@@ -391,6 +354,7 @@ def _hold(job: JobRow, length: timedelta, tries: int) -> bool:
     return True
 
 
+# A job that fails, or kills its runner, pauses longer each time and blocks no others (ADR 13).
 def _pause(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, 16))
 

@@ -1,8 +1,4 @@
-"""Rate limits counted in the database, for operations that cost money or use outside services.
-
-Windows are aligned to the clock, so each counter is one row. One conditional update checks the
-limit and counts the call, so concurrent calls cannot exceed the limit.
-"""
+"""Rate limits counted in the database, for operations that cost money or use outside services."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -28,27 +24,21 @@ from chalicelib.engine.unit import UnitOfWork
 
 log = logging.getLogger(__name__)
 
+# Shares of visitors that an IPv6 network of 48 bits has in all. One subscriber may have the whole
+# network (RFC 6177).
 NETWORK_SHARES = 10
-"""Shares of visitors that an IPv6 network of 48 bits has in all.
-
-One subscriber may have the whole network (RFC 6177).
-"""
-NETWORK_SUFFIX = "-network"
-"""End of the name of a network's limit, after the name of the visitor's."""
+NETWORK_SUFFIX = "-network"  # ends the name of a network's limit, after the name of the visitor's
 
 
 class RateLimitRow(ControlRow):
-    """The units that a subject has used within one window."""
-
     used = NumberAttribute(attr_name="taken", default=0)
 
 
 def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
     """Count a call of a subject, such as a key or a workspace. Returns the remaining calls.
 
-    Raises:
-        RateLimitedError: the limit is reached; with ``Retry-After`` in whole seconds.
-        UnavailableError: the database cannot count, and the limit does not fail open.
+    Raises RateLimitedError with ``Retry-After`` in whole seconds, or UnavailableError if the
+    database cannot count and the limit does not fail open.
     """
     window = _Window.current(limit, subject)
     row, max_requests, wait = window.row, window.max_requests, window.wait
@@ -56,6 +46,7 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
         # A new window has no counter that the condition could compare, so a larger call is refused
         # here.
         if units <= max_requests:
+            # One conditional update checks and counts, so concurrent calls cannot exceed the limit.
             row.update(window.taking(units), condition=window.has_room(units))
             return RateLimitStatus(max_requests, max_requests - int(row.used), wait)
     except (UpdateError, UnavailableError) as error:
@@ -68,19 +59,13 @@ def take(limit: Limit, subject: str, units: int = 1) -> RateLimitStatus:
 
 
 def take_each(subjects: Sequence[tuple[Limit, str]], units: int = 1) -> list[RateLimitStatus]:
-    """Count a call under several limits side by side, with the result of counting in their order.
-
-    Each limit has its subject. If a limit refuses the call, the call is given back to all later
-    limits. Returns the remaining calls of each limit.
-
-    Raises:
-        RateLimitedError: a limit is reached. UnavailableError is raised as by ``take``.
-    """
+    """Count a call under several limits side by side. Returns and raises as ``take``."""
     now = clock.now()
     with deadline.side_by_side() as start:
         counts = [start(partial(take, *subject, units)) for subject in subjects]
     failed = [number for number, count in enumerate(counts) if count.exception() is not None]
     if failed:
+        # A refused call is given back to all later limits.
         for later, count in list(zip(subjects, counts, strict=True))[failed[0] + 1 :]:
             if count.exception() is None:
                 give_back(*later, now, units)
@@ -90,10 +75,7 @@ def take_each(subjects: Sequence[tuple[Limit, str]], units: int = 1) -> list[Rat
 def take_share(
     limit: Limit, subjects: Sequence[str], units: int = 1, *, shared: Limit | None = None
 ) -> RateLimitStatus:
-    """Count a call of a caller, and of its IPv6 network, if there is one (``visitor_limits``).
-
-    Returns the remaining calls of the one that has fewer. Raises as ``take`` does.
-    """
+    """Count a call of a caller and its IPv6 network, if any; return the status with less left."""
     counters = visitor_limits(limit, subjects, shared)
     if len(counters) == 1:  # as of most callers, who need no threads
         return take(*counters[0], units)
@@ -103,13 +85,10 @@ def take_share(
 def visitor_limits(
     limit: Limit, subjects: Sequence[str], shared: Limit | None = None
 ) -> list[tuple[Limit, str]]:
-    """Return a limit of a visitor, and the limit of the visitor's IPv6 network, if there is one.
-
-    ``subjects`` are the result of ``Principal.share_subjects``. A network may use at most half of
-    ``shared``, a limit of all visitors.
-    """
+    """Return a visitor's limit, and that of its IPv6 network (``Principal.share_subjects``)."""
     max_requests = NETWORK_SHARES * limit.max_requests
     if shared is not None:
+        # A network may use at most half of the limit of all visitors.
         max_requests = max(limit.max_requests, min(max_requests, shared.max_requests // 2))
     network = replace(
         limit,
@@ -128,11 +107,7 @@ def key(limit: Limit, subject: str) -> Key:
 
 
 def check(limit: Limit, subject: str) -> None:
-    """Refuse a subject that has reached a limit. Nothing is counted.
-
-    Raises:
-        RateLimitedError: the limit is reached.
-    """
+    """Raise RateLimitedError for a subject that has reached a limit. Nothing is counted."""
     window = _Window.current(limit, subject)
     row = RateLimitRow.find(window.row.pk, window.row.sk)
     if row is not None and row.used >= window.max_requests:
@@ -166,13 +141,11 @@ def stage(  # noqa: PLR0913  what a counted change may need
 ) -> None:
     """Stage one more unit for a subject, in the transaction of the limited change.
 
-    A unit of work that does not commit takes nothing. At commit, ``RateLimitedError``, or what
-    ``refused`` makes of it, is raised if the limit is reached. With ``rows``, it is raised without
-    a transaction if the limit was reached when they were read: a refused transaction costs as much
-    as one that is carried out. With ``runs_again``, the unit of work runs again instead of failing
-    at commit.
+    At commit, ``RateLimitedError``, or what ``refused`` makes of it, is raised if the limit is
+    reached; with ``runs_again``, the unit of work runs again instead.
     """
     window = _Window.current(limit, subject)
+    # A refused transaction costs as much as one that is carried out.
     if rows is not None and not has_room(limit, subject, rows):
         raise window.refusal
     error = window.refusal if refused is None else refused(window.refusal)
@@ -181,8 +154,6 @@ def stage(  # noqa: PLR0913  what a counted change may need
 
 
 class _Window(NamedTuple):
-    """The current window of a limit for one subject."""
-
     limit: Limit
     row: RateLimitRow
     max_requests: int
@@ -220,10 +191,7 @@ class _Window(NamedTuple):
 
 
 def give_back(limit: Limit, subject: str, counted_at: datetime, units: int = 1) -> None:
-    """Subtract the units of a call that should not count.
-
-    A window that has begun since is left unchanged.
-    """
+    """Subtract the units of a call that should not count from the window that counted it."""
     begun = _begin(counted_at, limit.window)
     row = RateLimitRow(f"LIMIT#{limit.name}#{subject}", begun.isoformat())
     try:
@@ -234,6 +202,7 @@ def give_back(limit: Limit, subject: str, counted_at: datetime, units: int = 1) 
             raise_failure(error)
 
 
+# Windows are aligned to the clock, so each counter is one row.
 def _begin(moment: datetime, window: timedelta) -> datetime:
     # Days begin at midnight UTC.
     epoch = datetime.fromtimestamp(0, UTC)

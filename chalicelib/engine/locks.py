@@ -1,7 +1,4 @@
-"""Lock rows, which serialise changes that must not overlap.
-
-Such changes save the same row, so one of the changes starts again.
-"""
+"""Lock rows, which serialise changes that must not overlap: each saves the same row."""
 
 from pynamodb.attributes import NumberAttribute, VersionAttribute
 
@@ -22,11 +19,7 @@ def lock_key(workspace_id: str, *, what: str) -> Key:
 
 
 def lock_row(workspace_id: str, *, what: str, rows: Rows | None = None) -> LockRow:
-    """Return the lock row for a kind of change. The change must save it.
-
-    Read it before other rows, so that they cannot be older. It is taken from ``rows`` if it was
-    read there.
-    """
+    """Return a change's lock row, which is read before other rows and saved by the change."""
     key = lock_key(workspace_id, what=what)
     row = LockRow.find(key.pk, key.sk) if rows is None else rows.find(LockRow, key)
     return row or LockRow(key.pk, key.sk)
@@ -39,10 +32,7 @@ class UnreadLockRow(ContentRow):
 
 
 def stage_raise(unit: UnitOfWork, what: str) -> None:
-    """Stage a new version of a lock row, for a change that others must not overlook.
-
-    The change itself needs no lock. So it does not read the row.
-    """
+    """Stage a new version of a lock row, for a change that needs no lock but must be noticed."""
     key = lock_key(unit.workspace_id, what=what)
     row = UnreadLockRow(key.pk, key.sk)
     always = UnreadLockRow.pk.exists() | UnreadLockRow.pk.does_not_exist()

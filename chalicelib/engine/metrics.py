@@ -1,13 +1,9 @@
-"""Daily counters for statistics, by subject and by value.
+"""Daily counters for statistics, by subject (a site, a bot or ``crm``) and by value (ADR 14).
 
-A subject is what the counters belong to: a site, a bot or ``crm``. A measure, such as ``views``, is
-counted in total and by the values of dimensions, such as each ``page``.
-
-A subject has ``SHARDS`` rows per day. Each holds all counters of the day, so an increment updates a
-single row, and their sums are the result. One more row per day lists the values of each dimension
-in order of arrival. The name of a counter contains the position of its value in that list. The
-position never changes, so increments can be subtracted again (ADR 14). The number of values of a
-dimension per day is limited. Further values are counted as ``other``.
+A measure, such as ``views``, is counted in total and by the values of dimensions, such as each
+``page``. A subject has ``SHARDS`` rows per day, each with all counters, so an increment updates a
+single row. One more row per day lists the values of each dimension. The name of a counter contains
+the position of its value in that list, which never changes, so increments can be subtracted again.
 """
 
 import random
@@ -53,10 +49,7 @@ class MetricsRow(ConversationRow):
 
 @dataclass(slots=True, eq=False, repr=False)
 class DayCounts:
-    """Counts by measure: ``totals``, and for each value ``by_dimension[dimension][value]``.
-
-    A measure whose count is zero is absent.
-    """
+    """Counts by measure, without zeros: ``totals``, and ``by_dimension[dimension][value]``."""
 
     totals: Counter[str] = field(default_factory=Counter)
     by_dimension: defaultdict[str, defaultdict[str, Counter[str]]] = field(
@@ -64,7 +57,6 @@ class DayCounts:
     )
 
     def include(self, other: "DayCounts") -> None:
-        """Add the counts of another day."""
         self.totals.update(other.totals)
         for dimension, values in other.by_dimension.items():
             for value, measures in values.items():
@@ -90,11 +82,10 @@ class Increments:
         max_values: int = MAX_VALUES,
         **values: str | None,
     ) -> None:
-        """Add to the measures of a subject, in total and for each of ``values``.
+        """Add to the measures of a subject, in total and for each of ``values`` by dimension.
 
-        ``values`` are the values by dimension. Negative numbers subtract from the day's counts. The
-        first ``max_values`` different values of a dimension per day are counted separately. Only
-        the first ``MAX_VALUE_BYTES`` bytes of a value are kept.
+        The first ``max_values`` different values of a dimension per day are counted separately, the
+        others as ``other``. Only the first ``MAX_VALUE_BYTES`` bytes of a value are kept.
         """
         counts = self._counts[subject, day]
         counts.update({("", "", measure): number for measure, number in measures.items()})
@@ -107,20 +98,15 @@ class Increments:
                     counts[dimension, truncated, measure] += number
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage all increments. The transaction updates one row for each subject and day.
-
-        Call it once per unit of work, because a transaction cannot write a row twice.
-        """
+        """Stage all increments, once per unit of work: a transaction cannot write a row twice."""
         for row, actions in self._rows():
             unit.update(row, actions, _ALWAYS_TRUE)
 
     def write(self) -> None:
-        """Write all increments now, in one request for each subject and day.
-
-        Counts may be too high: a request whose response is lost is sent again, even if the database
-        had counted it.
-        """
+        """Write all increments now, in one request for each subject and day."""
         for row, actions in self._rows():
+            # Counts may be too high: a request whose response is lost is sent again, even if the
+            # database had counted it.
             retry_on_conflict(partial(_write, row, actions))
 
     def _rows(self) -> Iterator[tuple[MetricsRow, list[Action]]]:
@@ -142,12 +128,10 @@ class Increments:
 def read(
     workspace_id: str, *, subject: str, first: date, last: date, cost: Cost | None = None
 ) -> dict[date, DayCounts]:
-    """Return the counts of each day from ``first`` to ``last``, including days without counts.
-
-    One query is enough if the rows fit into one megabyte.
-    """
+    """Return the counts of each day from ``first`` to ``last``, including days without counts."""
     sums: Counter[tuple[str, str]] = Counter()
     lists: dict[str, dict[str, list[str]]] = {}
+    # One query is enough if the rows fit into one megabyte.
     rows = Partition(_partition(workspace_id, subject=subject), cost or Cost(), MetricsRow)
     # The character "$" follows "#", so the range includes all rows of the last day.
     span = MetricsRow.sk.between(f"{first}#", f"{last}$")
@@ -200,12 +184,9 @@ def clear_value_cache() -> None:
 
 
 def _position(pk: str, day: date, dimension: str, *, value: str, limit: int) -> int | str:
-    """Return the position of a value in the day's list. Append a new value if the list is not full.
-
-    Return ``other`` if it is full. Lists only grow, so a cached position does not change.
-    """
     if value == OTHER:
         return OTHER
+    # Lists only grow, so a cached position does not change.
     known_values = _cached_values(pk, day)
     if not _position_is_known(known_values, dimension, value=value, limit=limit):
         known_values.update(_read_values(pk, day))
@@ -223,7 +204,6 @@ def _position_is_known(
 
 
 def _append(pk: str, day: date, dimension: str, *, value: str, limit: int) -> dict[str, list[str]]:
-    """Append a new value to a day's list, unless the list is full. Return the day's lists."""
     values = Path([dimension])
     is_not_full: Condition = size(values) < limit  # type: ignore[no-untyped-call]  # PynamoDB's own
     can_append = values.does_not_exist() | (is_not_full & ~values.contains(value))

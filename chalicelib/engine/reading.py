@@ -1,8 +1,4 @@
-"""Raw reads of ``content`` and their cost.
-
-The items are raw because a PynamoDB model per row costs ten times the CPU, and lists read many
-rows.
-"""
+"""Raw reads of ``content`` and their cost."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +13,7 @@ from chalicelib.engine.connection import batch_get, reaching
 from chalicelib.engine.item_sizes import is_key
 from chalicelib.engine.tables import ContentRow, Row
 
-BATCH_GET_KEYS = 100
-"""Keys in one BatchGetItem (DynamoDB quota)."""
+BATCH_GET_KEYS = 100  # in one BatchGetItem (DynamoDB quota)
 PARALLEL_BATCHES = 8
 PARALLEL_PARTITIONS = 8
 
@@ -36,7 +31,6 @@ class Cost:
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def add(self, answer: Item) -> None:
-        """Add the cost that a response reports."""
         consumed = answer.get("ConsumedCapacity") or []
         entries = consumed if isinstance(consumed, list) else [consumed]
         with self._lock:
@@ -70,10 +64,7 @@ class Partition:
         return answer["Items"], answer.get("LastEvaluatedKey")
 
     def skip(self, count: int, **options: Any) -> Item | None:  # noqa: ANN401  as above
-        """Skip ``count`` rows without fetching them.
-
-        Returns the key to continue from, or None if nothing follows.
-        """
+        """Skip rows without fetching them. Returns the key to continue from, or None at the end."""
         start: Item | None = None
         while count > 0:
             answer = self.query(limit=count, exclusive_start_key=start, select="COUNT", **options)
@@ -97,9 +88,9 @@ class Partition:
         return count
 
     def query(self, **options: Any) -> Item:  # noqa: ANN401  as above
-        """Return one page with its keys and counts, in the form of DynamoDB's response."""
         if not is_key(self.pk):
             return {"Items": [], "Count": 0}
+        # A PynamoDB model per row costs ten times the CPU, and lists read many rows.
         table = self.row._get_connection()  # noqa: SLF001  raw items, see above
         with reaching():
             answer: Item = table.query(self.pk, **options)
@@ -109,10 +100,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class MergedPartitions:
-    """Several partitions of ``content`` read as one, some at a time.
-
-    Unlike ``Partition``, it cannot skip, because a key to continue from belongs to one partition.
-    """
+    """Several partitions read as one, without skipping: a key to continue from belongs to one."""
 
     pks: Sequence[str]
     cost: Cost
@@ -129,7 +117,6 @@ class MergedPartitions:
             yield item
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
-        """Return the number of rows without fetching them. Counting stops soon after ``limit``."""
         return sum(self._each(lambda partition: partition.count(limit, **options)))
 
     def _each(self, read: Callable[[Partition], T]) -> list[T]:
@@ -138,15 +125,12 @@ class MergedPartitions:
 
 
 class Place(NamedTuple):
-    """The place of a row, which is its table and its full key."""
-
     table: str
     pk: str
     sk: str
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """Return the place of a row that was read."""
         return cls(row.Meta.table_name, row.pk, row.sk)
 
 
@@ -164,16 +148,13 @@ class Key(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where the row is stored."""
         return Place(self.row.Meta.table_name, self.pk, self.sk)
 
 
 def fetch(keys: Iterable[Key], cost: Cost | None = None, *, consistent: bool = True) -> list[Row]:
-    """Return the rows with these keys, in their order. Missing rows are left out.
+    """Return the rows with these keys of any tables, in their order, without missing ones.
 
-    The read is consistent and may mix nouns and tables. It sends a hundred keys per request, and
-    some requests at a time. A read that is not ``consistent`` costs half the units, and may miss
-    changes of the last second.
+    A read that is not ``consistent`` costs half the units, and may miss the last second.
     """
     # BatchGetItem refuses a request that contains a key twice.
     row_types = {key.place: key.row for key in keys if is_key(key.pk, key.sk)}
@@ -198,54 +179,37 @@ def fetch(keys: Iterable[Key], cost: Cost | None = None, *, consistent: bool = T
 
 
 def fetch_of(row: type[R], places: Iterable[tuple[str, str]]) -> list[R]:
-    """Return the rows of one class with these keys, in their order. Missing rows are left out.
-
-    PynamoDB's ``batch_get`` asks for unprocessed keys again without a pause and without end.
-    """
+    """Return the rows of one class with these keys, in their order, without missing ones."""
+    # PynamoDB's batch_get asks for unprocessed keys again without a pause and without end.
     return cast("list[R]", fetch(Key(row, *place) for place in places))
 
 
 class Rows:
-    """Rows of any tables, each read once.
-
-    Code that knows which rows are needed later reads them together, with ``read``. Code that needs
-    rows takes them with ``find`` or ``fetch``, which read what is missing. Each attempt of a unit
-    of work needs a new object, because it must read again. ``consistent`` is passed to
-    ``fetch``.
-    """
+    """Rows of any tables, each read once. Each attempt of a unit of work needs a new object."""
 
     def __init__(self, *, consistent: bool = True) -> None:
-        """Start without rows."""
         self._consistent = consistent
         self._rows: dict[Place, Row | None] = {}
 
     def read(self, keys: Iterable[Key]) -> None:
-        """Read the rows with these keys that were not read before, as ``fetch`` of this module."""
+        """Read the rows with these keys that were not read before."""
         missing = {key.place: key for key in keys if key.place not in self._rows}
         read = fetch(missing.values(), consistent=self._consistent)
         rows = {Place.from_row(row): row for row in read}
         self._rows |= {place: rows.get(place) for place in missing}
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:
-        """Return the rows with these keys, in their order. Missing rows are left out."""
+        """Return the rows with these keys, in their order, without missing ones."""
         unique_keys = list(dict.fromkeys(keys))
         self.read(unique_keys)
         return [row for key in unique_keys if (row := self._rows[key.place]) is not None]
 
     def find(self, row: type[R], key: Key) -> R | None:
-        """Return the row with this key, or None."""
         rows = self.fetch([key])
         return rows[0] if rows and isinstance(rows[0], row) else None
 
 
 def _batch_get(places: Sequence[Place], *, consistent: bool) -> list[Item]:
-    """Read up to a hundred rows, with retries for keys that DynamoDB leaves unprocessed.
-
-    It pauses between retries, as AWS advises: DynamoDB leaves keys when a table is throttled.
-
-    Raises:
-        UnavailableError: repeated requests return no more keys.
-    """
     pending = places
     answers: list[Item] = []
     futile = 0
@@ -267,5 +231,6 @@ def _batch_get(places: Sequence[Place], *, consistent: bool) -> list[Item]:
             raise UnavailableError
         pending = unprocessed
         if pending:
+            # DynamoDB leaves keys unprocessed when a table is throttled. AWS advises to pause.
             retry.backoff(futile)
     return answers

@@ -1,8 +1,6 @@
 """The tables and the attributes that all rows share, the only definition of the database.
 
 Every partition key contains its owner (``W#<workspace>#<NOUN>``). The owner is never only a filter.
-All five local indexes of ``content`` are created with the table, because DynamoDB cannot add one
-later (ADR 4).
 """
 
 import json
@@ -40,29 +38,23 @@ class JsonAttribute(JSONAttribute):
     """JSON as compact UTF-8. ASCII escapes would triple the length of Cyrillic."""
 
     def serialize(self, value: Any) -> str | None:  # noqa: ANN401  any JSON value
-        """Return the JSON text."""
         if value is None:
             return None
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 class TableName:
-    """A table's full name in PynamoDB's ``Meta``, computed on access from the stage.
-
-    So importing this module does not read the environment.
-    """
+    """A table's full name, such as ``workspace-dev-content``, computed on access."""
 
     def __init__(self, table: str) -> None:
         self._table = table
 
     def __get__(self, instance: object, owner: type) -> str:
-        """Return the name, such as ``workspace-dev-content``."""
+        # Importing this module must not read the environment.
         return settings().table_name(self._table)
 
 
 class Row(Model):
-    """Base of all rows, with a partition key and a sort key that are strings."""
-
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
 
@@ -96,11 +88,7 @@ class Row(Model):
             return list(cls.query(pk, consistent_read=True, **options))
 
     def serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002  PynamoDB's signature
-        """Return the row in DynamoDB's JSON, ready to be written.
-
-        Raises:
-            PayloadTooLargeError: the row is too large for DynamoDB.
-        """
+        """Return the row in DynamoDB's JSON; raise PayloadTooLargeError if it is too large."""
         item = super().serialize(null_check)
         if (size := size_of(item)) > MAX_ITEM_BYTES:
             raise self._too_large(item, size)
@@ -113,11 +101,7 @@ class Row(Model):
 
 
 class IdentityRow(Row):
-    """A row of ``identity``.
-
-    The table holds accounts, workspaces, memberships, keys, look-ups, global claims, and sessions,
-    which expire.
-    """
+    """Accounts, workspaces, memberships, keys, look-ups, global claims, and sessions."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -128,10 +112,7 @@ class IdentityRow(Row):
 
 
 class ByRow(LocalSecondaryIndex["ContentRow"]):  # type: ignore[no-untyped-call]  # PynamoDB's own hook
-    """The compact index: the attributes that lists filter, search and sort by.
-
-    It holds about 150 bytes per row.
-    """
+    """The compact index: what lists filter, search and sort by, about 150 bytes per row."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -159,14 +140,7 @@ def _order(slot: str) -> LocalSecondaryIndex[Any]:
 
 
 class ContentRow(Row):
-    """A row of ``content``, the table for the data of workspaces.
-
-    The list engine uses the attributes with one letter. ``r`` groups rows under a parent (a page's
-    site), ``s`` is the status, and ``f1``-``f3`` are facets. ``n1``-``n2`` are numbers to sort by;
-    ``y1``-``y2`` are numbers to filter by only. ``t`` is the folded search string, and ``x`` marks
-    a search string that is too long for the row's index entry. ``c`` holds multi-valued facets and
-    the names of set attributes. ``o1``-``o4`` are the keys of the indexes of large collections.
-    """
+    """A row of ``content``, the workspaces' data. Short names are slots of the list engine."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -174,35 +148,34 @@ class ContentRow(Row):
         table_name = TableName("content")
 
     expires = TTLAttribute(null=True)
-    r = UnicodeAttribute(null=True)
-    s = UnicodeAttribute(null=True)
-    f1 = UnicodeAttribute(null=True)
+    r = UnicodeAttribute(null=True)  # groups rows under a parent (a page's site)
+    s = UnicodeAttribute(null=True)  # the status
+    f1 = UnicodeAttribute(null=True)  # facets
     f2 = UnicodeAttribute(null=True)
     f3 = UnicodeAttribute(null=True)
-    n1 = NumberAttribute(null=True)
+    n1 = NumberAttribute(null=True)  # numbers to sort by
     n2 = NumberAttribute(null=True)
-    t = UnicodeAttribute(null=True)
+    t = UnicodeAttribute(null=True)  # the folded search string
+    # Marks a search string that is too long for the row's index entry.
     x = NumberAttribute(null=True)
-    c = UnicodeAttribute(null=True)
-    y1 = NumberAttribute(null=True)
+    c = UnicodeAttribute(null=True)  # multi-valued facets and the names of set attributes
+    y1 = NumberAttribute(null=True)  # numbers to filter by only
     y2 = NumberAttribute(null=True)
-    o1 = UnicodeAttribute(null=True)
+    o1 = UnicodeAttribute(null=True)  # the keys of the indexes of large collections
     o2 = UnicodeAttribute(null=True)
     o3 = UnicodeAttribute(null=True)
     o4 = UnicodeAttribute(null=True)
 
+    # All local indexes are created with the table: DynamoDB cannot add one later (ADR 4).
     by_row = ByRow()
     by_o1 = _order("o1")
     by_o2 = _order("o2")
     by_o3 = _order("o3")
     by_o4 = _order("o4")
 
+    # What stays when the row's person is erased: ids, counts, times and words of fixed lists, or
+    # what the business has written. All others go, so an attribute that is added later goes, too.
     kept_when_erased: ClassVar[frozenset[str]] = frozenset()
-    """The attributes that stay when the row's person is erased.
-
-    They are ids, counts, times and words of fixed lists, or what the business has written. An
-    erasure removes all others, so an attribute that is added later does not survive it.
-    """
 
     @classmethod
     def erasable(cls) -> dict[str, Attribute[Any]]:
@@ -218,32 +191,25 @@ class ContentRow(Row):
 
 
 class Record(ContentRow):
-    """A record of a noun.
-
-    Its sort key is its id. It is saved only if the stored version is the version that was read.
-    """
+    """A record of a noun. Its sort key is its id. Another stored version refuses a save."""
 
     version = VersionAttribute()
     created_at = UTCDateTimeAttribute()
     updated_at = UTCDateTimeAttribute()
 
+    # Id of the deletion, or of another thing, that a soft-deleted record is found by.
     trashed_with_id = UnicodeAttribute(null=True)
-    """Id of the deletion, or of another thing, that a soft-deleted record is found by."""
 
     kept_when_erased = frozenset({"version", "created_at", "updated_at", "trashed_with_id"})
 
-    stored: dict[str, Any] | None = None
-    """The row as it was read, in DynamoDB's JSON. None for a new record."""
+    stored: dict[str, Any] | None = None  # the row as it was read, in DynamoDB's JSON; None if new
+    # The stored row was counted under these. A new record has only None.
     facets_read: Facets = (None, None, None, None)
-    """The status and facets that the stored row was counted under. A new record has only None."""
-    revision: int = 0
-    """The version that readers see after the commit of the unit that wrote the record."""
-    follows: int = 0
-    """The version of the row that a new row continues, when a record moves."""
+    revision: int = 0  # what readers see after the commit
+    follows: int = 0  # the version of the row that a new row continues, when a record moves
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the record with the status and facets that it was counted under."""
         record = super().from_raw_data(data)
         record.stored = data
         record.facets_read, record.revision = record.facets, int(record.version or 0)
@@ -263,11 +229,7 @@ class Record(ContentRow):
         return condition
 
     def require_version(self, expected: int | None) -> None:
-        """Refuse a write that was made for another version. None accepts any version.
-
-        Raises:
-            VersionConflictError: the record has another version.
-        """
+        """Raise VersionConflictError if a write was made for another version than the record's."""
         if expected is not None and expected != self.revision:
             msg = (
                 f"ifVersion: expected {self.revision}, the current version of the record, "
@@ -276,11 +238,8 @@ class Record(ContentRow):
             raise VersionConflictError(msg, version=self.revision)
 
     def changes(self, among: Collection[str] | None = None) -> list[Action]:
-        """Return one action per changed attribute, which turn the stored row into this one.
-
-        ``among`` limits them to some attributes. So a change of one number does not write a long
-        text again.
-        """
+        """Return one action per changed attribute, which turn the stored row into this one."""
+        # A change of one number must not write a long text again.
         old, new = self.stored or {}, self.serialize()
         actions: list[Action] = []
         for name, attribute in self.get_attributes().items():
@@ -294,7 +253,6 @@ class Record(ContentRow):
         return actions
 
     def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:
-        """Return the error for a record that exceeds the limit. It names the largest field."""
         sizes = {
             name: size_of(item[attribute.attr_name])
             for name, attribute in self.get_attributes().items()
@@ -315,38 +273,27 @@ class Record(ContentRow):
 
     @property
     def facets(self) -> Facets:
-        """The status and facets that the record has now."""
         return (self.s, self.f1, self.f2, self.f3)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The attributes with a value, the id, and as ``version`` the version that readers see.
-
-        They are read as one dictionary, because PynamoDB's attribute access takes ten times as
-        long.
-        """
+        """The attributes with a value, the id, and as ``version`` the version that readers see."""
+        # PynamoDB's attribute access takes ten times as long as one dictionary.
         attributes = self.attribute_values
         return {**attributes, "id": attributes["sk"], "version": self.revision}
 
     def copied_values(self, *except_for: str) -> dict[str, Any]:
-        """Return the attributes that a copy of the record gets, which only its noun has.
-
-        A new attribute of the noun is also copied, unless it is named in ``except_for``.
-        """
+        """Return the attributes that a copy of the record gets, which only its noun has."""
         names = self.get_attributes().keys() - Record.get_attributes().keys() - set(except_for)
         return {name: value for name, value in self.attribute_values.items() if name in names}
 
     @property
     def id(self) -> str:
-        """The record's id."""
         return self.sk
 
 
 class ConversationRow(Row):
-    """A row of ``conversations``, the table for data without a fixed limit. Some rows expire.
-
-    So far it holds daily counters.
-    """
+    """A row of ``conversations``, the table for data without a fixed limit: daily counters."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -357,7 +304,7 @@ class ConversationRow(Row):
 
 
 class ControlRow(Row):
-    """A row of ``control``, such as an idempotency record or a scheduled job, which may expire."""
+    """A row of ``control``, such as an idempotency record or a scheduled job."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -368,10 +315,7 @@ class ControlRow(Row):
 
 
 class AuditTableRow(Row):
-    """A row of ``audit``, which is a separate table so that IAM can keep it append-only (ADR 17).
-
-    Functions may only put rows and query them. Rows are removed only by time-to-live.
-    """
+    """A row of ``audit``, a separate table: functions may only put rows and query them (ADR 17)."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -382,10 +326,7 @@ class AuditTableRow(Row):
 
 
 class LedgerRow(Row):
-    """A row of ``ledger``: wallets, entries, holds and budgets.
-
-    Rows never expire and are never deleted.
-    """
+    """Wallets, entries, holds and budgets. Rows never expire and are never deleted."""
 
     class Meta:
         """PynamoDB's settings."""
@@ -404,7 +345,7 @@ TABLES: dict[str, type[Row]] = {
 
 
 def ensure_tables() -> list[str]:
-    """Create missing tables, with their time-to-live. Returns the names of the created tables."""
+    """Create missing tables, with their time-to-live, and return their names."""
     names = []
     for row in TABLES.values():
         if not row.exists():

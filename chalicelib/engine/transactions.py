@@ -1,8 +1,4 @@
-"""Transactions (``TransactWriteItems``), carried out exactly once even if responses are lost.
-
-Each write has the error to raise if its condition fails. DynamoDB reports failures by position, so
-the writes are kept in the order in which PynamoDB sends them: checks, deletes, puts, updates.
-"""
+"""Transactions (``TransactWriteItems``), carried out exactly once even if responses are lost."""
 
 import logging
 from collections.abc import Callable
@@ -30,19 +26,16 @@ from chalicelib.engine.item_sizes import size_of
 from chalicelib.engine.tables import Row
 
 MAX_ITEMS = 100
-MAX_BYTES = 4_000_000
-"""Maximum bytes of all items of a transaction together (DynamoDB quotas: 100 items and 4 MB)."""
+MAX_BYTES = 4_000_000  # of all items together (DynamoDB quotas: 100 items and 4 MB)
 ATTEMPTS = 4
-MEASURE_EACH = 100
-"""One transaction in this many asks for the sizes of its partitions."""
+MEASURE_EACH = 100  # One transaction in this many asks for the sizes of its partitions.
+# The log line with a size in gigabytes. Its alarms are in ``infra.deploy.stacks.alarms``.
 PARTITION_SIZE = "the largest partition of a transaction"
-"""The log line with a size, in gigabytes. Its alarms are in ``infra.deploy.stacks.alarms``."""
 
 Stage = Callable[[TransactWrite], None]
+# The error of a failed condition. A function receives the id of the record that holds a name.
 OnConflict = Exception | Callable[[str], Exception] | None
-"""The error of a failed condition. A function receives the id of the record that holds a name."""
 Staged = tuple[Stage, OnConflict]
-"""A write, and the error of its failed condition."""
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +45,7 @@ class TransactionTooLargeError(RuntimeError):
 
 
 class OutcomeUnknownError(UnavailableError):
-    """Every response was lost.
-
-    The transaction may have been carried out, or may still be running.
-    """
+    """Every response was lost. The transaction may have been carried out, or still be running."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,6 +75,8 @@ def update_stage(row: Row, actions: list[Action], condition: Condition | None = 
 class Transaction:
     """The writes of one transaction, each with the error of its failed condition."""
 
+    # DynamoDB reports failures by position, so the writes are kept in the order in which PynamoDB
+    # sends them: checks, deletes, puts, updates.
     checks: list[Staged] = field(default_factory=list)
     deletes: list[Staged] = field(default_factory=list)
     puts: list[Staged] = field(default_factory=list)
@@ -92,16 +84,14 @@ class Transaction:
 
     @property
     def staged(self) -> list[Staged]:
-        """All writes in the order in which they are sent."""
         return [*self.checks, *self.deletes, *self.puts, *self.updates]
 
     def commit(self, marker: Row | None) -> None:
         """Carry out all writes or none.
 
-        ``marker`` is a row with a key of its own that is written with the others. It exists if and
-        only if the transaction was carried out. If a response is lost, the transaction can
-        therefore be sent again: an existing marker prevents a second execution, even on a database
-        without request tokens. Without a marker, the transaction is sent once.
+        ``marker`` is a row with a key of its own that exists if and only if the transaction was
+        carried out, so it can be sent again after a lost response, even on a database without
+        request tokens. Without a marker, it is sent once.
 
         Raises:
             AppError: the error of the first write whose condition failed.
@@ -186,24 +176,20 @@ def _failed_conditions(error: TransactWriteError, errors: list[OnConflict]) -> l
 
 
 def _conflict_error(on_conflict: OnConflict, existing: dict[str, Any] | None) -> Exception:
-    """Return the error of a failed condition. ``existing`` is the stored row, if known."""
     if on_conflict is None or isinstance(on_conflict, Exception):
         return on_conflict or ConcurrentUpdateError()
     return on_conflict(existing["target"]["S"]) if existing else ConcurrentUpdateError()
 
 
 def _raise_if_final(error: TransactWriteError, failed: list[Exception], *, unknown: bool) -> None:
-    """Raise the error of a failure, unless sending the transaction again may help.
-
-    A conflict requires fresh reads and another transaction. But if an earlier attempt may have been
-    carried out, the same transaction must be sent again first.
-    """
     if failed:
         raise min(failed, key=lambda error: getattr(error, "precedence", 1)) from None
     codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
     codes.add(error_code(error))
     if codes & PARTITION_FULL:
         raise StorageLimitError from error
+    # A conflict requires fresh reads and another transaction. But if an earlier attempt may have
+    # been carried out, the same transaction must be sent again first.
     if codes & CONFLICTS and not unknown:
         raise ConcurrentUpdateError from error
     if not is_unknown(error) and not codes & {*THROTTLED, *CONFLICTS, IN_PROGRESS}:

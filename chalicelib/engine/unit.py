@@ -1,8 +1,4 @@
-"""The unit of work, which commits everything that an operation stages in one transaction.
-
-Only ``run_unit`` stages, commits, retries and undoes. Operations, the command line, scheduled jobs
-and cascades all use it.
-"""
+"""The unit of work, which commits everything that an operation stages in one transaction."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable
@@ -53,8 +49,7 @@ class UnitOfWork:
     """The writes of one operation for one tenant, committed together or not at all.
 
     A tenant is a workspace, the platform or, in the ledger, an account. A condition that fails at
-    commit raises the ``on_conflict`` error of its write. Without one it raises
-    ``ConcurrentUpdateError``, and ``run_unit`` starts again with fresh reads.
+    commit raises the ``on_conflict`` error of its write. Without one, ``run_unit`` starts again.
 
     >>> UnitOfWork("workspace", request_id="request").tenant
     'workspace'
@@ -62,8 +57,7 @@ class UnitOfWork:
 
     tenant: str
     request_id: str = field(default_factory=lambda: str(uuid4()))
-    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY
-    """How long to retry after conflicts. A stage may replace it while it runs."""
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY  # A stage may replace it while it runs.
     _transaction: Transaction = field(default_factory=Transaction)
     _resources: dict[str, None] = field(default_factory=dict)
     _event: AuditEvent | None = None
@@ -79,7 +73,6 @@ class UnitOfWork:
 
     @cached_property
     def outbox(self) -> Outbox:
-        """The events of the unit."""
         return Outbox(self.tenant)
 
     @property
@@ -90,10 +83,8 @@ class UnitOfWork:
     def begin(
         self, event: AuditEvent | None = None, record: IdempotencyRecord | None = None
     ) -> None:
-        """Discard staged writes. Results of ``run_side_effect_once`` are kept.
-
-        Batches of the unit are recorded under ``event`` and ``record``.
-        """
+        """Discard staged writes. Batches are recorded under ``event`` and ``record``."""
+        # Results of run_side_effect_once are kept.
         self._event, self._record = event, record
         self._transaction = Transaction()
         for cached in ("_indexer", "outbox"):
@@ -123,10 +114,7 @@ class UnitOfWork:
             self.after_commit(partial(jobs.attempt, job, JOB_HANDLERS[job.kind]))
 
     def save(self, row: Row, *, claim_errors: ClaimErrors = NO_CLAIM_ERRORS) -> None:
-        """Stage the new state of a row that was read. The stored version must be unchanged.
-
-        Only the changed attributes of a record are written.
-        """
+        """Stage the new state of a row that was read. Its stored version must be unchanged."""
         self._indexer.subtract(row)
         self._indexer.add(row, claim_errors)
         self._note_record(row)
@@ -153,10 +141,7 @@ class UnitOfWork:
     def delete(
         self, row: Row, *, if_there: bool = False, on_conflict: Exception | None = None
     ) -> None:
-        """Stage the deletion of a row that was read. The stored version must be unchanged.
-
-        With ``if_there``, a row without a version must still exist.
-        """
+        """Stage the deletion of a row as it was read; ``if_there`` requires that it exists."""
         self._indexer.remove(row)
         self._note_record(row)
         demand = Row.pk.exists() if if_there else None
@@ -164,26 +149,21 @@ class UnitOfWork:
         self._transaction.deletes.append((stage, on_conflict))
 
     def soft_delete(self, record: Record, *, until: datetime, together_with: str = "") -> None:
-        """Stage the move of a record to its noun's trash (``Listing.in_trash``)."""
         deleted_record = LISTINGS[type(record)].trash_row(self.tenant, record, until, together_with)
         self.delete(record)
         self._transaction.puts.append((lambda t: t.save(deleted_record), None))
 
     def restore(self, record: Record, *, deleted: Record) -> None:
-        """Stage the return of a record from the trash (``Listing.revived``)."""
         self.create(record)
         self.delete(deleted)
 
     def delete_counter(
         self, noun: str, *, facet: str, value: str, as_read: counters.Shards | None = None
     ) -> None:
-        """Stage the deletion of a facet value's counter.
-
-        No record can have the value any more. If the unit removes the value from all records, it
-        requires with ``as_read`` that no record has received it since.
-        """
+        """Stage the deletion of the counter of a facet's value that no record can have any more."""
         self._indexer.uncounted.add((noun, counters.name(facet, value=value)))
         for row in counters.value_rows(self.tenant, noun=noun, facet=facet, value=value):
+            # If the unit removes the value from all records, no record may have received it since.
             demand = None if as_read is None else counters.is_unchanged(row, as_read)
             stage = methodcaller("delete", row, condition=demand)
             self._transaction.deletes.append((stage, None))
@@ -213,22 +193,14 @@ class UnitOfWork:
     ) -> bytes:
         """Commit a part of an operation separately, because one transaction cannot hold it all.
 
-        ``stage`` stages the part on a unit of its own and returns its outcome. The outcome is
-        committed with the part, under the operation's idempotency key if it has one. Retries of the
-        handler and repeated calls do not commit the batch again; they return its outcome. If the
-        part concerns another workspace, ``audited_in`` names the workspace whose audit log records
-        it.
-
-        Raises:
-            AppError: the batch failed. Earlier batches are kept.
+        ``stage`` stages the part on a unit of its own and returns its outcome, which retries and
+        calls with the same idempotency key return again. ``audited_in`` names another workspace
+        whose audit log records the part. If it fails, earlier batches are kept.
         """
         return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage, audited_in))
 
     def recalls_batch(self, name: str) -> bool:
-        """Whether an earlier call with the same key has committed a batch.
-
-        If so, the caller can skip preparations. ``commit_batch`` returns the outcome either way.
-        """
+        """Whether an earlier call with the same key has committed a batch."""
         record = self._record and self._record.for_part(name)
         stored_record = record and idempotency.find(self.tenant, record)
         if record is None or stored_record is None:
@@ -259,7 +231,6 @@ class UnitOfWork:
 
     @property
     def created_files(self) -> Collection[str]:
-        """The ids of the files that the unit creates."""
         return self._indexer.file_uses.created
 
     def mention(self, resource: str) -> None:
@@ -267,22 +238,15 @@ class UnitOfWork:
         self._resources[resource] = None
 
     def after_commit(self, action: Callable[[], object]) -> None:
-        """Run an action after the commit.
-
-        Exceptions of the action are logged, because the change is committed by then.
-        """
+        """Run an action after the commit, and only log its exceptions."""
         self._after_commit.append(action)
 
     def on_failure(self, action: Callable[[], object]) -> None:
-        """Run an action if the operation finally fails, to undo an outside effect.
-
-        It does not run if the transaction may have been committed: an orphan is better than a
-        record with a missing target.
-        """
+        """Run an undoing action if the operation finally fails, unless it may be committed."""
+        # An orphan is better than a record with a missing target.
         self._on_failure.append(action)
 
     def undo(self) -> None:
-        """Run and remove the ``on_failure`` actions."""
         self._run(self._on_failure)
 
     def commit(self, event: AuditEvent | None = None) -> None:
@@ -346,19 +310,11 @@ def run_unit(  # noqa: PLR0913  the options of a unit
 ) -> T:
     """Stage and commit a unit of work. After a conflict, both start again with fresh reads.
 
-    Args:
-        tenant: the owner of the written rows.
-        event: the audit event. It serves as the marker of the transaction: without it, a
-            transaction whose response is lost cannot be checked and is not sent again. Callers
-            without an event need a row of their own that shows the outcome
-            (``domains.billing.flows.charging``).
-        stage: reads, decides and stages on the unit. Its result is returned. It may run several
-            times, so outside effects must use ``run_side_effect_once``.
-        record: the idempotency record that stores the outcomes of the unit's batches. The
-            operation's own response is staged with ``UnitOfWork.keep``.
-        request_id: the owner of marks of the idempotency key. Defaults to a new id.
-        dry_run: whether to stop before the commit.
-        retry_policy: how long to retry after conflicts.
+    ``stage`` may run several times, so outside effects must use ``run_side_effect_once``. ``event``
+    also serves as the marker of the transaction: without it, a transaction whose response is lost
+    is not sent again, so callers need a row of their own that shows the outcome
+    (``domains.billing.flows.charging``). ``record`` stores the outcomes of the unit's batches; the
+    operation's own response is staged with ``UnitOfWork.keep``.
 
     Raises:
         AppError: any failure. Nothing was changed, except perhaps for ``OutcomeUnknownError``.

@@ -1,8 +1,4 @@
-"""Visitors, identified by a hash that changes every day. Their IP address is not stored.
-
-The hash is keyed with a random salt per day. The salt expires when the day is over everywhere.
-After that, the IP address can no longer be found by hashing all addresses.
-"""
+"""Visitors, identified by a hash that changes every day. Their IP address is not stored."""
 
 import hashlib
 import hmac
@@ -19,25 +15,19 @@ from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_fai
 from chalicelib.engine.tables import ControlRow
 
 SORT_KEY = "-"
-FURTHEST_WEST = timedelta(hours=12)
-"""The delay between the end of a day in UTC and its end in the last time zone."""
+FURTHEST_WEST = timedelta(hours=12)  # A day ends this much later in the last time zone than in UTC.
 _HASH_CHARACTERS = 32
 
 
 class SaltRow(ControlRow):
-    """The salt of a day."""
-
     salt = UnicodeAttribute()
 
 
 def visitor_hash(client_ip: str, day: date | None = None) -> str:
-    """Return the visitor's hash for today, or for another ``day``.
+    """Return the visitor's hash for a day, by default today in UTC; "" counts as one visitor.
 
-    Statistics pass today's date in the time zone of the visited site. An empty ``client_ip`` counts
-    as one visitor.
-
-    Raises:
-        UnavailableError: the day's salt cannot be read.
+    Statistics pass today's date in the time zone of the visited site. Raises UnavailableError if
+    the day's salt cannot be read.
     """
     salt = _salt(day or clock.now().date())
     digest = hmac.digest(salt.encode(), _network(client_ip).encode(), hashlib.sha256)
@@ -45,10 +35,7 @@ def visitor_hash(client_ip: str, day: date | None = None) -> str:
 
 
 def network_hash(client_ip: str) -> str:
-    """Return the hash of today for an IPv6 network of 48 bits, which one site may have (RFC 6177).
-
-    It is empty for other addresses. Raises as ``visitor_hash`` does.
-    """
+    """Return the hash of today for an IPv6 network of 48 bits, or "" (RFC 6177)."""
     network = _network(client_ip)
     if not network.endswith("::/64"):
         return ""
@@ -61,9 +48,9 @@ def forget() -> None:
 
 
 def _network(client_ip: str) -> str:
-    """Return the network of one visitor, an IPv4 address or an IPv6 network of 64 bits."""
     try:
         # A link-local address may end with a zone (RFC 4007, 11).
+        # One visitor has an IPv4 address or an IPv6 network of 64 bits.
         ip = ip_address(client_ip.partition("%")[0])
     except ValueError:
         return client_ip
@@ -77,8 +64,8 @@ def _network(client_ip: str) -> str:
 
 @lru_cache(maxsize=4)
 def _salt(day: date) -> str:
-    """Return a day's salt. If several processes create one, the first one is kept."""
     ends = datetime.combine(day + timedelta(days=1), time(), clock.now().tzinfo) + FURTHEST_WEST
+    # After the salt expires, the address cannot be found by hashing all addresses.
     row = SaltRow(f"SALT#{day.isoformat()}", SORT_KEY, salt=secrets.token_hex(32), expires=ends)
     salt_row = SaltRow.find(row.pk, row.sk)
     if salt_row is not None:
@@ -88,5 +75,6 @@ def _salt(day: date) -> str:
     except PutError as error:
         if error_code(error) != CONDITION_FAILED:
             raise_failure(error)
+        # Another process has created the salt, which is kept.
         return _salt.__wrapped__(day)
     return str(row.salt)

@@ -1,7 +1,4 @@
-"""The events of a unit of work, and the job that its transaction writes (ADR 60).
-
-The job has names and ids only. A receiver of an event reads the live record.
-"""
+"""The events of a unit of work, and the jobs that its transaction writes (ADR 60)."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -19,21 +16,15 @@ from chalicelib.engine.tables import Record, Row
 
 
 class Event(NamedTuple):
-    """A change that members, clients or webhooks may be notified of.
+    """A change that members, clients or webhooks may be notified of."""
 
-    ``type`` is a name in ``core.events``. ``id`` is the record's id, and ``revision`` is its
-    revision after the change. ``previous_status`` is set if the status changes.
-    """
-
-    type: str
-    id: str
-    revision: int | None = None
-    previous_status: str | None = None
+    type: str  # a name in core.events
+    id: str  # of the record
+    revision: int | None = None  # after the change
+    previous_status: str | None = None  # if the status changes
 
 
 class Outbox:
-    """The events of one unit of work, whose writes belong to ``workspace_id``."""
-
     def __init__(self, workspace_id: str) -> None:
         self._workspace_id = workspace_id
         self._changed: dict[str, tuple[Listing[Any], Record]] = {}
@@ -46,7 +37,6 @@ class Outbox:
         self._emitted.append(event)
 
     def note(self, listing: Listing[Any] | None, row: Row) -> None:
-        """Remember a row that is written, if it is a record of a noun with events."""
         if listing and listing.events and isinstance(row, Record):
             self._changed[row.id] = (listing, row)
 
@@ -64,6 +54,7 @@ class Outbox:
         if not events:
             return []
         subscribed = subscriptions.read_subscribed(self._workspace_id)
+        # Each kind of receiver has its own job, so that none waits for another.
         events_by_kind = {
             WEBHOOK_EVENTS: [event for event in events if event.type in subscribed.by_webhooks],
             PEOPLE_EVENTS: [
@@ -73,14 +64,17 @@ class Outbox:
             ],
             VISITOR_EVENTS: [event for event in events if event.type in subscribed.by_visitors],
         }
+        # The jobs do not contain a visitor's hash.
         actor = change.actor if change else ""
         who = "visitor" if actor.startswith("visitor:") else actor
         common: dict[str, Any] = {"actor": who, "at": iso(clock.now())}
+        # A program made the change with a key.
         if change and change.key_id:
             common["byKey"] = True
         if self.is_confirmed:
             common["isConfirmed"] = True
         return [
+            # Names and ids only: a receiver of an event reads the live record.
             jobs.row(
                 kind, self._workspace_id, {"events": [list(event) for event in some], **common}
             )
@@ -90,7 +84,7 @@ class Outbox:
 
 
 def _has_message(event: Event, events: list[Event]) -> bool:
-    """Return whether members are notified by this event, and not by another one of the record."""
+    # Another event of the record may notify members instead.
     other_types = {other.type for other in events if other.id == event.id}
     return any(
         kind.type == event.type and kind.unless not in other_types

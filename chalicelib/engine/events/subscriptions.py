@@ -1,9 +1,4 @@
-"""The events that have a receiver in a workspace, so that units of work store no others.
-
-They are attributes of the workspace's row. A process caches them for ``KNOWN_FOR``. A new
-subscription therefore takes at most that long to have an effect everywhere. If the row cannot be
-read, all events count as subscribed: the job that follows then finds no receiver.
-"""
+"""The events that have a receiver in a workspace, so that units of work store no others."""
 
 import logging
 from collections import OrderedDict
@@ -22,11 +17,10 @@ from chalicelib.core.events import EVENT_TYPES, MESSAGE_KINDS, VISITOR_EVENTS
 from chalicelib.core.settings import settings
 from chalicelib.engine.tables import IdentityRow
 
+# A process caches them, so a new subscription takes at most this long to have an effect.
 KNOWN_FOR = timedelta(seconds=10)
-MAX_KNOWN = 10_000
-"""Maximum workspaces whose subscriptions a process caches."""
+MAX_KNOWN = 10_000  # workspaces
 SORT_KEY = "workspace"
-"""The sort key of a workspace's row."""
 
 _OPT_IN = frozenset(name for name, kind in MESSAGE_KINDS.items() if kind.opt_in)
 
@@ -34,28 +28,21 @@ log = logging.getLogger(__name__)
 
 
 class SubscriptionsRow(IdentityRow):
-    """The part of a workspace's row with the events that it wants.
-
-    ``webhook_events`` are the types that its webhooks receive. ``unwanted_messages`` are the kinds
-    of messages that no member wants, or None while no member has made a choice: the owner then gets
-    all kinds by mail that are not opt-in. As it lists what is unwanted, a kind that the service
-    adds later is wanted.
-    """
+    """The part of a workspace's row with the events that it wants."""
 
     version = NumberAttribute()
-    webhook_events: ListAttribute[Any] = ListAttribute(null=True)
+    webhook_events: ListAttribute[Any] = ListAttribute(null=True)  # types of events
+    # Kinds of messages that no member wants, so that a kind which the service adds later is wanted.
+    # None while no member has made a choice: the owner then gets all kinds by mail that are not
+    # opt-in.
     unwanted_messages: ListAttribute[Any] = ListAttribute(null=True)
 
 
-Change = tuple[SubscriptionsRow, list[Action]]
-"""The arguments of ``UnitOfWork.update``."""
+Change = tuple[SubscriptionsRow, list[Action]]  # the arguments of UnitOfWork.update
 
 
 class SubscribedTypes(NamedTuple):
-    """Types of events to which a workspace subscribes.
-
-    They are for webhooks, for messages to members, and for e-mail to clients about their bookings.
-    """
+    """Types of events for webhooks, for messages to members, and for e-mail to clients."""
 
     by_webhooks: frozenset[str]
     by_people: frozenset[str]
@@ -80,6 +67,7 @@ def read_subscribed(workspace_id: str) -> SubscribedTypes:
     try:
         row = SubscriptionsRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
     except (PynamoDBException, UnavailableError):
+        # All events count as subscribed. The job that follows finds whether there is a receiver.
         log.warning("the wanted events could not be read", exc_info=True)
         return SubscribedTypes(frozenset(EVENT_TYPES), _message_types(()), VISITOR_EVENTS)
     if row is None:
@@ -112,18 +100,12 @@ def _message_types(unwanted: Collection[str]) -> frozenset[str]:
 
 
 def change_of_webhooks(workspace_id: str, types: Collection[str]) -> Change:
-    """Return the update for the types to which the webhooks of a workspace subscribe from now on.
-
-    Its unit of work calls ``forget`` after the commit.
-    """
+    """Return the update for the types of all webhooks. Call ``forget`` after the commit."""
     return _change(workspace_id, SubscriptionsRow.webhook_events.set(sorted(types)))
 
 
 def change_of_people(workspace_id: str, unwanted: Collection[str]) -> Change:
-    """Return the update for the kinds of messages that no member wants from now on.
-
-    Its unit of work calls ``forget`` after the commit.
-    """
+    """Return the update for messages no member wants. Call ``forget`` after the commit."""
     return _change(workspace_id, SubscriptionsRow.unwanted_messages.set(sorted(unwanted)))
 
 

@@ -1,8 +1,4 @@
-"""Wakes the runner of event jobs, so that events do not wait for its next scheduled run.
-
-On AWS, a message in a queue of SQS wakes it (ADR 60). Messages have no content: the jobs are rows.
-If a message is lost, the jobs wait for the schedule, which runs each minute.
-"""
+"""Wakes the runner of event jobs, so that events do not wait for its run each minute (ADR 60)."""
 
 import logging
 from datetime import datetime, timedelta
@@ -17,12 +13,9 @@ from chalicelib.core import clock
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection
 
+# The queue delivers a message with a delay of one second. It therefore also wakes the runner for
+# the jobs that this process writes within that second.
 SHARED = timedelta(milliseconds=500)
-"""How long a message is shared.
-
-The queue delivers it with a delay of one second. It therefore also wakes the runner for the jobs
-that this process writes within that second.
-"""
 # The response to the caller waits for the message. If the queue is slow, the schedule is enough.
 _CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1})
 
@@ -45,8 +38,6 @@ def wait(seconds: float) -> None:
 
 
 class WakeQueue:
-    """The queue whose messages wake the runner."""
-
     def __init__(self, url: str) -> None:
         self._url = url
         self._client: Any = None
@@ -67,16 +58,11 @@ class WakeQueue:
             log.warning("the runner of events was not woken", extra={"cause": str(error)})
 
     def send_message(self) -> None:
-        """Send a message.
-
-        Raises:
-            BotoCoreError: the queue does not respond.
-            ClientError: the queue refuses the message.
-        """
         with self._lock:
             if self._client is None:
                 # A session of its own would take a tenth of a second.
                 self._client = connection().session.create_client("sqs", config=_CONFIG)
+        # Messages have no content: the jobs are rows. A lost message only delays them.
         self._client.send_message(QueueUrl=self._url, MessageBody="wake")
 
 

@@ -1,10 +1,4 @@
-"""Sharded counters per workspace and noun, which give totals in O(1) without a hot item.
-
-Counters change in the transaction of the records that they count. ``total`` and ``status:<value>``
-share rows, because every list reads them. Each value of a counted facet has its own rows
-(``category_id:<id>``), so that no row grows with the number of values. After a category or a folder
-is deleted, the rows of its id are deleted, too (``UnitOfWork.delete_counter``).
-"""
+"""Sharded counters per workspace and noun, which give totals in O(1) without a hot item."""
 
 import random
 from collections import Counter, defaultdict
@@ -19,18 +13,14 @@ from chalicelib.engine.reading import Cost, Item, Partition
 from chalicelib.engine.tables import ContentRow
 
 SHARDS = 4
+# Fewer: a value has fewer writers, and ``read_facet`` reads all shards of all values.
 VALUE_SHARDS = 2
-"""Shards per value of a facet.
-
-Fewer than ``SHARDS``: a value has fewer writers, and ``read_facet`` reads all shards of all values.
-"""
 TOTAL = "total"
 _MAIN = "all"
 _COUNT = "count"
 
 
-ReadCounts = Callable[[], Counter[str]]
-"""Returns all counters of a noun."""
+ReadCounts = Callable[[], Counter[str]]  # returns all counters of a noun
 
 
 class CounterRow(ContentRow):
@@ -51,6 +41,8 @@ def shard_updates(
     for counter, delta in sorted(deltas.items()):
         if delta:
             facet, _, value = counter.partition(":")
+            # Every list reads these, so they share rows. Each value of a counted facet has its own
+            # rows, so that no row grows with the number of values.
             if facet in {TOTAL, "status"}:
                 additions[main].append(Path([counter]).add(delta))
             else:
@@ -61,15 +53,12 @@ def shard_updates(
 
 
 def whole_rows(workspace_id: str, *, noun: str, counts: Mapping[str, int]) -> list[Item]:
-    """Return the counters of a noun as new rows, in DynamoDB's JSON.
-
-    Use them to import a whole workspace, which has no counters yet. The shards are not random: the
-    same counters always return the same rows.
-    """
+    """Return a noun's counters as new rows in DynamoDB's JSON, to import a workspace."""
     rows: defaultdict[str, Item] = defaultdict(dict)
     for counter, number in counts.items():
         facet, _, value = counter.partition(":")
         is_main = facet in {TOTAL, "status"}
+        # Not random: the same counters always return the same rows.
         shard = f"{_MAIN}#0" if is_main else f"{facet}#{value}#0"
         rows[shard][counter if is_main else _COUNT] = {"N": str(number)}
     pk = {"S": _partition(workspace_id, noun=noun)}
@@ -77,10 +66,7 @@ def whole_rows(workspace_id: str, *, noun: str, counts: Mapping[str, int]) -> li
 
 
 def read(workspace_id: str, *, noun: str, cost: Cost | None = None) -> Counter[str]:
-    """Return the total and the counters of each status.
-
-    The shards are read consistently and summed. Counters at zero are left out.
-    """
+    """Return the total and the counters of each status, read consistently, without zeros."""
     return _sum(workspace_id, noun=noun, shards=ContentRow.sk.startswith(f"{_MAIN}#"), cost=cost)
 
 
@@ -100,10 +86,7 @@ def read_value(
 
 
 def read_all(workspace_id: str, *, noun: str, cost: Cost | None = None) -> Counter[str]:
-    """Return all counters of a noun.
-
-    They are the total, the statuses and the values of counted facets.
-    """
+    """Return all counters of a noun: the total, the statuses and the values of counted facets."""
     return _sum(workspace_id, noun=noun, shards=None, cost=cost)
 
 
@@ -113,8 +96,8 @@ def value_rows(workspace_id: str, *, noun: str, facet: str, value: str) -> list[
     return [CounterRow(pk, f"{facet}#{value}#{shard}") for shard in range(VALUE_SHARDS)]
 
 
+# The part of a facet value's counter that each of its rows holds, by sort key.
 Shards = dict[str, int]
-"""The counter of a facet's value, as far as each of its rows holds it, by sort key."""
 
 
 def read_shards(workspace_id: str, *, noun: str, facet: str, value: str) -> Shards:
@@ -135,11 +118,7 @@ def is_unchanged(row: CounterRow, shards: Shards) -> Condition:
 
 
 class NounCounts:
-    """The counters of a noun. Counters that share rows are read once.
-
-    ``status`` is the attribute that holds the status. ``all_counts`` returns all counters, if they
-    are read elsewhere.
-    """
+    """The counters of a noun, read once, or by ``all_counts`` if they are read elsewhere."""
 
     def __init__(
         self,
@@ -157,7 +136,6 @@ class NounCounts:
         self._main: Counter[str] | None = None
 
     def total(self) -> int:
-        """Return the number of all records."""
         return self._shared()[TOTAL]
 
     def count_value(self, facet: str, *, value: str) -> int:

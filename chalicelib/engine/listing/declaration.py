@@ -1,7 +1,7 @@
 """Declare how records of a noun are listed, found and counted.
 
-The index keys, the entries, the look-ups and the counters of a record follow from the declaration.
-Units of work write these rows (``engine.indexing``), and ``engine.listing.queries`` reads pages.
+Units of work write the index keys, entries, look-ups and counters that follow
+(``engine.indexing``), and ``engine.listing.queries`` reads pages.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,92 +40,64 @@ from chalicelib.engine.tables import ContentRow, Facets, Record
 R = TypeVar("R", bound=Record)
 
 FACET_SLOTS = ("s", "f1", "f2", "f3")
-NUMBER_SLOTS = ("n1", "n2", "y1", "y2")
-"""Slots of numbers. Lists can also be sorted by the first two."""
+NUMBER_SLOTS = ("n1", "n2", "y1", "y2")  # for numbers; lists can also be sorted by the first two
 INDEX_SLOTS = ("o1", "o2", "o3", "o4")
 
 
 class SortIndex(NamedTuple):
-    """An index for large collections, in the order of a sort.
-
-    If ``partition_by`` names a facet, each value of the facet has an order of its own.
-    """
+    """An index for large collections in the order of a sort, separate for each value of a facet."""
 
     sort: str
-    partition_by: str | None = None
+    partition_by: str | None = None  # a facet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Declaration(Generic[R]):
-    """The declaration of how a noun is listed.
-
-    Args:
-        row: the class of its records.
-        noun: its name in partition keys and in the audit log.
-        label: its English name in error messages. Defaults to the noun in lower case.
-        plural: its English plural in error messages. Defaults to "the" and the label with an "s".
-        listed_by: the tool that lists its records.
-        not_found_message: the error for an unknown id, if the usual sentence does not fit.
-        unavailable_message: the error for a visitor if a record does not exist or is not public.
-        text: returns the searchable strings. The first one is also the name to sort by.
-        sorts: wire names of sorts, each with its key: ``id`` (creation), ``t`` (the name), or the
-            slot of a number, ``n1`` or ``n2``.
-        status: the attribute that holds the status. Records are counted by it.
-        facets: up to three attributes to filter by.
-        uncounted: whether the noun has no counters, because nobody reads its totals.
-        counted: facets whose values have a counter of their records.
-        partitioned: facets whose values each have a partition of index entries. The cost of listing
-            one value is then proportional to its records. Each record takes one more row, which is
-            in the compact index only: lists of one value sort in memory.
-        tags: attributes to filter by that hold several strings.
-        presence: attributes to filter by whether they are set and true.
-        numbers: up to four attributes, integers or times, to filter by ranges. Lists can be
-            sorted by the first two.
-        scan_along: the number that orders the entries, instead of creation. The cost of a search
-            within a range of the number depends only on the records in the range.
-        parent: the attribute that groups records, such as a page's site. Each list of the noun
-            covers one parent.
-        indexes: up to four, for nouns with large collections. The order of creation needs none.
-            A noun without indexes is always scanned whole.
-        lookups: values that lead to a record, or that are unique among records.
-        files: the files that a record shows.
-        inline_bytes: bytes of search text in an index entry. A longer text takes one more row.
-        events: the events of the noun, each with the rule by which a change is one.
-        followed_by: the kind of job that follows each change of a record. The changes of a
-            workspace within some seconds share the job (``engine.jobs.for_changes``).
-
-    Raises:
-        ValueError: a declaration that would produce wrong pages.
-    """
+    """How a noun is listed. A declaration that would produce wrong pages raises ValueError."""
 
     row: type[R]
-    noun: str
+    noun: str  # its name in partition keys and in the audit log
+    # Searchable strings; the first one is also the name to sort by.
     text: Callable[[R], Sequence[str]]
+    # Wire names of sorts, each with its key: ``id`` (creation), ``t`` (the name), or the slot of a
+    # number, ``n1`` or ``n2``.
     sorts: Mapping[str, SortKey]
-    label: str = ""
-    plural: str = ""
-    listed_by: str = ""
-    not_found_message: str = ""
-    unavailable_message: str = ""
-    status: str | None = None
-    facets: tuple[str, ...] = ()
-    uncounted: bool = False
-    counted: tuple[str, ...] = ()
+    label: str = ""  # in English error messages; the noun in lower case by default
+    plural: str = ""  # "the" and the label with an "s" by default
+    listed_by: str = ""  # the tool that lists its records
+    not_found_message: str = ""  # the error for an unknown id, if the usual sentence does not fit
+    unavailable_message: str = ""  # for a visitor, if a record does not exist or is not public
+    status: str | None = None  # the attribute that holds the status; records are counted by it
+    facets: tuple[str, ...] = ()  # up to three attributes to filter by
+    uncounted: bool = False  # has no counters, because nobody reads its totals
+    counted: tuple[str, ...] = ()  # facets whose values have a counter of their records
+    # Facets whose values each have a partition of index entries. The cost of listing one value is
+    # then proportional to its records. Each record takes one more row, which is in the compact
+    # index only: lists of one value sort in memory.
     partitioned: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    presence: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()  # attributes to filter by that hold several strings
+    presence: tuple[str, ...] = ()  # attributes to filter by whether they are set and true
+    # Up to four attributes, integers or times, to filter by ranges. Lists can be sorted by the
+    # first two.
     numbers: tuple[str, ...] = ()
+    # The number that orders the entries, instead of creation. The cost of a search within a range
+    # of the number depends only on the records in the range.
     scan_along: str | None = None
+    # The attribute that groups records, such as a page's site. Each list covers one parent.
     parent: str | None = None
+    # Up to four, for nouns with large collections. The order of creation needs none. A noun without
+    # indexes is always scanned whole.
     indexes: tuple[SortIndex, ...] = ()
     lookups: tuple[Lookup[R], ...] = ()
     files: ShownFiles[Any] | None = None
+    # Bytes of search text in an index entry. A longer text takes one more row.
     inline_bytes: int = INLINE_TEXT_BYTES
     events: EventRules = field(default_factory=dict)
+    # The job that follows each change of a record. The changes of a workspace within some seconds
+    # share it (``engine.jobs.for_changes``).
     followed_by: JobKind | None = None
 
     def __post_init__(self) -> None:
-        """Check the declaration at import, so that a mistake cannot produce a wrong page."""
         names = {self.status, *self.facets}
         problems = {
             "more than three facets": len(self.facets) >= len(FACET_SLOTS),
@@ -163,7 +135,6 @@ class Declaration(Generic[R]):
         return slot is not None and not self.parent and {"id", slot} <= slots
 
     def partition(self, workspace_id: str) -> str:
-        """Return the partition key of the noun's live records."""
         return f"W#{workspace_id}#{self.noun}"
 
     def trash(self, workspace_id: str) -> str:
@@ -172,17 +143,14 @@ class Declaration(Generic[R]):
 
     @property
     def facet_slots(self) -> dict[str, str]:
-        """The slot of each facet and of the status."""
         names = (self.status, *self.facets)
         return {name: slot for name, slot in zip(names, FACET_SLOTS, strict=False) if name}
 
     @property
     def number_slots(self) -> dict[str, str]:
-        """The slot of each number."""
         return dict(zip(self.numbers, NUMBER_SLOTS, strict=False))
 
     def set_index_keys(self, record: R) -> None:
-        """Set the record's index keys from its attributes."""
         text = self.folded(record)
         record.t = cut_bytes(text, self.inline_bytes)
         record.x = None if record.t == text else 1
@@ -212,11 +180,7 @@ class Declaration(Generic[R]):
         return "".join(tokens) or None
 
     def side_rows(self, workspace_id: str, record: R) -> dict[tuple[str, str], SideRow]:
-        """Return the rows that are stored with a record, by their keys.
-
-        They are its entries in the partitions of its values, its whole search text if that is long,
-        and the rows of its look-ups.
-        """
+        """Return the rows stored with a record by key: entries, long text and look-ups."""
         rows: list[SideRow] = []
         for facet in self.partitioned:
             if value := getattr(record, facet):
@@ -246,7 +210,6 @@ class Declaration(Generic[R]):
         ]
 
     def having(self, filters: Mapping[str, str]) -> Condition | None:
-        """Return the condition that an entry has these values of facets."""
         slots = self.facet_slots
         conditions: list[Condition] = [
             ContentRow.c.contains(token(name, value=value))
@@ -257,7 +220,6 @@ class Declaration(Generic[R]):
         return reduce(and_, conditions) if conditions else None
 
     def key(self, workspace_id: str, *, record_id: str) -> Key:
-        """Return the record's key, for ``fetch``."""
         return Key(self.row, self.partition(workspace_id), record_id)
 
     def fetch(
@@ -274,7 +236,6 @@ class Declaration(Generic[R]):
         return [record for record in records if isinstance(record, self.row)]
 
     def lookup(self, name: str) -> Lookup[R]:
-        """Return a declared look-up."""
         (declared,) = (lookup for lookup in self.lookups if lookup.name == name)
         return declared
 

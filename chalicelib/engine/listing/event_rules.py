@@ -1,18 +1,13 @@
-"""Rules by which changes of a noun's records are events (ADR 60).
-
-A rule compares a record before and after a unit of work. So jobs, cascades, chats and commands emit
-the same events as calls.
-"""
+"""Rules by which changes of a noun's records are events, whoever makes them (ADR 60)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chalicelib.engine.tables import Record
 
+# Receives the old record (None for a new one) and the new record.
 Rule = Callable[[Any, Any], bool]
-"""Whether a change is an event. The old record of a new record is None."""
-EventRules = Mapping[str, Rule]
-"""The rules of a noun, by the names of its events."""
+EventRules = Mapping[str, Rule]  # by the names of events
 
 
 def is_new(old_record: Record | None, new_record: Record) -> bool:  # noqa: ARG001  a rule
@@ -28,10 +23,7 @@ def changes(*names: str) -> Rule:
 
 
 def changes_others(*names: str) -> Rule:
-    """Return the rule for changes of any attribute of an existing record but these.
-
-    Attributes that all records have, such as times and index keys, do not count.
-    """
+    """Return the rule for changes of other attributes, except those that all records have."""
 
     def rule(old_record: Record | None, new_record: Record) -> bool:
         attributes = (

@@ -24,31 +24,16 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Filters(Generic[R]):
-    """The filters of a query.
-
-    Args:
-        listing: the declaration of the noun.
-        equal: attributes and the required value of each.
-        any_of: facets and the accepted values of each.
-        lookups: look-ups and the required value of each.
-        ranges: numbers and the bounds of each.
-        present: attributes and whether each must be set.
-    """
-
     listing: Declaration[R]
     equal: dict[str, str]
-    any_of: dict[str, frozenset[str]]
+    any_of: dict[str, frozenset[str]]  # accepted values of facets
     lookups: dict[str, str]
     ranges: dict[str, Bounds]
-    present: dict[str, bool]
+    present: dict[str, bool]  # whether each must be set
 
     @classmethod
     def from_query(cls, listing: Declaration[R], query: Query) -> Self:
-        """Return the filters of a query.
-
-        Raises:
-            ValueError: the noun does not declare a filter, a range or the sort.
-        """
+        """Return the filters, or raise ValueError if the noun does not declare one, or the sort."""
         filters = cls(
             listing,
             equal={n: v for n, v in query.filters.items() if isinstance(v, str)},
@@ -81,7 +66,6 @@ class Filters(Generic[R]):
 
     @property
     def excludes_all(self) -> bool:
-        """Whether the bounds of a range admit no value."""
         return any(None not in bounds and bounds[0] > bounds[1] for bounds in self.ranges.values())
 
     @property
@@ -90,7 +74,6 @@ class Filters(Generic[R]):
         return not (self.present or self.any_of) and max(len(self.equal), len(self.ranges)) <= 1
 
     def fits(self, record: R) -> bool:
-        """Whether a record meets the filters, regardless of the search."""
         slots, tokens = self.listing.facet_slots, record.c or ""
         return (
             all(
@@ -140,12 +123,9 @@ class Filters(Generic[R]):
         ]
 
     def scanned(self, query: Query) -> IndexRange:
-        """Return the range of entries to scan: of a parent, or within bounds of their order.
-
-        Bounds on the order are key conditions, because DynamoDB refuses an index key in a filter
-        expression.
-        """
+        """Return the range of entries to scan: of a parent, or within bounds of their order."""
         parent = "" if query.parent is None else group(query.parent)
+        # Key conditions, because DynamoDB refuses an index key in a filter expression.
         if self.listing.scan_along:
             bounds = key_bounds(self.ranges.get(self.listing.scan_along, (None, None)))
         else:

@@ -1,8 +1,7 @@
 """Index entries, which the list engine reads instead of the records.
 
-An entry consists of the attributes in the compact index ``by_row``, about 150 bytes per record, and
-the sort keys of the other indexes. Most entries are a record's row as the index projects it. Others
-are separate rows, in the partition of one of the record's values, such as its category.
+An entry is what the compact index ``by_row`` projects of a record, about 150 bytes. Others are
+separate rows, in the partition of one of the record's values, such as its category.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,26 +16,19 @@ from chalicelib.core.text import cut_bytes, fold, is_found
 from chalicelib.engine.reading import Partition
 from chalicelib.engine.tables import ContentRow, Record
 
+# Bytes of search text in an entry, unless the noun sets a limit. A longer text has a ``TextRow``.
 INLINE_TEXT_BYTES = 512
-"""Bytes of search text in an entry, unless the noun sets another limit. The whole of a longer
-text has a row of its own (``TextRow``)."""
+# Bytes of a name in sort keys: 200 characters of any script. Keys hold 1,024 bytes at most.
 NAME_BYTES = 900
-"""Bytes of a name in sort keys: 200 characters of any script. Keys hold 1,024 bytes at most."""
-MOST_WORDS = 10
-"""Words of a search that DynamoDB filters by: the longest ones."""
+MOST_WORDS = 10  # DynamoDB filters by the longest words of a search.
 BY_ROW = "by_row"
 ENTRY_ATTRIBUTES = ("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2")
 
 SortKey = Literal["id", "t", "n1", "n2"]
 
+# Ends a part of a key. Lower than every character in a part, so that a shorter part sorts first.
 SEPARATOR = "\t"
-"""Ends a part of a key.
-
-It is lower than every character in a part, so that a shorter part sorts first.
-"""
-_OFFSET = 2**52
-"""Added to numbers, so that negative ones sort as strings, too. Floats are exact up to this number.
-"""
+_OFFSET = 2**52  # makes negative numbers sort as strings, too; floats are exact up to it
 
 
 def group(value: str | None) -> str:
@@ -76,14 +68,12 @@ class IndexEntry(NamedTuple):
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "IndexEntry":
-        """Read a raw DynamoDB item."""
         n1, n2 = (int(item[slot]["N"]) if slot in item else 0 for slot in ("n1", "n2"))
         text = item["t"]["S"] if "t" in item else ""
         return cls(item["sk"]["S"], (n1, n2), text, cut="x" in item)
 
     @classmethod
     def from_record(cls, record: Record) -> "IndexEntry":
-        """Return the entry of a record."""
         n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
         return cls(record.id, (n1, n2), record.t or "", cut=record.x is not None)
 
@@ -93,7 +83,6 @@ class IndexEntry(NamedTuple):
         return self.text.split("\n")
 
     def matches(self, words: str) -> bool:
-        """Whether the entry's searchable strings match a search."""
         return is_found(self.texts, words)
 
     def sort_key(self, sort: SortKey) -> str:
@@ -109,11 +98,8 @@ class IndexEntry(NamedTuple):
 
 
 def may_contain(attribute: Attribute[str], search: str) -> Condition:
-    """Return the condition that stored strings contain the longest words of a search.
-
-    They do if they match the search: whatever divides words divides them in stored strings, too.
-    ``is_found`` is exact.
-    """
+    """Return the condition that strings contain the longest words of a search, as matches do."""
+    # Whatever divides words divides them in stored strings, too. ``is_found`` is exact.
     words = sorted(set(search.split()), key=len)[-MOST_WORDS:]
     conditions: list[Condition] = [attribute.contains(word) for word in words]
     return reduce(and_, conditions)
@@ -139,12 +125,9 @@ def entry_options(
 def read_entries(
     items: Iterable[Mapping[str, Any]], any_of: Mapping[str, Collection[str]]
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of raw items.
-
-    ``any_of`` maps slots to accepted values. It is applied here instead of in DynamoDB, because a
-    filter expression cannot hold a thousand values and saves no read units.
-    """
+    """Yield the entries of raw items. ``any_of`` maps slots to accepted values."""
     for item in items:
+        # A filter expression of DynamoDB cannot hold a thousand values and saves no read units.
         if all(item.get(slot, {}).get("S") in values for slot, values in any_of.items()):
             yield IndexEntry.read(item)
 

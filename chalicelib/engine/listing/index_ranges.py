@@ -16,10 +16,7 @@ Bounds = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IndexRange:
-    """Bounds on the keys of an index.
-
-    Without ``index``, they are bounds on the table in the order of creation.
-    """
+    """Bounds on the keys of an index, or without one on the table in the order of creation."""
 
     index: str | None
     prefix: str
@@ -28,7 +25,6 @@ class IndexRange:
 
     @property
     def condition(self) -> Condition | None:
-        """The key condition of a Query along the index."""
         slot: Any = ContentRow.sk
         if self.index is not None:
             slot = ContentRow.r if self.index == BY_ROW else getattr(ContentRow, self.index[3:])
@@ -43,7 +39,6 @@ class IndexRange:
         return condition
 
     def options(self, *, descending: bool) -> dict[str, Any]:
-        """Return the options of a Query along the index."""
         options: dict[str, Any] = {"scan_index_forward": not descending}
         if self.index is not None:
             options["index_name"] = self.index

@@ -1,9 +1,8 @@
 """The listing of a noun, with the methods that find and list its records.
 
-DynamoDB has no numbered pages, exact totals, free sort orders or full-text search. A noun declares
-a ``Listing``. When a unit of work writes a record, it also sets the record's index keys and updates
-the counters, in one transaction. ``engine.listing.queries`` then reads each page in the cheapest
-way that is exact (ADR 8).
+DynamoDB has no numbered pages, exact totals, free sort orders or full-text search. Units of work
+write index keys and counters with each record, and ``engine.listing.queries`` reads each page in
+the cheapest way that is exact (ADR 8).
 """
 
 import logging
@@ -50,25 +49,18 @@ class Listing(Declaration[R]):
         return self.row(self.partition(workspace_id), new_id(), **attributes)
 
     def find(self, workspace_id: str, *, record_id: str) -> R | None:
-        """Return a live record by id, read consistently, or None.
-
-        An id of another workspace returns None.
-        """
+        """Return a live record of this workspace by id, read consistently, or None."""
         return self.row.find(self.partition(workspace_id), record_id)
 
     def find_deleted(self, workspace_id: str, *, record_id: str) -> R | None:
-        """Return a soft-deleted record that can still be restored, read consistently, or None.
-
-        Time-to-live removes records late, so the clock decides.
-        """
+        """Return a soft-deleted record that can still be restored, read consistently, or None."""
         record = self.row.find(self.trash(workspace_id), record_id)
+        # Time-to-live removes records late, so the clock decides.
         return record if record and record.expires > clock.now() else None
 
     def deleted_ids(self, workspace_id: str, *, together_with: str) -> list[str]:
-        """Return the ids of the soft-deleted records with this ``together_with``, in order.
-
-        They include records that time-to-live has not removed yet. The noun must have no indexes.
-        """
+        """Return ids of soft-deleted records by ``together_with``, of a noun without indexes."""
+        # They include records that time-to-live has not removed yet.
         trash = Partition(self.trash(workspace_id), Cost())
         return [
             index_entry.id
@@ -84,10 +76,7 @@ class Listing(Declaration[R]):
         return [row for row in rows if isinstance(row, self.row)]
 
     def trash_row(self, workspace_id: str, record: R, until: datetime, together_with: str) -> R:
-        """Return the row of a soft-deleted record, which keeps its version and expires.
-
-        ``together_with`` is the id by which ``deleted_ids`` finds the record with others.
-        """
+        """Return the row of a soft-deleted record, which keeps its version and expires."""
         values = _moved_values(record) | {"expires": until, "trashed_with_id": together_with}
         deleted_record = self.row(self.trash(workspace_id), **values)
         deleted_record.follows = int(record.version) - 1
@@ -95,12 +84,10 @@ class Listing(Declaration[R]):
         return deleted_record
 
     def set_trash_keys(self, deleted: R) -> None:
-        """Leave a record in the trash only the key by which ``deleted_ids`` finds it.
-
-        The trash of a noun with indexes is not listed, so its records have no key.
-        """
+        """Leave a record in the trash only the key by which ``deleted_ids`` finds it."""
         for slot in INDEX_SLOTS:
             setattr(deleted, slot, None)
+        # The trash of a noun with indexes is not listed, so its records have no key.
         deleted.r = None if self.indexes else group(deleted.trashed_with_id) + deleted.id
 
     def revived(self, workspace_id: str, deleted: R) -> R:
@@ -110,25 +97,16 @@ class Listing(Declaration[R]):
         return record
 
     def require(self, workspace_id: str, *, record_id: str) -> R:
-        """Return a live record by id, read consistently.
-
-        Raises:
-            NotFoundError: no live record of the workspace has this id.
-        """
+        """Return a live record by id, read consistently, or raise NotFoundError."""
         return self.found(self.find(workspace_id, record_id=record_id))
 
     def found(self, result: T | None) -> T:
-        """Return the result of a search by id, if the search found a record.
-
-        Raises:
-            NotFoundError: the search found no record.
-        """
+        """Return the result of a search by id, or raise NotFoundError if it is None."""
         if result is None:
             raise self.not_found()
         return result
 
     def not_found(self) -> NotFoundError:
-        """Return the error for an id that no record of the workspace has."""
         if self.not_found_message:
             return NotFoundError(self.not_found_message)
         label = self.label or self.noun.lower()
@@ -137,17 +115,12 @@ class Listing(Declaration[R]):
         )
 
     def found_for_visitor(self, result: T | None) -> T:
-        """Return the result of a visitor's search, if the search found a record.
-
-        Raises:
-            NotFoundError: the search found no record.
-        """
+        """Return the result of a visitor's search, or raise NotFoundError if it is None."""
         if result is None:
             raise self.unavailable()
         return result
 
     def unavailable(self) -> NotFoundError:
-        """Return the error for a visitor if a record does not exist or is not public."""
         return NotFoundError(self.unavailable_message)
 
     def workspace_of(self, record_id: str) -> str | None:
@@ -196,12 +169,9 @@ class Listing(Declaration[R]):
         present: str | None = None,
         **filters: str,
     ) -> list[IndexEntry]:
-        """Return the noun's index entries in the order of their keys.
-
-        The arguments select entries by parent, by an attribute that is ``present``, or by values.
-        For a value of a partitioned facet, only the partition of the value is read.
-        """
+        """Return index entries by parent, ``present`` attribute or values, in the order of keys."""
         place, conditions = self.partition(workspace_id), dict(filters)
+        # For a value of a partitioned facet, only the partition of the value is read.
         for facet in self.partitioned:
             if facet in conditions:
                 place = partition_of(
@@ -225,11 +195,7 @@ class Listing(Declaration[R]):
         last_record: R | None = None,
         descending: bool = False,
     ) -> list[SortPosition]:
-        """Return the positions of up to ``limit`` records along an index by a number.
-
-        They start after ``last_record``. The read is consistent, for changes that place a record
-        between others.
-        """
+        """Return up to ``limit`` positions along an index by a number, after ``last_record``."""
         slot = INDEX_SLOTS[self.indexes.index(index)]
         key = getattr(ContentRow, slot)
         items = Partition(self.partition(workspace_id), Cost()).items(
@@ -237,7 +203,7 @@ class Listing(Declaration[R]):
             index_name=f"by_{slot}",
             range_key_condition=last_record and key > getattr(last_record, slot),
             scan_index_forward=not descending,
-            consistent_read=True,
+            consistent_read=True,  # for changes that place a record between others
         )
         return [SortPosition(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
@@ -258,10 +224,7 @@ class Listing(Declaration[R]):
     def page(
         self, workspace_id: str, query: Query, counts: ReadCounts | None = None
     ) -> ResultPage[R]:
-        """Return one page of records and the exact number of all that match.
-
-        ``counts`` returns all counters of the noun, if the caller reads them anyway.
-        """
+        """Return one page of records and the exact number of all that match."""
         page = queries.read(self, workspace_id, query, counts)
         spent = {"units": page.cost.units, "roundTrips": page.cost.round_trips}
         log.debug("listed", extra={"noun": self.noun, "plan": page.plan, **spent})

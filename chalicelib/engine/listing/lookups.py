@@ -1,8 +1,4 @@
-"""Look-ups of records by values other than the id, some of which must be unique.
-
-A look-up is a row that is written in the transaction of its record. Values from callers are hashed,
-because folding may make them longer than a key may be.
-"""
+"""Look-ups of records by values other than the id, some of which must be unique."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,23 +18,18 @@ SORT_KEY = "-"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lookup(Generic[R]):
-    """A value that leads to records.
-
-    ``value`` returns the value, several values, or None. Values are the same if their ``key`` is.
-    ``unique`` allows one record per value, among records with the same ``within``. A
-    ``platform_wide`` look-up is unique over all workspaces and leads from a name without a
-    workspace (``engine.claims``). Its values compare exactly.
-    """
+    """A value that leads to records."""
 
     name: str
-    value: Callable[[R], str | Sequence[str] | None]
-    unique: bool = False
+    value: Callable[[R], str | Sequence[str] | None]  # one value, several, or None
+    unique: bool = False  # one record per value, among records with the same ``within``
     within: Callable[[R], str] | None = None
+    # Unique over all workspaces, leads from a name without a workspace (``engine.claims``), and
+    # compares values exactly.
     platform_wide: bool = False
-    key: Callable[[str], str] = fold
+    key: Callable[[str], str] = fold  # values with the same key are the same
 
     def values(self, record: R) -> list[str]:
-        """Return the values of the look-up for a record."""
         text = self.value(record) or ()
         return list(filter(None, [text] if isinstance(text, str) else text))
 
@@ -54,8 +45,6 @@ def id_lookup(noun: str) -> Lookup[R]:
 
 
 class LookupRow(ContentRow):
-    """A row that leads from a value to a record."""
-
     target = UnicodeAttribute()
 
 
@@ -83,12 +72,10 @@ def rows(lookup: Lookup[R], workspace_id: str, *, noun: str, record: R) -> list[
 
 
 def key_of(lookup: Lookup[R], workspace_id: str, *, noun: str, value: str, group: str = "") -> Key:
-    """Return the key of a unique value's row. ``fetch`` it to find whether the value is taken.
-
-    Rows of values that are not unique have the id of their record as the sort key instead.
-    """
+    """Return the key of a unique value's row. ``fetch`` it to find whether the value is taken."""
     # Folding may make a value longer than a key may be, so the key has a hash.
     hashed = exact_hash(lookup.key(value), group=group)
+    # Rows of values that are not unique have the id of their record as the sort key instead.
     return Key(LookupRow, f"W#{workspace_id}#{noun}#BY#{lookup.name}#{hashed}", SORT_KEY)
 
 

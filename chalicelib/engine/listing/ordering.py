@@ -4,8 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-STEP = 2**20
-"""The distance between neighbours. Twenty insertions in the middle fit into it."""
+STEP = 2**20  # between neighbours; twenty insertions in the middle fit into it
 
 
 class SortPosition(NamedTuple):
@@ -16,11 +15,7 @@ class SortPosition(NamedTuple):
 
 
 def between(low: int | None, *, high: int | None, count: int) -> list[int] | None:
-    """Return ``count`` rising numbers between two others, spread evenly.
-
-    Returns None if they do not fit. Without a bound on one side, the numbers continue from the
-    other bound in steps of ``STEP``.
-    """
+    """Return ``count`` rising numbers between two others, spread evenly, or None if none fit."""
     if low is None:
         end = STEP if high is None else high - STEP * count
         return [end + STEP * i for i in range(count)]
@@ -34,11 +29,10 @@ def between(low: int | None, *, high: int | None, count: int) -> list[int] | Non
 def first_in_order(
     positions: Sequence[SortPosition], next_position: SortPosition | None
 ) -> dict[str, int]:
-    """Return the new numbers that put records into this order, before all others.
+    """Return the new numbers that put records into this order, before ``next_position``.
 
-    ``next_position`` is the first position of the other records. As many records as possible keep
-    their numbers; the result does not contain them. If the room between two unchanged numbers is
-    too small, all records get new numbers.
+    As many records as possible keep their numbers and are left out. If the room between two of them
+    is too small, all records get new numbers.
     """
     unmoved = _longest_rising(
         [position for position in positions if next_position is None or position < next_position]

@@ -1,7 +1,6 @@
 """The entries of a large partition are read in ranges of keys, side by side (ADR 52).
 
-DynamoDB does not report the middle of a partition, so the bounds are guessed: from the first and
-the last key, and then from how many entries the first page of a range had. A wrong guess costs
+DynamoDB does not report the middle of a partition, so the bounds are guessed. A wrong guess costs
 time but no correctness, because every key is in exactly one range.
 """
 
@@ -17,49 +16,37 @@ from chalicelib.engine.listing.index_ranges import IndexRange
 from chalicelib.engine.reading import Item, Partition
 from chalicelib.engine.tables import ContentRow
 
-RANGES = 8
-"""Ranges that are read at the same time, and into how many one is cut."""
-UNITS_A_SECOND = 3_000
-"""Read units that DynamoDB serves a second from one partition. Faster scans would be throttled."""
-UNITS_AT_ONCE = 3_000
-"""Units that a scan may read without a pause. It is what about 150,000 entries cost."""
-PAGES_A_RANGE = 2
-"""Pages that a range should have. Ranges of less would end with many short pages."""
-DIGITS = 14
-"""Characters of a key that are compared with bounds: a number, or the time and more of an id."""
+RANGES = 8  # are read at the same time, and one is cut into as many
+UNITS_A_SECOND = 3_000  # DynamoDB serves this from one partition. Faster scans would be throttled.
+UNITS_AT_ONCE = 3_000  # A scan may read this without a pause: the cost of about 150,000 entries.
+PAGES_A_RANGE = 2  # Ranges of fewer would end with many short pages.
+DIGITS = 14  # of a key, compared with bounds: a number, or the time and more of an id
 ID_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 NUMBER_DIGITS = "0123456789abcdef"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Range:
-    """A range of keys, whose entries presumably end at ``end``. ``start`` is a key to resume at."""
-
     low: str
     high: str
-    end: int
-    start: Item | None = None
+    end: int  # where its entries presumably end
+    start: Item | None = None  # a key to resume at
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ParallelScan:
-    """A scan of about ``rows`` entries within ``bounds``, whose keys begin with ``digits``.
-
-    ``options`` are the options of each Query, and ``read`` makes entries of its items.
-    """
+    """A scan of the entries within ``bounds``, whose keys begin with ``digits``."""
 
     partition: Partition
     bounds: IndexRange
-    rows: int
+    rows: int  # about as many as there are
     digits: str
-    options: dict[str, Any]
+    options: dict[str, Any]  # of each Query
     read: Callable[[Iterable[Item]], Iterable[IndexEntry]]
 
     def entries(self) -> list[IndexEntry]:
-        """Return the entries, in no order.
-
-        An entry that moves during the scan is returned once at most.
-        """
+        """Return the entries, in no order."""
+        # An entry that moves during the scan is returned once at most.
         entries_by_id: dict[str, IndexEntry] = {}
         begun, units = time.monotonic(), self.partition.cost.units
         rows_left, pending = self.rows, self._first_ranges()
@@ -99,15 +86,12 @@ class ParallelScan:
         return answer, list(self.read(answer.pop("Items")))
 
     def _remaining_ranges(self, range_: _Range, answer: Item, rows_left: int) -> Iterator[_Range]:
-        """Yield the ranges that remain after a page of a range.
-
-        They are as wide as some pages would be if the entries stayed as dense as in this page.
-        """
         start = answer.get("LastEvaluatedKey")
         if start is None:
             return
         key = start["r"]["S"]
         begin = self._position(key)
+        # The next ranges are as wide as some pages would be if the entries stayed as dense.
         width = max(1, begin - self._position(range_.low))
         pages = min((range_.end - begin) / width, rows_left / max(1, answer["ScannedCount"]))
         pieces = max(1, min(RANGES, int(pages / PAGES_A_RANGE)))
@@ -115,7 +99,6 @@ class ParallelScan:
         yield from self._cut(unread, begin, width * pages / pieces, pieces)
 
     def _cut(self, full_range: _Range, begin: int, width: float, pieces: int) -> Iterator[_Range]:
-        """Cut a range after each ``width``. The last piece is what remains."""
         low, start = full_range.low, full_range.start
         bounds = {begin + int(width * number) for number in range(1, pieces)}
         for bound in sorted(bound for bound in bounds if begin < bound < full_range.end):
@@ -131,7 +114,7 @@ class ParallelScan:
         return number
 
     def _key(self, position: int) -> str:
-        """Return the beginning of the keys from a position on. No key is as short."""
+        # No key is as short as this beginning of one.
         characters = []
         for _ in range(DIGITS):
             position, digit = divmod(position, len(self.digits))

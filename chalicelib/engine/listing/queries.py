@@ -1,23 +1,10 @@
-"""Read one page of a noun in the cheapest way that is exact (ADR 8).
+"""Read one page of a noun in the cheapest way that is exact (ADR 8): by one of four plans.
 
-A *look-up* fetches the few records that are named by ids or by a look-up, then filters and sorts
-them in memory. For other queries, the first step is to choose a partition: the noun's own, or the
-partition of a requested value if the noun is partitioned by the facet. For several values, their
-partitions are merged, unless that reads more than the noun's own partition. There are then three
-ways:
-
-- *index scan*: read the page along an index in the requested order. Bounds along the index limit
-  it. The total comes from the counters, or from counting the range. The cost does not depend on
-  the size of the partition; it grows by about one read unit per 40 entries before the page.
-- *range scan*: read the records in a narrow range along an index, then sort and filter in memory.
-- *full scan*: read all entries of the partition, filtered by DynamoDB and sorted in memory. It
-  serves small partitions, and queries without a suitable index: searches and combinations of
-  filters. If the entries lie along a number (``scan_along``), only entries in its range are read.
-
-Index scans, and full scans of up to ``CONSISTENT_ROWS``, are consistent: the next list includes a
-record that was just created. Full scans of larger partitions, and the entries that an index scan of
-a larger partition skips, are read eventually consistently at half the units. They may miss changes
-of the last second.
+A *look-up* fetches few records by ids or a look-up, and filters and sorts them in memory. An *index
+scan* reads the page along an index in the requested order. A *range scan* reads the records in a
+narrow range along an index. A *full scan* reads all entries of a partition: of small ones, and for
+searches and combinations of filters without a suitable index. Lists include a record that was just
+created; those of more than ``CONSISTENT_ROWS`` entries may miss changes of the last second.
 """
 
 from collections.abc import Collection, Iterable
@@ -49,26 +36,20 @@ from chalicelib.engine.listing.text_search import matches
 from chalicelib.engine.reading import Cost, Item, MergedPartitions, Partition
 from chalicelib.engine.tables import Record
 
-SMALL_ROWS = 500
-"""Partitions up to this size are scanned whole, for about 25 read units."""
+SMALL_ROWS = 500  # are scanned whole, for about 25 read units
 CONSISTENT_ROWS = 10_000
+# Fetching up to this many skipped entries with the page saves a request for counting.
 FETCHED_SKIP = 500
-"""Up to this many skipped entries are fetched with the page, which saves a request for counting."""
-ROWS_A_RECORD = 50
-"""Reading a record by its key costs as much as this many entries of a full scan."""
+ROWS_A_RECORD = 50  # Reading a record by its key costs as much as this many entries of a full scan.
+# A partition costs at least one read unit, as much as this many entries of a full scan.
 ROWS_A_QUERY = 28
-"""A partition costs at least one read unit, as much as this many entries of a full scan."""
 R = TypeVar("R", bound=Record)
 
 
 def read(
     listing: Declaration[R], workspace_id: str, query: Query, counts: ReadCounts | None
 ) -> ResultPage[R]:
-    """Return one page. ``counts`` returns all counters of the noun, if the caller has read them.
-
-    Raises:
-        ValueError: the noun does not declare a filter, a range or the sort.
-    """
+    """Return one page, or raise ValueError if the noun does not declare a filter or the sort."""
     cost = Cost()
     noun_counts = NounCounts(
         workspace_id, noun=listing.noun, status=listing.status, cost=cost, all_counts=counts
@@ -78,19 +59,14 @@ def read(
 
 @dataclass(slots=True, eq=False, repr=False)
 class _PageReader(Generic[R]):
-    """The state of reading one page.
-
-    ``value`` is the facet and the value whose partition is read, if it is not the noun's own.
-    ``begun`` are the first entries, if they have been read, and the key of the last one if there
-    are more.
-    """
-
     listing: Declaration[R]
     workspace_id: str
     query: Query
     cost: Cost
     counts: NounCounts
+    # The facet value whose partition is read, if not the noun's own.
     value: tuple[str, str] | None = None
+    # The first entries, if they have been read, and the key of the last one if there are more.
     begun: tuple[list[Item], Item | None] | None = None
     partition: Partition | MergedPartitions = field(init=False)
     filters: Filters[R] = field(init=False)
@@ -122,6 +98,8 @@ class _PageReader(Generic[R]):
         return self._page_by_rows(self._merge_partitions(rows))
 
     def _page_by_rows(self, rows: int) -> ResultPage[R]:
+        # A larger full scan, and the entries that an index scan of a larger partition skips, are
+        # read eventually consistently at half the units. They may miss changes of the last second.
         consistent = rows <= CONSISTENT_ROWS
         if rows > SMALL_ROWS:
             if self._only_sorts and (index_range := self._range_in_order()) is not None:
@@ -137,6 +115,9 @@ class _PageReader(Generic[R]):
             return self._full_scan(consistent=consistent)
         return self._parallel_scan(self.partition, rows)
 
+    # The noun's own partition, or that of a requested value if the noun is partitioned by the
+    # facet. For several values, their partitions are merged, unless that reads more than the noun's
+    # own.
     def _choose_partition(self) -> None:
         for facet in self.listing.partitioned:
             if (value := self.filters.equal.get(facet)) is not None:
@@ -158,11 +139,8 @@ class _PageReader(Generic[R]):
         return None if self.value else next(several, None)
 
     def _count_rows(self) -> int:
-        """Return the rows of the partition, or 0 if the value is not counted.
-
-        For several values, read the counters of all values.
-        """
         if self._several_values is not None:
+            # The counters of all values tell which partitions to merge.
             self.counts.read_all()
         if not self.value:
             return self.counts.total()
@@ -171,11 +149,6 @@ class _PageReader(Generic[R]):
         return self.counts.count_value(facet, value=value) if is_counted else 0
 
     def _merge_partitions(self, total: int) -> int:
-        """Switch to the partitions of several values if that reads less. Returns the rows to read.
-
-        If an index serves the order, each partition is read at most up to the page's end. Counting
-        the rows reads the counters of all values: one read unit per twenty values.
-        """
         facet = self._several_values
         if facet is None:
             return total
@@ -185,6 +158,8 @@ class _PageReader(Generic[R]):
             partition_of(self.workspace_id, noun=noun, facet=facet, value=value) for value in rows
         ]
         own, self.partition = self.partition, MergedPartitions(places, self.cost)
+        # If an index serves the order, each partition is read at most up to the page's end.
+        # Counting the rows reads the counters of all values: one read unit per twenty values.
         in_order = self._only_sorts and self._range_in_order() is not None
         max_rows = self.query.offset + self.query.size if in_order else total
         if sum(ROWS_A_QUERY + min(n, max_rows) for n in rows.values()) >= total:
@@ -222,11 +197,8 @@ class _PageReader(Generic[R]):
         return None
 
     def _count_along(self, rows: int) -> int:
-        """Count the entries in the scanned range. Returns ``rows`` if there are many.
-
-        If the entries are few, they can be read consistently. The count costs a fourth of that
-        scan, and callers are not charged for the count.
-        """
+        # If the entries are few, they can be read consistently. The count costs a fourth of that
+        # scan, and callers are not charged for the count.
         index_range = self._along_number(self.listing.scan_along or "")
         if index_range is None:
             return rows
@@ -256,10 +228,11 @@ class _PageReader(Generic[R]):
         indexes = self.listing.indexes if self._is_own_partition else ()
         return zip(INDEX_SLOTS, indexes, strict=False)
 
+    # The total comes from the counters, or from counting the range. The cost does not depend on the
+    # size of the partition; it grows by about one read unit per 40 entries before the page.
     def _index_scan(
         self, index_range: IndexRange, rows: int | None, *, consistent: bool
     ) -> ResultPage[R]:
-        """Read the page along an index, and the total side by side unless the page is far away."""
         read_total = partial(self._total, index_range, rows, consistent=consistent)
         if self.query.offset > FETCHED_SKIP:
             total = read_total()
@@ -276,7 +249,6 @@ class _PageReader(Generic[R]):
         return ResultPage(records, total, "index scan", self.cost)
 
     def _read_along(self, index_range: IndexRange, *, consistent: bool) -> list[R]:
-        """Read the records of the page along an index. Earlier records are only counted."""
         options = index_range.options(descending=self.query.descending)
         offset, size = self.query.offset, self.query.size
         partition, start, skipped = self.partition, None, 0
@@ -307,10 +279,6 @@ class _PageReader(Generic[R]):
         return not self.filters.ranges and (self._is_own_partition or not self.filters.equal)
 
     def _total(self, index_range: IndexRange, rows: int | None, *, consistent: bool) -> int:
-        """Return the number of records in the scanned part of an index.
-
-        ``rows`` is the number of rows of the partition, if it is known.
-        """
         if not self._has_counter:
             options = self._counting_range(index_range).options(descending=False)
             return self.partition.count(None, consistent_read=consistent, **options)
@@ -381,7 +349,6 @@ class _PageReader(Generic[R]):
         return self._page_of_entries(scan.entries(), consistent=False)
 
     def _begin_scan(self) -> bool:
-        """Read the first entries. Returns whether they are all."""
         if isinstance(self.partition, Partition):
             options = self._scan_options(consistent=True)
             self.begun = self.partition.first(SMALL_ROWS + 1, **options)

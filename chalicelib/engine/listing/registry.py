@@ -1,8 +1,4 @@
-"""Registry of the listings, by row class and by noun.
-
-A noun is the name of a kind of record, such as ``PRODUCT``. Its listing declares how records of the
-kind are indexed, sorted and searched.
-"""
+"""Registry of the listings, by row class and by noun, such as ``PRODUCT``."""
 
 from typing import Any, TypeVar
 
@@ -12,17 +8,13 @@ from chalicelib.engine.tables import Record, Row
 
 R = TypeVar("R", bound=Record)
 
-LISTINGS: dict[type[Row], Listing[Any]] = {}
-"""Listings by row class. ``register_listing`` adds them."""
+LISTINGS: dict[type[Row], Listing[Any]] = {}  # by row class; ``register_listing`` adds them
+# Reading a noun imports the module that declares it, if necessary.
 NOUNS: Declarations[Listing[Any]] = Declarations(manifest().nouns)
-"""Listings by noun. Reading one imports the module that declares it, if necessary."""
 
 
 def register_listing(listing: Listing[R]) -> Listing[R]:
-    """Register a listing and return it. Units of work then index and count its records.
-
-    Call it in the module that defines the row class.
-    """
+    """Register a listing in its row's module, so that units of work index its records."""
     NOUNS.declare(listing.noun, listing, listing.row.__module__)
     LISTINGS[listing.row] = listing
     return listing

@@ -6,8 +6,7 @@ from chalicelib.core.text import is_found
 from chalicelib.engine.listing.index_entries import IndexEntry, TextRow, may_contain
 from chalicelib.engine.reading import Key, Partition, fetch
 
-FETCHED_TEXTS = 100
-"""Maximum long strings that are fetched by their keys. For more, all are searched."""
+FETCHED_TEXTS = 100  # Above this, all long strings are searched, not fetched by their keys.
 
 
 def matches(
