@@ -1,35 +1,23 @@
-"""The areas of the product, one row each.
-
-Scopes, the reference, the console and the audit log read this table. An area with scopes is a
-toolset of the tool server and a row in the console's form for a new key. Every area is a page of
-the reference. The audit log divides some areas further: it lists categories separately from
-products.
-"""
+"""The areas of the product: scopes, toolsets, pages of the reference, names in the audit log."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Area(NamedTuple):
-    """An area with the title and the description of its part of the reference."""
-
     name: str
     title: str
     about: str
-    scoped: bool = True
-    """Whether it has the scopes ``<name>:read`` and ``<name>:write``."""
-    admin_only: bool = False
-    """Whether only keys of ADMIN accounts may have its scopes."""
-    written_by_agents: bool = False
-    """Whether the console suggests its write scope for AI clients."""
-    example: str = ""
-    """A path for a first call with a key that may read the area."""
+    scoped: bool = True  # has the scopes ``<name>:read`` and ``<name>:write``
+    admin_only: bool = False  # Only keys of ADMIN accounts may have its scopes.
+    written_by_agents: bool = False  # The console suggests its write scope for AI clients.
+    example: str = ""  # a path for a first call with a key that may read the area
+    # Names in the audit log, which divides some areas further. Keys are beginnings of routes after
+    # ``/api/``, modules or domains.
     logged: Mapping[str, str] = {}
-    """Names in the audit log. Keys are beginnings of routes after ``/api/``, modules or domains."""
 
     @property
     def text(self) -> str:
-        """Key of the area's name in the console's catalogue."""
         return f"area_{self.name}"
 
 
@@ -153,15 +141,12 @@ _LOGGED = {beginning: name for area in AREAS for beginning, name in area.logged.
 
 
 def logged_as(module: str, *, path: str = "") -> str | None:
-    """Return the audit log's name for the area of an operation or a job.
-
-    The route of the operation decides. If no area has that route, the name of the module decides,
-    then the domain. Returns None if no area matches.
-    """
+    """Return the audit log's name for the area of an operation or a job, or None."""
     _, _, inside = module.partition(".domains.")
     if not inside:
         return None
     domain, *_, noun = inside.split(".")
     route = path.removeprefix("/api/")
+    # The route decides; without a match the name of the module, then the domain.
     by_route = (name for beginning, name in _LOGGED.items() if route.startswith(beginning))
     return next(by_route, None) or _LOGGED.get(noun) or _LOGGED.get(domain)

@@ -1,10 +1,4 @@
-"""Write operation names in messages for each kind of client.
-
-AI clients see tool names, REST clients see routes. Messages are written with placeholders
-(``errors.call("svc_list_sites")``), so that a name in quoted data does not change. ``invoke``
-rewrites each message with the ``Naming`` of its caller and then returns it. How a field is cleared
-also differs between the two.
-"""
+"""Write operation names in messages as tools for AI clients and as routes for REST clients."""
 
 import re
 from collections.abc import Callable
@@ -13,12 +7,13 @@ from functools import cache
 from chalicelib.core.errors import CALL_MARK, HOW_TO_CLEAR, OR_CLEAR, call
 from chalicelib.core.operations import REGISTRY, Entry
 
-Naming = Callable[[str], str]
-"""Rewrites the names of operations in a message."""
+Naming = Callable[[str], str]  # rewrites the names of operations in a message
 
+# Messages are written with placeholders (``errors.call``), so that a name in quoted data does not
+# change. ``invoke`` rewrites each message for its caller.
 _CALL = re.compile(f"{CALL_MARK}(svc_[a-z_]+)")
+# The text of each placeholder over REST and for tools.
 _CLEARING = {HOW_TO_CLEAR: ("send null", "name it in clear"), OR_CLEAR: ("", ", or clear")}
-"""The text of each placeholder over REST and for tools."""
 
 
 def insert_tool_names(message: str) -> str:
@@ -40,12 +35,10 @@ def _insert_clearing(message: str, *, for_tools: bool) -> str:
 
 
 def call_name(entry: Entry, naming: Naming) -> str:
-    """Return the name under which a caller knows an operation.
-
-    An operation without a tool and without a route has its own name, as a visitor's tool does.
-    """
+    """Return the name under which a caller knows an operation."""
     if entry.tool:
         return naming(call(entry.tool))
+    # A visitor's tool has neither a tool name nor a route.
     return f"{entry.method} {entry.path}" if entry.path else entry.name
 
 

@@ -9,9 +9,7 @@ _source: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
 
 
 def now() -> datetime:
-    """Return the current time in UTC, cut to milliseconds.
-
-    Ids and responses have the same precision.
+    """Return the current time in UTC, cut to milliseconds, the precision of ids and responses.
 
     >>> now().microsecond % 1000
     0
@@ -58,10 +56,7 @@ def local_day(moment: datetime, timezone: str) -> date:
 
 
 def moment_of(when: date, timezone: str, *, end: bool = False) -> datetime:
-    """Return the moment of a date, or of a time without an offset, in a time zone.
-
-    A date becomes its first millisecond or, with ``end``, its last.
-    """
+    """Return the moment of a local time, or the first or, with ``end``, last one of a date."""
     from zoneinfo import ZoneInfo
 
     zone = ZoneInfo(timezone)

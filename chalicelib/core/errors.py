@@ -9,15 +9,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic_core import to_json
 
-MAX_CAUSES = 8
-"""Maximum errors of a chain of causes that the log names."""
+MAX_CAUSES = 8  # of a chain of causes that the log names
 
 
+# Stands before the name of an operation in a message, and before no name in data: it is a
+# noncharacter (Unicode, 23.7), which no text needs.
 CALL_MARK = "\ufdd0"
-"""Stands before the name of an operation in a message, and before no name in data.
-
-It is a noncharacter (Unicode, 23.7), which no text needs.
-"""
 
 
 def call(tool: str) -> str:
@@ -25,11 +22,10 @@ def call(tool: str) -> str:
     return CALL_MARK + tool
 
 
+# What a caller does to clear a field: ``null`` over REST, ``clear`` for tools.
 HOW_TO_CLEAR = CALL_MARK + "how_to_clear"
-"""The placeholder of what a caller does to clear a field: ``null`` over REST, ``clear`` for tools.
-"""
+# What else a tool can change, after the names of an update's fields.
 OR_CLEAR = CALL_MARK + "or_clear"
-"""The placeholder, after the names of an update's fields, of what else a tool can change."""
 
 
 class FieldError(NamedTuple):
@@ -42,8 +38,8 @@ class FieldError(NamedTuple):
 class AppError(Exception):
     """Base of all failures with an HTTP status and a stable code.
 
-    ``details`` are further fields of ``data``. The docstring of the error's class names them,
-    because the reference publishes it. ``headers`` are sent with the HTTP response only.
+    ``details`` are further fields of ``data``, which the class's docstring names, because the
+    reference publishes it. ``headers`` are sent with the HTTP response only.
     """
 
     status: ClassVar[int] = 500
@@ -285,23 +281,17 @@ class ConcurrentUpdateError(Exception):
 
 
 class IdempotencyKeyExistsError(Exception):
-    """An idempotency key has a result, or a call in progress.
+    """An idempotency key has a result or a call in progress. Callers never see this error."""
 
-    Callers never see this error: the stored result is looked up. It takes precedence over other
-    failed conditions, because the first call made the changes that now conflict.
-    """
-
+    # Before other failed conditions, because the first call made the changes that now conflict.
     precedence = 0
 
 
 def log_fields(error: AppError) -> dict[str, Any]:
-    """Return the log's fields for a failure: its code and, for a server error, its cause.
-
-    The cause is the chain of exceptions, each by its class and by its AWS code, if any. Messages of
-    exceptions are left out because they may contain data that callers sent.
-    """
+    """Return the log's fields for a failure: its code and, for a server error, its causes."""
     if error.status < 500:  # noqa: PLR2004  the caller's mistake
         return {"code": error.code}
+    # Classes and AWS codes only: messages may contain data that callers sent.
     return {"code": error.code, "cause": " < ".join(_causes(error))}
 
 

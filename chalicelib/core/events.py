@@ -1,29 +1,18 @@
-"""The types of events, which are changes for webhooks or for members.
-
-A noun's listing declares the rules by which its changes are events. Other events are emitted by
-name. Every name is declared here.
-"""
+"""The types of events, which are changes for webhooks or for members. Each is declared here."""
 
 from typing import NamedTuple
 
 
 class EventType(NamedTuple):
-    """A type of event.
-
-    ``when`` completes "sent when". ``read_by`` is the operation that returns the record of an event
-    by its id, and ``record`` the field of its result with the record.
-    """
-
-    when: str
-    read_by: str
-    record: str
+    when: str  # completes "sent when"
+    read_by: str  # the operation that returns the record of an event by its id
+    record: str  # the field of its result with the record
 
 
 _LEAD, _BOOKING = ("get_lead", "lead"), ("get_booking", "booking")
 _CLIENT, _DIALOG = ("get_client", "client"), ("get_agent_dialog", "dialog")
 
-TEST_EVENT = "webhook.test"
-"""The type of an event that a user sends to try a webhook. The event has no record."""
+TEST_EVENT = "webhook.test"  # sent by a user to try a webhook, without a record
 
 EVENT_TYPES = {
     "booking.created": EventType("a booking is made", *_BOOKING),
@@ -49,6 +38,8 @@ EVENT_TYPES = {
     ),
 }
 
+# Types that only members receive, never webhooks, each with its purpose. The id of an event is the
+# id of the account, the booking, the client, the connection, the key or the webhook.
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
     "balance.returned": "a top-up was refunded or disputed at the payment provider",
@@ -66,26 +57,17 @@ INTERNAL_TYPES = {
     "payment.refused": "the payment provider refuses the first payment since it took one",
     "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails",
 }
-"""Types that only members receive, never webhooks, each with its purpose.
-
-The id of an event is the id of the account, the booking, the client, the connection, the key or the
-webhook.
-"""
 
 
 class MessageKind(NamedTuple):
-    """A kind of messages to members, which follows events of one type.
-
-    No message follows an event whose unit of work also has an event of the type ``unless`` for the
-    record. Nobody gets a kind that is ``opt_in`` without having chosen it.
-    ``domains.notifications.rules.who_is_told`` says who gets which kinds.
-    """
+    """A kind of messages about events of one type (``notifications.rules.who_is_told``)."""
 
     type: str
-    unless: str = ""
-    opt_in: bool = False
+    unless: str = ""  # No message follows if the unit of work has such an event of the record, too.
+    opt_in: bool = False  # Nobody gets it without having chosen it.
 
 
+# Kinds of messages by name, in the order of the console's page.
 MESSAGE_KINDS = {
     "lead": MessageKind("lead.created", unless="order.created"),
     "order": MessageKind("order.created"),
@@ -112,15 +94,10 @@ MESSAGE_KINDS = {
     "member_removed": MessageKind("member.removed"),
     "member_role": MessageKind("member.role_changed"),
 }
-"""Kinds of messages to members by name, in the order of the console's page."""
 
+# The event in the job of an e-mail about a refund. No unit of work emits it, so webhooks and
+# members never receive it.
 REFUNDED_EVENT = "booking.refunded"
-"""The event in the job of an e-mail about a refund.
-
-No unit of work emits it, so webhooks and members never receive it.
-"""
+# A booking's client is notified of these by mail. Not of ``booking.hold_expired``, because the same
+# unit of work changes the status.
 VISITOR_EVENTS = frozenset({"booking.created", "booking.moved", "booking.status_changed"})
-"""Types of events that a booking's client is notified of by mail.
-
-``booking.hold_expired`` is left out, because the same unit of work changes the status.
-"""

@@ -14,24 +14,14 @@ if TYPE_CHECKING:  # The chat's function does not need the registry.
     from chalicelib.core.wire.schema import Wire
 
 HEADER = "Idempotency-Key"
-FIELD = "idempotencyKey"
-"""The input field that may carry the key if the caller cannot send a header."""
+FIELD = "idempotencyKey"  # for a caller who cannot send a header
 MAX_LENGTH = 255
 
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH)]
-"""The type of a key that is a declared input of an operation."""
 
 
 def check(key: str, *, name: str = FIELD) -> str:
-    """Return a valid key.
-
-    Args:
-        key: the string that the caller sent.
-        name: the header or field that the error names.
-
-    Raises:
-        ValidationError: the key is empty or too long.
-    """
+    """Return a valid key, or raise ValidationError of the header or field ``name``."""
     if not 1 <= len(key) <= MAX_LENGTH:
         message = f"expected 1 to {MAX_LENGTH} characters, received {len(key)}"
         raise ValidationError.of(name, message=message)
@@ -41,13 +31,7 @@ def check(key: str, *, name: str = FIELD) -> str:
 def split(
     operation: "Operation", arguments: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], str | None]:
-    """Separate the idempotency key from an input. Returns the other arguments and the key.
-
-    An empty key counts as none.
-
-    Raises:
-        ValidationError: the key is not text.
-    """
+    """Return an input without its idempotency key, and the key or None if it is empty."""
     if not operation.accepts_idempotency_key or FIELD not in arguments:
         return arguments, None
     remaining_arguments = dict(arguments)
@@ -66,8 +50,8 @@ def fingerprint(args: "Wire") -> str:
 
 
 def _canonical(value: Any) -> bytes:  # noqa: ANN401  any JSON value
-    """Return JSON bytes that do not depend on the order of keys."""
     if isinstance(value, dict):
+        # The hash must not depend on the order of keys.
         parts = [to_json(key) + b":" + _canonical(value[key]) for key in sorted(value)]
         return b"{" + b",".join(parts) + b"}"
     if isinstance(value, list):

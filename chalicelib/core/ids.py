@@ -10,9 +10,7 @@ _ID = lazy_pattern(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 
 def new_id(moment: datetime | None = None) -> str:
-    """Return a new 26-character ULID.
-
-    Ids sort by the millisecond of their creation, which is now unless ``moment`` is given.
+    """Return a new 26-character ULID. Ids sort by the millisecond of ``moment``, or of now.
 
     >>> len(new_id())
     26

@@ -1,7 +1,4 @@
-"""The kinds of scheduled jobs, and the registry of their handlers.
-
-A scheduled function runs the jobs that are due.
-"""
+"""The kinds of scheduled jobs, and the registry of their handlers."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -12,8 +9,6 @@ from chalicelib.core.manifest import Declarations, manifest
 
 
 class Job(Protocol):
-    """A scheduled job, as passed to its handler."""
-
     kind: str
     workspace_id: str
     payload: Any
@@ -32,15 +27,13 @@ class Postponed(Exception):  # noqa: N818  no error: the job runs again
 
 
 JOB_HANDLERS: Declarations[Callable[[Job], None]] = Declarations(manifest().jobs)
-"""Handlers by kind of job."""
 
 
 class Queue(StrEnum):
     """A queue of jobs, with its own runner. The queue's value begins the keys of its jobs."""
 
     MAIN = "JOBS"
-    EVENTS = "EVENT-JOBS"
-    """The jobs that wait for external servers, so that they delay no other job."""
+    EVENTS = "EVENT-JOBS"  # jobs that wait for external servers, so that they delay no other job
 
 
 class JobKind(str):
@@ -50,7 +43,6 @@ class JobKind(str):
     queue: Queue
 
     def __new__(cls, name: str, queue: Queue = Queue.MAIN) -> Self:
-        """Return the kind."""
         kind = super().__new__(cls, name)
         kind.queue = queue
         return kind
@@ -59,39 +51,32 @@ class JobKind(str):
 # A kind is declared in the domain whose code stages its jobs, in ``rules/job_kinds`` if the handler
 # is elsewhere. The kinds below are staged by the engine or by domains without a floor in common.
 
+# Brings the indexes of a workspace's bots up to date, after changes of bots and of sites.
 KNOWLEDGE_STALE = JobKind("knowledge-stale")
-"""Brings the indexes of a workspace's bots up to date, after changes of bots and of sites."""
 
+# Makes the deliveries of the events of a unit of work.
 WEBHOOK_EVENTS = JobKind("webhook-events", Queue.EVENTS)
-"""Makes the deliveries of the events of a unit of work."""
+# Finds the members to notify of the events of a unit of work.
 PEOPLE_EVENTS = JobKind("people-events", Queue.EVENTS)
-"""Finds the members to notify of the events of a unit of work."""
+# Sends e-mail to clients about the bookings in a unit of work's events.
 VISITOR_EVENTS = JobKind("visitor-events", Queue.EVENTS)
-"""Sends e-mail to clients about the bookings in a unit of work's events."""
 
+# Removes replies of receivers, which may repeat personal data. The payload has ``recordIds``, or
+# the ``webhookId`` of a webhook that is deleted.
 WEBHOOK_REPLIES = JobKind("webhook-replies")
-"""Removes replies of receivers, which may repeat personal data.
-
-The payload has ``recordIds``, or the ``webhookId`` of a webhook that is deleted.
-"""
+# Attempts of webhooks that are being made now have ended after this time.
 ATTEMPTS_END = timedelta(minutes=1)
-"""Time after which the attempts of webhooks that are being made now have ended."""
 
 
 D = TypeVar("D", bound=Callable[[Job], None])
 
 
 def job_handler(kind: str) -> Callable[[D], D]:
-    """Declare the handler of a kind of job. It may be called more than once for the same job.
-
-    A handler that raises ``Postponed`` is called again later.
+    """Declare the only handler of a kind of job. It may be called more than once for the same job.
 
     >>> @job_handler("example")  # doctest: +SKIP
     ... def run(job: Job) -> None:
     ...     print(job.payload)
-
-    Raises:
-        ValueError: the kind has a handler already.
     """
 
     def declare(handler: D) -> D:

@@ -1,7 +1,4 @@
-"""Rate limits as operations declare them. The database counts calls (``engine.limits``).
-
-A Lambda instance serves one request at a time, so a counter in its memory could not limit callers.
-"""
+"""Rate limits as operations declare them. The database counts calls (``engine.limits``)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,28 +6,26 @@ from datetime import timedelta
 from typing import Any, NamedTuple, Self
 
 
+# A Lambda instance serves one request at a time, so a counter in its memory could not limit
+# callers.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Limit:
     """A maximum of calls by one subject in a window of time.
-
-    ``RATE_LIMIT_SCALE`` multiplies ``max_requests``. ``name`` separates the counters of one
-    subject. ``what`` describes what is counted, such as "AI drafts a day". If the database cannot
-    count a call, a limit with ``fails_open`` admits it. ``weigh`` returns the units that a call
-    takes, from its input; the default is one. ``within`` returns the part of the input that has a
-    counter of its own for each caller, such as a form. If visitors share the limit, ``share`` is
-    the limit of one visitor, who then cannot use up what all share.
 
     >>> Limit("draft", "AI drafts a day", 20, timedelta(days=1)).needs_input
     False
     """
 
-    name: str
-    what: str
-    max_requests: int
+    name: str  # separates the counters of one subject
+    what: str  # what is counted, such as "AI drafts a day"
+    max_requests: int  # ``RATE_LIMIT_SCALE`` multiplies it.
     window: timedelta
-    fails_open: bool = False
+    fails_open: bool = False  # admits a call that the database cannot count
+    # Returns the units that a call takes, from its input. By default one.
     weigh: Callable[[Any], int] | None = None
+    # Returns the part of the input that has a counter of its own for each caller, such as a form.
     within: Callable[[Any], str] | None = None
+    # If visitors share the limit, that of one visitor, who then cannot use up what all share.
     share: "Limit | None" = None
 
     @property
@@ -39,13 +34,11 @@ class Limit:
         return self.weigh is not None or self.within is not None
 
     def weighed(self, weigh: Callable[[Any], int]) -> Self:
-        """Return this limit with a function that returns the units of a call from its input.
-
-        A call of 0 units is not counted.
-        """
+        """Return this limit with a function for the units of a call. A call of 0 is not counted."""
         return replace(self, weigh=weigh)
 
 
+# Operations that occupy a Lambda or an outside service for seconds, limited per API key.
 HEAVY = Limit(
     "heavy",
     "calls a minute that fetch, draft or search outside",
@@ -53,19 +46,15 @@ HEAVY = Limit(
     timedelta(minutes=1),
     fails_open=True,
 )
-"""Operations that occupy a Lambda or an outside service for seconds, limited per API key."""
 
 
 class RateLimitStatus(NamedTuple):
-    """The state of a limit, for the ``RateLimit-*`` headers."""
-
     limit: int
     remaining: int
     reset_seconds: int
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of a response that is counted by a shared limit."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),

@@ -1,7 +1,7 @@
-"""Write logs as one JSON object per line on stderr.
+"""Write logs as one JSON object per line on stderr, without secrets and personal data.
 
-Callers log no secrets and no personal data. This module imports only the standard library and
-``clock``, so that a process that cannot import anything else can still log why.
+This module imports only the standard library and ``clock``, so that a process that cannot import
+anything else can still log why.
 """
 
 import json
@@ -26,7 +26,6 @@ class JsonFormatter(logging.Formatter):
     """Writes a record with its ``extra`` fields, and an exception as one string."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line of JSON."""
         line: dict[str, object] = {
             "time": iso(clock.now()),
             "level": record.levelname.lower(),
@@ -41,15 +40,14 @@ class JsonFormatter(logging.Formatter):
         return _encode(line)
 
 
+# ``json.dumps`` with options would create an encoder for each line.
 _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
-"""Encodes a line. ``json.dumps`` with options would create an encoder for each line."""
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to the current ``sys.stderr``, which tests and servers replace."""
-
     @property
     def stream(self) -> TextIO:
+        # Tests and servers replace it.
         return sys.stderr
 
     @stream.setter
@@ -71,22 +69,17 @@ def configure(
     formatter: logging.Formatter | None = None,
     extra_handlers: Sequence[logging.Handler] = (),
 ) -> None:
-    """Write every log record of this service to stderr as JSON. A second call replaces the first.
-
-    ``formatter`` replaces the JSON format of stderr. ``extra_handlers``
-    also receive all records.
-    """
+    """Write this service's log records to stderr as JSON. A second call replaces the first."""
     handler = _StderrHandler()
     handler.setFormatter(formatter or JsonFormatter())
     _install(logging.getLogger(_ROOT), level, [handler, *extra_handlers])
 
 
 def configure_process() -> None:
-    """Write all that this process writes to stderr as JSON: one object for each event.
+    """Write all that this process writes to stderr as JSON, also what no code of the service logs.
 
-    Besides the records of this service, these are records of libraries, Python's warnings,
-    uncaught exceptions of any thread, exceptions that Python ignores, and printed lines. Errors
-    have the level ``error``, which the alarm on errors counts.
+    These are records of libraries, Python's warnings, uncaught and ignored exceptions, and printed
+    lines. Errors have the level ``error``, which the alarm on errors counts.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
@@ -112,8 +105,6 @@ def _log_uncaught(error: BaseException | None) -> None:
 
 
 class _PrintedLines(TextIOBase):
-    """Replaces ``sys.stderr``, and logs each printed line as a warning."""
-
     def __init__(self) -> None:
         self._local = threading.local()
 
@@ -133,5 +124,4 @@ class _PrintedLines(TextIOBase):
         return len(text)
 
 
-_PROCESS = f"{_ROOT}.process"
-"""Logger of events that no code of this service has logged."""
+_PROCESS = f"{_ROOT}.process"  # events that no code of this service has logged

@@ -1,9 +1,8 @@
-"""The manifest of named declarations, which lets cold starts import few modules.
+"""The manifest of named declarations, which lets cold starts import few modules (ADR 22).
 
-Modules declare operations, job handlers and nouns where they define them. In development, all
-modules are imported to find the declarations. For a deployment, the packager imports them all once
-and writes the name and module of each declaration to ``chalicelib/manifest.py``
-(``infra.deploy.package.manifest``). A function then imports only what its request needs (ADR 22).
+In development, all modules are imported to find the declarations. For a deployment, the packager
+does so once and writes the name and module of each to ``chalicelib/manifest.py``
+(``infra.deploy.package.manifest``). A function then imports only what its request needs.
 """
 
 import os
@@ -16,10 +15,9 @@ from typing import NamedTuple, TypeVar
 
 PACKAGE = Path(__file__).parents[1]
 MODULE = "manifest.py"
-OPENAPI = "openapi.json"
-"""The OpenAPI document. Few requests need it, so it is a separate file next to the manifest."""
+OPENAPI = "openapi.json"  # Few requests need it, so it is a separate file.
+# The placeholder for the server's base URL in the OpenAPI document and its examples.
 SERVER = "https://server.invalid"
-"""Placeholder for the server's base URL, in the OpenAPI document and its examples."""
 
 V = TypeVar("V")
 
@@ -39,30 +37,23 @@ class PackedEntry(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """The location of every declaration, in the order of declaration.
+    """The location of every declaration, in the order of declaration."""
 
-    ``digest`` is the digest of the sources that the manifest was made from. ``operations`` are the
-    packed entries of the registry. ``tools`` holds the tool definitions as JSON. ``jobs`` and
-    ``nouns`` map names to modules.
-    """
-
-    digest: str
+    digest: str  # of the sources that the manifest was made from
     operations: tuple[PackedEntry, ...] = ()
-    tools: Mapping[str, bytes] = {}
-    jobs: Mapping[str, str] = {}
+    tools: Mapping[str, bytes] = {}  # definitions as JSON
+    jobs: Mapping[str, str] = {}  # modules by name
     nouns: Mapping[str, str] = {}
 
 
 @cache
 def manifest() -> Manifest:
-    """Return the package's manifest, or an empty one if all modules must be imported.
-
-    Outside Lambda, sources may have changed since. A manifest of other sources is ignored.
-    """
+    """Return the package's manifest, or an empty one if all modules must be imported."""
     if find_spec("chalicelib.manifest") is None:
         return Manifest("")
     packed = Manifest(*import_module("chalicelib.manifest").MANIFEST)
     packed = packed._replace(operations=tuple(map(PackedEntry._make, packed.operations)))
+    # Outside Lambda, sources may have changed since.
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ or packed.digest == digest_of(sources()):
         return packed
     return Manifest("")
@@ -93,42 +84,31 @@ def digest_of(files: Iterable[tuple[str, bytes]]) -> str:
 
 
 class Declarations(Mapping[str, V]):
-    """Declarations by name.
-
-    Names in the manifest are known from the start. Their modules are imported on first access.
-    """
+    """Declarations by name. Modules of names in the manifest are imported on first access."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
-        self.modules = dict(modules)
-        """The module of each declaration, in the order of declaration."""
+        self.modules = dict(modules)  # by name, in the order of declaration
         self._declared: dict[str, V] = {}
 
     def __getitem__(self, name: str) -> V:
-        """Return the declaration of a name, and import its module if necessary."""
         module = self.modules[name]
         if name not in self._declared:
             import_module(module)
         return self._declared[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether a name is declared, without an import."""
+        # No import is needed.
         return name in self.modules
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names in the order of declaration, without an import."""
         # An import during the iteration may add declarations, so it runs over a copy.
         return iter(list(self.modules))
 
     def __len__(self) -> int:
-        """Return how many names are declared."""
         return len(self.modules)
 
     def declare(self, name: str, value: V, module: str) -> None:
-        """Add a declaration of a module.
-
-        Raises:
-            ValueError: the name is taken.
-        """
+        """Add a declaration of a module, or raise ValueError if the name is taken."""
         if name in self._declared or self.modules.setdefault(name, module) != module:
             msg = f'"{name}" is declared twice, in {module} and in {self.modules[name]}'
             raise ValueError(msg)

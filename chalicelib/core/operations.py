@@ -22,23 +22,19 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
 
+# The methods of operations without a route: for those that only read, and for the others.
 READ, CALL = "READ", "CALL"
-"""The methods of operations without a route: ``READ`` for operations that only read, else ``CALL``.
-"""
 
 LISTING = ("list_", "find_", "search_")
+# The beginnings of handler names that list records, and of names that read records.
 READING = ("get_", *LISTING)
-"""The beginnings of handler names that list records, and of names that read records."""
+# The order of operations that share a path.
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-"""The sort order of operations that share a path."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The facts about an operation that are known before its module is imported.
-
-    They are enough to route a call and to check its audience.
-    """
+    """What routes a call and checks its audience, known before the operation is imported."""
 
     name: str
     title: str
@@ -52,10 +48,6 @@ class Entry:
 
     @property
     def read_only(self) -> bool:
-        """Whether the operation only reads.
-
-        With a route, such an operation has the method GET. Without a route, it has ``READ``.
-        """
         return self.method in {"GET", READ}
 
     @property
@@ -70,7 +62,6 @@ class Entry:
         return not self.path, self.path, method, self.name
 
     def packed(self) -> PackedEntry:
-        """Return the entry in plain values, as the manifest stores it."""
         return PackedEntry(
             name=self.name,
             title=self.title,
@@ -85,7 +76,6 @@ class Entry:
 
     @staticmethod
     def unpacked(packed: PackedEntry) -> "Entry":
-        """Return the entry from the manifest's plain values."""
         values = packed._asdict()
         values["scope"] = packed.scope and Scope(packed.scope)
         values["audience"] = frozenset(map(Audience, packed.audience))
@@ -96,14 +86,11 @@ class Entry:
 class ServedAs(StrEnum):
     """How visitors call an operation that does not take and return JSON."""
 
+    # The input is an HTML form, which also works without JavaScript. The response is a page.
     HTML_FORM = "html-form"
-    """The input is an HTML form, which also works without JavaScript. The response is a page."""
-    CALENDAR_FILE = "calendar-file"
-    """The response is the ``content`` of the result, as a calendar file."""
-    PAGE_HIT = "page-hit"
-    """The call reports a page view. Crawlers are not counted."""
-    WITHOUT_KEY = "without-key"
-    """Calls with an API key are refused."""
+    CALENDAR_FILE = "calendar-file"  # The response is the ``content`` of the result.
+    PAGE_HIT = "page-hit"  # The call reports a page view. Crawlers are not counted.
+    WITHOUT_KEY = "without-key"  # Calls with an API key are refused.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -116,49 +103,42 @@ class Options:
     """Returns the error of a call over the limit, from the common one and the workspace. It may say
     what a visitor can do instead."""
     resolve: Callable[[Any], str] | None = None
-    """Returns the workspace from the input, for visitors and the operator. Keys and sessions use
-    their own workspace."""
-    destructive: bool = False
-    """Whether a call may remove or overwrite existing data."""
+    destructive: bool = False  # A call may remove or overwrite existing data.
+    # A call reaches outside services. Its idempotency key is marked in progress first.
     open_world: bool = False
-    """Whether a call reaches outside services. Its idempotency key is marked in progress first."""
+    # The input field, bytes in base64, that callers may also send as the file of a
+    # ``multipart/form-data`` body.
     file_field: str | None = None
-    """The input field, bytes in base64, that callers may also send as the file of a
-    ``multipart/form-data`` body."""
-    form: bool = False
-    """Whether callers may also send the whole input as an HTML form without files."""
+    form: bool = False  # Callers may also send the whole input as an HTML form without files.
     served_as: ServedAs | None = None
-    """How visitors call it, if not with JSON."""
+    # Advice for a body over the limit, if a smaller request is not the solution.
     if_too_large: str | None = None
-    """Advice for a body over the limit, if a smaller request is not the solution."""
+    # The output field that is shown once and never stored. A repeated call with the same
+    # idempotency key is refused instead of replayed.
     secret: str | None = None
-    """The output field that is shown once and never stored. A repeated call with the same
-    idempotency key is refused instead of replayed."""
+    # The audit log records the changes, but not visitors' calls that are only counted, such as page
+    # views.
     audit: bool = True
-    """Whether the audit log records the changes. Visitors' calls that are only counted, such as
-    page views, are not recorded."""
+    # The operation changes data of the platform, such as the blog, for any caller. The audit log of
+    # the caller's workspace records the changes.
     platform: bool = False
-    """Whether the operation changes data of the platform, such as the blog, for any caller. The
-    audit log of the caller's workspace records the changes."""
+    # Refuses a session whose user has not just proved, by a code or the password, to be the owner
+    # of the account. It gets the context, the input and the operation's name before each run of the
+    # handler.
     confirm: Callable[[Any, Any, str], None] | None = None
-    """Refuses a session whose user has not just proved, by a code or the password, to be the owner
-    of the account. It gets the context, the input and the operation's name before each run of
-    the handler."""
     # An operation is hashable, but a mapping is not, so comparisons leave the example out.
+    # A valid call for the reference and the tests, in the form that REST takes as query, path and
+    # body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records.
     example: Mapping[str, Any] | None = field(default=None, compare=False)
-    """A valid call for the reference and the tests, in the form that REST takes as query, path
-    and body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Operation(Options, Entry):
-    """The declaration of an operation, which only ``@operation`` creates."""
-
     description: str
     input: type[Wire]
     output: type[Wire]
+    # The response with status 202 to a call that waits for something else.
     accepted: type[Wire] | None
-    """The response with status 202 to a call that waits for something else, or None."""
     handler: Callable[[Any, Any], Wire]
     idempotent: bool
     accepts_idempotency_key: bool
@@ -171,37 +151,31 @@ class Operation(Options, Entry):
 
     @property
     def drops_empty_texts(self) -> bool:
-        """Whether an empty string counts as an omission in optional fields that refuse it.
-
-        This applies to reads and creates with API keys and of visitors, because their clients may
-        fill every field. In an update, the caller states explicitly how to clear a field. A
-        destructive call never guesses. Calls from the console are excluded as well: an expiry left
-        empty by mistake must not create a key that never expires.
-        """
+        """Whether an empty string counts as an omission in optional fields that refuse it."""
+        # Clients with keys and visitors' clients may fill every field. From the console, an expiry
+        # left empty by mistake must not create a key that never expires.
         if not self.audience & {Audience.KEY, Audience.PUBLIC}:
             return False
+        # In an update, the caller states explicitly how to clear a field. A destructive call never
+        # guesses.
         return self.read_only or not (self.destructive or issubclass(self.input, Partial))
 
     @cached_property
     def path_parameters(self) -> tuple[str, ...]:
-        """Names of the variables in the path."""
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """JSON Schema of the input."""
         from chalicelib.core.wire.json_schema import json_schema
 
         return json_schema(self.input)
 
 
 class Registry:
-    """Every operation, by path and method. A sweep checks that tools and routes are unique.
-
-    The modules of operations in the manifest are imported on first access.
-    """
+    """Every operation, by path and method. Modules in the manifest are imported on first access."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        # A sweep checks that tools and routes are unique.
         self._entries = {entry.name: entry for entry in entries}
         self._declared: Declarations[Operation] = Declarations(
             {name: entry.module for name, entry in self._entries.items()}
@@ -212,11 +186,9 @@ class Registry:
         return sorted(self._entries.values(), key=lambda entry: entry.position)
 
     def __iter__(self) -> Iterator[Operation]:
-        """Iterate over the operations, after an import of all their modules."""
         return iter([self[entry.name] for entry in self.entries()])
 
     def __len__(self) -> int:
-        """Return how many operations there are."""
         return len(self._entries)
 
     def entry(self, name: str) -> Entry:
@@ -224,19 +196,13 @@ class Registry:
         return self._entries[name]
 
     def __getitem__(self, name: str) -> Operation:
-        """Return the operation whose handler has this name, and import its module if necessary."""
         return self._declared[name]
 
     def select(self, *audiences: Audience) -> list[Operation]:
-        """Return the operations for the given audiences."""
         return [operation for operation in self if operation.audience & set(audiences)]
 
     def add(self, operation: Operation) -> None:
-        """Add an operation.
-
-        Raises:
-            ValueError: its name is taken.
-        """
+        """Add an operation, or raise ValueError if its name is taken."""
         self._declared.declare(operation.name, operation, operation.module)
         self._entries[operation.name] = operation
 
@@ -258,16 +224,13 @@ R = TypeVar("R", bound=Wire)
 C = TypeVar("C")
 PUBLIC = (Audience.PUBLIC,)
 OPERATOR = (Audience.OPERATOR,)
-MANAGED = (Audience.SESSION, Audience.OPERATOR)
-"""The audience of operations for members in the console and for the operator."""
+MANAGED = (Audience.SESSION, Audience.OPERATOR)  # members in the console and the operator
 
 
 def title_of(name: str) -> str:
-    """Return the title of a handler, such as "Get a blog post" for ``get_blog_post``.
-
-    Nouns that end with s are plural. A handler without a noun has a title of its own.
-    """
+    """Return the title of a handler, such as "Get a blog post" for ``get_blog_post``."""
     verb, _, noun = name.replace("_", " ").partition(" ")
+    # Nouns that end with s are plural.
     article = "" if noun.endswith("s") else "an " if noun.startswith(tuple("aeiou")) else "a "
     return f"{verb} {article}{noun}".capitalize()
 
@@ -280,43 +243,31 @@ class Declaration(Options):
     its docstring. The second of two output models is the model of responses with status 202.
     """
 
+    # The name in the reference and in tool lists, if it is not ``title_of`` the handler's name.
     title: str = ""
-    """The operation's name in the reference and in tool lists, if it is not ``title_of`` the
-    handler's name."""
+    # AI clients may call the operation, as the tool ``svc_`` and the handler's name.
     tool: bool = False
-    """Whether AI clients may call the operation, as the tool ``svc_`` and the handler's name."""
+    # Such as ``GET /api/pages/{id}``. Without one, only the console and the command line call it.
     rest: str | None = None
-    """The REST route, such as ``GET /api/pages/{id}``. Without one, only the console and the
-    command line call the operation."""
+    # An operation without a route only reads although its name begins with none of ``READING``.
     reads: bool = False
-    """Whether an operation without a route only reads, if its name begins with none of
-    ``READING``. With a route, GET decides."""
-    scope: Scope | None = None
-    """The scope that a key needs. Without one, any valid key may call."""
+    scope: Scope | None = None  # Without one, any valid key may call.
+    # By default keys, if there is a route, and sessions, if there is a role.
     audience: Iterable[Audience] = ()
-    """The kinds of callers that may call. By default keys, if there is a route, and sessions, if
-    there is a role."""
+    # The lowest role in the workspace that a member in the console needs. Operations for sessions
+    # must declare a role; other operations must not.
     role: Role | None = None
-    """The lowest role in the workspace that a member in the console needs.
-
-    Operations for sessions must declare a role; other operations must not.
-    """
+    # A repeated call changes nothing more. By default true for reads and for handlers named
+    # ``delete_…``, which are also destructive.
     idempotent: bool | None = None
-    """Whether a repeated call changes nothing more. By default true for reads and for handlers
-    named ``delete_…``, which are also destructive."""
+    # By default true for writes that are not idempotent. Set it for idempotent operations if a part
+    # of the operation is not, such as an addition.
     accepts_idempotency_key: bool | None = None
-    """Whether a call takes an idempotency key.
-
-    By default true for writes that are not idempotent. Set it for idempotent operations if a part
-    of the operation is not, such as an addition.
-    """
+    # Errors beyond those that every operation of its kind can return.
     errors: Iterable[type[AppError]] = ()
-    """The errors of this operation, beyond the errors that every operation of its kind can return.
-    """
     registry: Registry = REGISTRY
 
     def __call__(self, handler: Callable[[C, W], R]) -> Callable[[C, W], R]:
-        """Add the handler's operation to the registry, and return the handler."""
         name = handler.__name__
         kind = READ if self.reads or name.startswith(READING) else CALL
         method, _, path = (self.rest or f"{kind} ").partition(" ")

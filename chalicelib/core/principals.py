@@ -1,8 +1,4 @@
-"""The kinds of callers.
-
-Every transport creates a principal for each call. Only ``application.invoke`` decides what a
-principal may do, by the audience that the operation declares.
-"""
+"""The kinds of callers. Only ``application.invoke`` decides what a caller may do."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -11,17 +7,13 @@ from typing import ClassVar
 
 from chalicelib.core.scopes import Scope
 
-PLATFORM = "platform"
-"""The tenant of data that belongs to no workspace: accounts and the blog."""
+PLATFORM = "platform"  # the tenant of data that belongs to no workspace: accounts and the blog
 
 
 class Role(StrEnum):
-    """The roles of a member in a workspace, from the lowest to the highest.
+    """The roles of a member, in ascending order."""
 
-    ``ACCOUNT`` is any signed-in account, also outside a workspace.
-    """
-
-    ACCOUNT = "account"
+    ACCOUNT = "account"  # any signed-in account, also outside a workspace
     MEMBER = "member"
     MANAGER = "manager"
     OWNER = "owner"
@@ -49,22 +41,14 @@ class Audience(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Principal(ABC):
-    """A caller.
-
-    ``workspace_id`` is the workspace of its calls, and ``plan`` the plan whose quotas apply.
-    ``role`` is the role of the account: user or admin. ``client_ip`` is the caller's IP address if
-    the edge of this service confirms it.
-    """
-
     audience: ClassVar[Audience]
-    limited: ClassVar[bool] = True
-    """Whether the limits of operations apply."""
+    limited: ClassVar[bool] = True  # The limits of operations apply.
 
     workspace_id: str = PLATFORM
-    plan: str = ""
+    plan: str = ""  # whose quotas apply
     account_id: str = ""
-    role: str = "user"
-    client_ip: str = ""
+    role: str = "user"  # of the account: user or admin
+    client_ip: str = ""  # if the edge of this service confirms it
 
     @property
     @abstractmethod
@@ -89,8 +73,6 @@ class Principal(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ApiKeyPrincipal(Principal):
-    """A program or an AI client with a key of one workspace."""
-
     audience: ClassVar[Audience] = Audience.KEY
 
     key_id: str
@@ -98,109 +80,86 @@ class ApiKeyPrincipal(Principal):
 
     @property
     def rate_limit_key(self) -> str:
-        """The id of the key."""
         return f"key:{self.key_id}"
 
     @property
     def audit_actor(self) -> str:
-        """The account that created the key."""
+        # Who created the key.
         return self.account_id
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """The workspace and the key."""
         return {"workspaceId": self.workspace_id, "keyId": self.key_id}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OAuthPrincipal(ApiKeyPrincipal):
-    """An AI client that a user connected to one workspace.
+    """An AI client that a user connected to one workspace."""
 
-    ``key_id`` is the id of the connection, so limits, idempotency keys and the audit log do not
-    depend on the access token. ``client_name`` is the name that the client gave itself.
-    """
-
+    # The name that the client gave itself. ``key_id`` is the id of the connection, so limits,
+    # idempotency keys and the audit log do not depend on the access token.
     client_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SessionPrincipal(Principal):
-    """A signed-in user in the console.
-
-    ``membership`` is the role in the workspace, or ``ACCOUNT`` outside a workspace. ``session_id``
-    is the id of the session, not its token. ``code`` and ``password`` are what the user has typed
-    into the form, to prove once more to be the owner of the account.
-    """
-
     audience: ClassVar[Audience] = Audience.SESSION
 
-    membership: Role = Role.ACCOUNT
-    session_id: str = ""
+    membership: Role = Role.ACCOUNT  # ``ACCOUNT`` outside a workspace
+    session_id: str = ""  # not the session's token
+    # What the user has typed into the form, to prove once more to be the owner of the account.
     code: str = ""
     password: str = ""
 
     @property
     def rate_limit_key(self) -> str:
-        """The id of the account."""
         return f"account:{self.account_id}"
 
     @property
     def audit_actor(self) -> str:
-        """The id of the account."""
         return self.account_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class VisitorPrincipal(Principal):
-    """A visitor of a public page, identified only by a hash of the client IP and the day.
-
-    ``network`` is a hash of the IPv6 network of 48 bits, or empty.
-    """
+    """A visitor of a public page, identified only by a hash of the client IP and the day."""
 
     audience: ClassVar[Audience] = Audience.PUBLIC
 
     visitor: str
-    network: str = ""
+    network: str = ""  # a hash of the IPv6 network of 48 bits
     page_url: str = ""
 
     @property
     def rate_limit_key(self) -> str:
-        """The visitor's hash."""
         return f"visitor:{self.visitor}"
 
     @property
     def share_subjects(self) -> tuple[str, ...]:
-        """The visitor, and the visitor's network if there is one."""
         subjects = (self.rate_limit_key,)
         return (*subjects, f"network:{self.network}") if self.network else subjects
 
     @property
     def audit_actor(self) -> str:
-        """The visitor's hash."""
         return f"visitor:{self.visitor}"
 
     @property
     def log_fields(self) -> dict[str, str]:
-        """Return no fields, because only the operation finds out which workspace owns the page."""
+        # Only the operation finds out which workspace owns the page.
         return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OperatorPrincipal(Principal):
-    """The platform's operator at the command line.
-
-    For an operation that keys may also call, the operator acts in a workspace with its plan.
-    """
+    """The platform's operator at the command line, who acts in a workspace with its plan."""
 
     audience: ClassVar[Audience] = Audience.OPERATOR
     limited: ClassVar[bool] = False
 
     @property
     def rate_limit_key(self) -> str:
-        """The subject of the operator's idempotency keys, without rate limits."""
         return "operator"
 
     @property
     def audit_actor(self) -> str:
-        """The operator."""
         return "operator"

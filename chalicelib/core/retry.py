@@ -11,36 +11,25 @@ from typing import NamedTuple, TypeVar
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConcurrentUpdateError, UnavailableError
 
-MAX_ATTEMPTS = 12
-"""Maximum attempts before a conflict becomes a 503 error. With pauses, they take a few seconds."""
-FIRST_PAUSE = 0.01
-"""Longest first pause, in seconds. The bound doubles with each attempt."""
-LONGEST_PAUSE = 0.5
-"""Seconds."""
-HIGH_CONTENTION_SECONDS = 20.0
-"""Duration of retries under high contention. It ends before the request's deadline."""
+MAX_ATTEMPTS = 12  # before a conflict becomes a 503 error; with pauses, they take a few seconds
+FIRST_PAUSE = 0.01  # The longest first pause in seconds. The bound doubles with each attempt.
+LONGEST_PAUSE = 0.5  # seconds
+HIGH_CONTENTION_SECONDS = 20.0  # ends before the request's deadline
+# A multiple of the failed attempt's duration. Pauses in proportion to the duration keep writers
+# apart even if the database is slow. In a simulation with fifty writers of one row, they halved the
+# attempts and saved time.
 MAX_PAUSE_FACTOR = 8
-"""Longest pause under high contention, as a multiple of the failed attempt's duration.
-
-Pauses in proportion to the duration keep writers apart even if the database is slow. In a
-simulation with fifty writers of one row, they halved the attempts and saved time.
-"""
 
 T = TypeVar("T")
 
 
 class RetryPolicy(NamedTuple):
-    """Limits of the retries after conflicts.
-
-    Retries stop after ``attempts`` attempts, after ``seconds``, or at the request's deadline. A
-    pause takes at most ``longest_pause`` seconds. This bound starts at ``FIRST_PAUSE`` and doubles
-    with each attempt. With ``proportional``, it depends on the attempt's duration instead.
-    """
+    """Limits of the retries after conflicts, which also end at the request's deadline."""
 
     attempts: int | None = MAX_ATTEMPTS
     seconds: float = inf
-    longest_pause: float = LONGEST_PAUSE
-    proportional: bool = False
+    longest_pause: float = LONGEST_PAUSE  # seconds
+    proportional: bool = False  # The bound on pauses depends on the attempt's duration.
 
 
 DEFAULT_RETRY_POLICY = RetryPolicy()
@@ -51,15 +40,12 @@ def high_contention() -> RetryPolicy:
     return RetryPolicy(None, HIGH_CONTENTION_SECONDS, longest_pause=4.0, proportional=True)
 
 
-sleep: Callable[[float], None] = time.sleep
-"""The function that pauses. Tests replace it."""
+sleep: Callable[[float], None] = time.sleep  # Tests replace it.
 
+# Returns the context of a retry under high contention. A process on AWS has one request at a time,
+# so its context does nothing. The local server has many, and lets them retry in turn
+# (``infra.local.workarounds``).
 turn: Callable[[], AbstractContextManager[object]] = nullcontext
-"""Returns the context of a retry under high contention.
-
-A process on AWS has one request at a time, so its context does nothing. The local server has many,
-and lets them retry in turn (``infra.local.workarounds``).
-"""
 
 
 def retry_on_conflict(
@@ -67,11 +53,8 @@ def retry_on_conflict(
 ) -> T:
     """Call ``attempt``, which reads and commits, until its commit succeeds.
 
-    Pauses are random and their bound grows (full jitter), so that writers spread out.
+    Raises UnavailableError if every allowed attempt ended in a conflict, or the deadline passed.
     ``retry_policy`` is called after each attempt, because an attempt may detect many writers.
-
-    Raises:
-        UnavailableError: every allowed attempt ended in a conflict, or the deadline passed.
     """
     started = deadline.monotonic()
     policy = DEFAULT_RETRY_POLICY

@@ -43,12 +43,10 @@ class Scope(StrEnum):
 
     @property
     def admin_only(self) -> bool:
-        """Whether only keys of ADMIN accounts may use it, as with the blog."""
         return SCOPED[self.area].admin_only
 
 
 PATTERNS = ("*:read", "*:write")
-"""Grants of all read scopes and of all write scopes."""
 
 
 @lru_cache(maxsize=1024)
@@ -64,11 +62,7 @@ def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
 
 
 def parse_grants(grants: Iterable[str]) -> list[str]:
-    """Return the grants in a fixed order, without repeats.
-
-    Raises:
-        ValueError: a name is not a scope, or the list is empty.
-    """
+    """Return the grants once each, in a fixed order; raise ValueError for none or unknown ones."""
     valid_grants = [*PATTERNS, *(scope.value for scope in Scope)]
     requested_grants = {grant.strip() for grant in grants} - {""}
     if unknown := sorted(requested_grants - set(valid_grants)):

@@ -1,7 +1,4 @@
-"""Read the settings from environment variables, once per process.
-
-This module names every variable in use.
-"""
+"""Read the settings from environment variables, once per process; names every variable in use."""
 
 import os
 import re
@@ -14,14 +11,14 @@ from urllib.parse import unquote, urlsplit
 from chalicelib import SERVICE
 
 Provider = Literal["bedrock", "openai", "demo"]
-MIN_MASTER_KEY = 32
-"""Characters of a master key."""
+MIN_MASTER_KEY = 32  # characters
 MailProvider = Literal["ses", "smtp", "file", "off"]
 MAIL_PROVIDERS = get_args(MailProvider)
 UNKNOWN_CONTEXT = 32_000
+# Output tokens for a model outside the catalogue, unless the operator sets another number.
 UNKNOWN_OUTPUT = 2_048
-"""Output tokens for a model outside the catalogue, unless the operator sets another number."""
 
+# The providers by the names in ``LLM_PROVIDER``.
 _PROVIDERS: Mapping[frozenset[str], tuple[Provider, ...]] = {
     frozenset({"off"}): (),
     frozenset({"demo"}): ("demo",),
@@ -29,7 +26,6 @@ _PROVIDERS: Mapping[frozenset[str], tuple[Provider, ...]] = {
     frozenset({"openai"}): ("openai",),
     frozenset({"bedrock", "openai"}): ("bedrock", "openai"),
 }
-"""Valid values of ``LLM_PROVIDER``."""
 
 _BARCODE_SOURCES = (
     "openfoodfacts=https://world.openfoodfacts.org"
@@ -40,120 +36,83 @@ _BARCODE_SOURCES = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The process's settings."""
-
-    stage: str
-    """The stage, which is part of the name of every table."""
-    table_prefix: str
-    """The prefix of table names, before the stage."""
-    object_store: str
-    """``s3://<bucket>`` on AWS, ``file://<folder>`` elsewhere."""
-    product_name: str
-    """The name of the product on pages and in e-mails."""
-    public_url: str
-    """The base URL that visitors see, without a trailing slash."""
+    stage: str  # a part of the name of every table
+    table_prefix: str  # before the stage
+    object_store: str  # ``s3://<bucket>`` on AWS, ``file://<folder>`` elsewhere
+    product_name: str  # on pages and in e-mails
+    public_url: str  # the base URL that visitors see, without a trailing slash
+    # Its subdomains are the hosts of sites. Empty: sites are below paths instead.
     sites_domain: str
-    """The domain whose subdomains are the hosts of sites. Empty: sites are below paths instead."""
+    # The gateway to customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
+    # group>/<routing endpoint>``, or empty without a gateway (``gateways.site_hosts``).
     site_hosts: str
-    """The gateway to customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
-    group>/<routing endpoint>``, or empty without a gateway (``gateways.site_hosts``).
-    """
+    # Browser origins that may use the tool server, in addition to its own.
     allowed_origins: frozenset[str]
-    """Browser origins that may use the tool server, in addition to its own."""
+    # The tool server refuses browser origins that are neither its own nor in ``allowed_origins``.
     deny_other_origins: bool
-    """Whether the tool server refuses browser origins that are neither its own nor in
-    ``allowed_origins``."""
+    # The local server accepts them, in addition to the hosts of this machine.
     allowed_hosts: frozenset[str]
-    """Hosts that the local server accepts, in addition to the hosts of this machine."""
-    rate_limit_scale: float
-    """Multiplies every rate limit, for load tests."""
+    rate_limit_scale: float  # multiplies every rate limit, for load tests
+    # Services as ``<name>=<base URL>``, separated by spaces, requested in this order. Empty turns
+    # barcodes off.
     barcode_sources: str
-    """Services as ``<name>=<base URL>``, separated by spaces, requested in this order. Empty turns
-    barcodes off."""
-    photo_source: str
-    """The service of stock photos as ``<name>=<base URL>``. Empty turns them off."""
+    photo_source: str  # ``<name>=<base URL>`` of stock photos; empty turns them off
+    # The value of ``LLM_PROVIDER`` or its default. ``llm_providers`` returns it parsed.
     llm_provider: str
-    """The value of ``LLM_PROVIDER`` or its default. ``llm_providers`` returns it parsed."""
-    llm_base_url: str
-    """Base URL of the chat completions API for the provider ``openai``."""
-    llm_api_key: str = field(repr=False)
-    """The API key for that server, for local use."""
-    llm_model: str
-    """The model that drafts cards."""
-    ai_drafts_per_day: int
-    """Drafts that a workspace may request in a UTC day."""
-    demo_balance: int
-    """Kopecks that a new workspace adds to its owner's balance, for development."""
+    llm_base_url: str  # of the chat completions API for the provider ``openai``
+    llm_api_key: str = field(repr=False)  # for that server, for local use
+    llm_model: str  # drafts cards
+    ai_drafts_per_day: int  # per workspace in a UTC day
+    demo_balance: int  # Kopecks that a new workspace adds to its owner's balance, for development.
+    # The ARN of the secret with that key, read at run time. The key takes precedence.
     llm_api_key_secret: str = ""
-    """The ARN of the secret with that key, which is read at run time. The key takes precedence."""
+    # Secrets of webhooks are computed from it; for local use.
     master_key: str = field(default="", repr=False)
-    """The key from which secrets of webhooks are computed, for local use."""
+    # The ARN of the secret with that key, read at run time. The key takes precedence.
     master_key_secret: str = ""
-    """The ARN of the secret with that key, which is read at run time. The key takes precedence."""
+    # The token of the bot that writes to members, for local use.
     telegram_bot_token: str = field(default="", repr=False)
-    """The token of the Telegram bot that writes to members, for local use."""
+    # The ARN of the secret with that token, read at run time. The token takes precedence.
     telegram_bot_token_secret: str = ""
-    """The ARN of the secret with that token, which is read at run time. The token takes
-    precedence."""
-    telegram_url: str = "https://api.telegram.org"
-    """Base URL of Telegram's Bot API."""
-    telegram_links: str = "https://t.me"
-    """Base URL of links to the Telegram bot."""
+    telegram_url: str = "https://api.telegram.org"  # base URL of Telegram's Bot API
+    telegram_links: str = "https://t.me"  # base URL of links to the Telegram bot
     yookassa_url: str = "https://api.yookassa.ru/v3"
-    """Base URL of YooKassa's API."""
     stripe_url: str = "https://api.stripe.com/v1"
-    """Base URL of Stripe's API."""
+    # Only live keys may take payments to the platform. Always so on the stage prod.
     payments_live: bool = False
-    """Whether only live keys may take payments to the platform. Always so on the stage prod."""
-    bedrock_profile: str = ""
-    """The inference profile of calls to Bedrock, such as ``eu``."""
+    bedrock_profile: str = ""  # the inference profile of calls to Bedrock, such as ``eu``
+    # The edge adds it to each request. If it is set, requests without it are refused, and the
+    # edge's headers state the visitor's address and the host.
     edge_secret: str = field(default="", repr=False)
-    """The secret that the edge adds to each request.
-
-    If it is set, requests without it are refused, and the edge's headers state the visitor's
-    address and the host.
-    """
+    # The former secret, accepted as well while the edge changes to the new one.
     edge_secret_previous: str = field(default="", repr=False)
-    """The edge's former secret, which is accepted as well while the edge changes to the new one."""
+    # The queue of SQS whose messages wake the runner of event jobs. Empty: a process of its own
+    # wakes it, or it waits for its schedule.
     events_queue_url: str = ""
-    """The queue of SQS whose messages wake the runner of event jobs. Empty: a process of its own
-    wakes it, or it waits for its schedule."""
+    # The base URL of the chat, without a trailing slash, if it differs from ``public_url``. Without
+    # an edge, another function than the API's serves the chat.
     chat_url: str = ""
-    """The base URL of the chat, without a trailing slash, if it differs from ``public_url``.
-
-    Without an edge, another function than the API's serves the chat.
-    """
-    demo_word_seconds: float = 0.0
-    """Seconds that the embedded model takes for each word of a chat."""
+    demo_word_seconds: float = 0.0  # for each word of a chat with the embedded model
+    # Webhooks may be sent by http to this machine. Only the local stack allows it.
     webhooks_to_loopback: bool = False
-    """Whether webhooks may be sent by http to this machine. Only the local stack allows it."""
+    # The embedded model ends a reply as a message such as ``demo:length`` requests. Only outside
+    # AWS, to try how a client shows each ending.
     demo_endings: bool = False
-    """Whether the embedded model ends a reply as a message such as ``demo:length`` requests.
-
-    Only outside AWS, to try how a client shows each ending.
-    """
+    # Tokens that a model outside the catalogue is assumed to accept, including its output.
     llm_unknown_context: int = UNKNOWN_CONTEXT
-    """Tokens that a model outside the catalogue is assumed to accept, including its output."""
+    # Maximum output tokens of a model outside the catalogue. The money reserved depends on it.
     llm_unknown_output: int = UNKNOWN_OUTPUT
-    """Maximum output tokens of a model outside the catalogue. The money reserved depends on it."""
     mail: MailProvider = "off"
-    """Provider that sends mail (``gateways.mail``)."""
+    # The sender of all e-mail. Its domain is also the domain of the Message-ID.
     mail_from: str = ""
-    """The sender's address of all e-mail. Its domain is also the domain of the Message-ID."""
+    # ``smtp://`` or ``smtps://``, with user and password. Messages never contain it.
     mail_smtp: str = field(default="", repr=False)
-    """``smtp://`` or ``smtps://``, with user and password. Messages never contain it."""
-    mail_folder: str = ""
-    """The folder of mail that the provider ``file`` writes."""
-    mail_ses_configuration_set: str = ""
-    """The configuration set of SES that reports bounces and complaints. Empty: none."""
+    mail_folder: str = ""  # for the provider ``file``
+    mail_ses_configuration_set: str = ""  # reports bounces and complaints; empty: none
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
-        """The configured providers. The first serves models that the catalogue does not list.
-
-        ``demo``, the embedded model, cannot be combined with others. The tuple is empty if models
-        are off.
-        """
+        """The configured providers. The first serves models that the catalogue does not list."""
         return _providers(self.llm_provider)
 
     @property
@@ -170,12 +129,11 @@ class Settings:
         return urlsplit(self.public_url).path
 
     def table_name(self, table: str) -> str:
-        """Return the full name of a table, such as ``workspace-dev-content``."""
         return f"{self.table_prefix}-{self.stage}-{table}"
 
 
+# Bedrock's inference profiles, by the first two letters of the region's name.
 _PROFILES = {"us": "us", "ca": "us", "sa": "us", "eu": "eu", "ap": "apac"}
-"""Bedrock's inference profiles, by the first two letters of the region's name."""
 
 
 def _default_provider(stage: str) -> str:
@@ -195,12 +153,7 @@ def settings() -> Settings:
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """Return the settings from an environment.
-
-    Raises:
-        RuntimeError: a Lambda function has no stage.
-        ValueError: a variable has an invalid value.
-    """
+    """Return an environment's settings; raise ValueError or, without a stage, RuntimeError."""
     env = environment.get
     stage = env("STAGE", "")
     if not stage and env("AWS_LAMBDA_FUNCTION_NAME"):
@@ -262,11 +215,6 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def _providers(text: str) -> tuple[Provider, ...]:
-    """Return the providers that a variable names, in its order.
-
-    Raises:
-        ValueError: the variable has other names, or providers that cannot be combined.
-    """
     providers = _PROVIDERS.get(frozenset(text.split()))
     if providers is None:
         msg = (
@@ -278,11 +226,6 @@ def _providers(text: str) -> tuple[Provider, ...]:
 
 
 def _site_hosts(text: str) -> str:
-    """Return a valid value of ``SITE_HOSTS``.
-
-    Raises:
-        ValueError: the value names no gateway.
-    """
     if text and not re.fullmatch(r"local|cloudfront:[\w-]+/[\w-]+/[\w.-]+", text, re.ASCII):
         msg = (
             "SITE_HOSTS: expected local or cloudfront:<distribution>/<connection group>/<routing "
@@ -293,11 +236,7 @@ def _site_hosts(text: str) -> str:
 
 
 def _master_key(text: str) -> str:
-    """Return a valid value of ``MASTER_KEY``. The error does not contain the received one.
-
-    Raises:
-        ValueError: the value is too short to be secret.
-    """
+    # The error must not contain the received value.
     if text and len(text) < MIN_MASTER_KEY:
         msg = (
             f"MASTER_KEY: expected at least {MIN_MASTER_KEY} random characters, received "
@@ -308,16 +247,11 @@ def _master_key(text: str) -> str:
 
 
 def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
-    """Return whether ``WEBHOOKS_TO_LOOPBACK`` is 1.
-
-    Raises:
-        ValueError: it is 1, and the process is neither one of the local stack, which has a
-            database of its own and a folder of objects, nor a function whose AWS is an emulator on
-            this machine; or it has another value.
-    """
     env = environment.get
     is_on = _flag("WEBHOOKS_TO_LOOPBACK", env("WEBHOOKS_TO_LOOPBACK"))
     emulated = urlsplit(env("AWS_ENDPOINT_URL", "")).hostname in {"127.0.0.1", "localhost"}
+    # A process of the local stack, which has a database of its own and a folder of objects, or a
+    # function whose AWS is an emulator on this machine.
     local = emulated or (
         not env("AWS_LAMBDA_FUNCTION_NAME")
         and env("AWS_ENDPOINT_URL_DYNAMODB")
@@ -333,11 +267,6 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
 
 
 def _flag(name: str, text: str | None) -> bool:
-    """Return whether a variable is 1.
-
-    Raises:
-        ValueError: it has another value than 1 and 0.
-    """
     value = (text or "").strip()
     if value not in {"", "0", "1"}:
         msg = f"{name}: expected 1 or 0, received {value!r}. Correct or unset it."
@@ -346,8 +275,6 @@ def _flag(name: str, text: str | None) -> bool:
 
 
 class _Mail(TypedDict):
-    """The settings of mail."""
-
     mail: MailProvider
     mail_from: str
     mail_smtp: str
@@ -356,11 +283,6 @@ class _Mail(TypedDict):
 
 
 def _mail(environment: Mapping[str, str]) -> _Mail:
-    """Return the settings of mail.
-
-    Raises:
-        ValueError: a variable is invalid, or one that the provider needs is missing.
-    """
     provider, sender, smtp, folder, configuration_set = (
         environment.get(name, "").strip()
         for name in ("MAIL", "MAIL_FROM", "MAIL_SMTP", "MAIL_FOLDER", "MAIL_SES_CONFIGURATION_SET")
@@ -404,11 +326,6 @@ def _is_smtp_url(text: str) -> bool:
 
 
 def _positive(name: str, text: str | None) -> int | None:
-    """Return the number in a variable, or None if the variable is not set.
-
-    Raises:
-        ValueError: the value is not a whole number of 1 or more.
-    """
     if not text:
         return None
     if not text.isdecimal() or int(text) < 1:

@@ -6,41 +6,32 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 
-CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
-"""Control characters (Unicode's category Cc, which is closed)."""
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")  # Unicode's category Cc, which is closed
+# Characters that change the direction of the characters around them (UAX 9, Bidi_Control). They can
+# make one name look like another. Joiners and variation selectors, which scripts and emoji need,
+# are not included.
 BIDI_CONTROL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that change the direction of the characters around them (UAX 9, Bidi_Control).
-
-They can make one name look like another. Joiners and variation selectors, which scripts and emoji
-need, are not included.
-"""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Mn", "Me", "Zl", "Zp", "Zs"})
+# Hangul fillers and the empty Braille pattern display nothing although their category is letter or
+# symbol.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Characters that display nothing although their category is letter or symbol.
-
-They are Hangul fillers and the empty Braille pattern.
-"""
 
 _SAME = str.maketrans({"ё": "е"} | dict.fromkeys(map(chr, range(32)), " "))  # noqa: RUF001  Cyrillic, meant
 
 
 def fold(text: str) -> str:
-    """Return the string case-folded, in compatibility form, with Cyrillic yo as ye.
-
-    Control characters become spaces, because the list engine uses them as separators. Uniqueness
-    compares folded strings, which look the same to a reader.
-    """
+    """Return the string case-folded, in compatibility form, with Cyrillic yo as ye."""
+    # Uniqueness compares folded strings, which look the same to a reader.
     folded = unicodedata.normalize("NFKC", text).casefold()
     # Case folding can make characters that are not in compatibility form (Unicode, 3.13).
+    # Control characters become spaces, because the list engine uses them as separators.
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
 
 
+# The version of ``search_fold`` and ``line_fold``, and of the keys of look-ups. Increase it when a
+# string folds differently or more of a record is indexed. A deployment then indexes all stored
+# records again (ADR 42).
 SEARCH_FOLDING = 3
-"""The version of ``search_fold`` and ``line_fold``, and of the keys of look-ups.
-
-Increase it when a string folds differently or more of a record is indexed. A deployment then
-indexes all stored records again (ADR 42).
-"""
 _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
@@ -50,33 +41,26 @@ _MARKS_OF_LETTERS = re.compile(
     "\u0370-\u03ff\u1f00-\u1fff])"
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+"
 )
+# Unicode does not decompose these, and users type them without strokes. No replacement is longer.
 _STROKES = str.maketrans(
     {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe"}
 )
-"""Letters that Unicode does not decompose, as users type them without strokes. No replacement is
-longer.
-"""
 
 
 def search_fold(text: str) -> str:
-    """Return the string folded for search, without zero-width characters and diacritics.
-
-    Only Latin and Greek letters lose diacritics: elsewhere a mark makes another letter, such as the
-    Cyrillic short i. The result takes no more bytes than the result of ``fold``.
-    """
+    """Return the string folded for search, without zero-width characters and diacritics."""
     folded = fold(text)
     if folded.isascii():
         return folded
     apart = unicodedata.normalize("NFD", _ZERO_WIDTH.sub("", folded))
+    # In other scripts than Latin and Greek a mark makes another letter, such as Cyrillic short i.
     bare = _MARKS_OF_LETTERS.sub("", apart).translate(_STROKES)
+    # The result takes no more bytes than the result of ``fold``.
     return unicodedata.normalize("NFC", bare)
 
 
 def line_fold(text: str) -> str:
-    """Return the string folded, without zero-width characters, with white space as single spaces.
-
-    Use it for values that are copied from other programs and compared as a whole, such as an SKU.
-    """
+    """Return the string folded on one line, to compare copied values, such as an SKU, whole."""
     return collapse_spaces(fold(_ZERO_WIDTH.sub("", text)))
 
 
@@ -92,12 +76,11 @@ _BETWEEN_WORDS = re.compile(
     # The accent of an acute that was typed as an apostrophe: folding makes it a space and a mark.
     "|(?<!\\w)[\u0300-\u0303]"
 )
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, Chinese and Japanese.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
-"""Characters of scripts that put no space between words: Thai, Lao, Burmese, Khmer, Chinese and
-Japanese."""
 
 
 def matches_search(texts: Iterable[str], search: str) -> bool:
@@ -191,14 +174,12 @@ _PLAIN = str.maketrans(dict.fromkeys(_DASHES, "-") | dict.fromkeys(_JOINERS, "")
 
 
 def clean_typed(text: str) -> str:
-    """Return a string on one line, trimmed, with plain spaces and without format characters.
-
-    Format characters (Unicode's category Cf) are invisible: direction marks, byte order marks, soft
-    hyphens. Messengers and web pages add them to copied content. Zero-width joiners are kept,
-    because they are letters of words in Persian and in Indic scripts (RFC 5892, appendix A).
-    """
+    """Return a string on one line, trimmed, with plain spaces and without format characters."""
     if text.isascii():
         return " ".join(text.split())
+    # Messengers and web pages add direction marks, byte order marks and soft hyphens (Unicode's
+    # category Cf) to copied content. Zero-width joiners are kept, because they are letters of words
+    # in Persian and in Indic scripts (RFC 5892, appendix A).
     return " ".join("".join(map(_cleaned, text)).split())
 
 
@@ -223,14 +204,14 @@ def _cleaned(character: str) -> str:
     return " " if category in _SPACES else character
 
 
+# Browsers and mail programs read these as the dot of a domain (UTS 46, NFKC).
 _DOT = "[.\u2024\u3002\uff0e\uff61]"
-"""Full stops that browsers and mail programs read as the dot of a domain (UTS 46, NFKC)."""
 _SLASHES = "/\uff0f"
 
 
 @cache
 def _link_pattern() -> re.Pattern[str]:
-    """Return the pattern of links, which takes 1 % of the base imports to compile."""
+    # Compiling it takes 1 % of the base imports.
     return re.compile(
         rf"[:\uff1a][{_SLASHES}]{{2}}"
         rf"|\bwww{_DOT}(?=\w)"

@@ -16,33 +16,27 @@ class AuditEvent:
     key_id: str = ""
     client_ip: str = ""
     request_id: str = ""
-    resources: tuple[str, ...] = ()
-    """Changed resources beyond the records that the unit writes, such as ``key:<id>``."""
+    resources: tuple[str, ...] = ()  # beyond the records that the unit writes, such as ``key:<id>``
+    # The workspace whose audit log gets the event. Default: the owner of the changed rows.
     workspace_id: str = ""
-    """The workspace whose audit log gets the event. Default: the owner of the changed rows."""
 
     @classmethod
     def by_job(cls, kind: str) -> Self:
-        """Return the event for changes by a scheduled job."""
         return cls(kind, "job")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IdempotencyRecord:
-    """The response to a call under an idempotency key, kept for 24 hours.
+    """The response to a call under an idempotency key, kept for 24 hours."""
 
-    ``scope`` is the principal and the operation that the caller's ``key`` belongs to.
-    ``fingerprint`` is a hash of the arguments. ``body`` and ``object_key`` are both None while the
-    first call is running. ``status`` is the HTTP status of the response.
-    """
-
-    scope: str
+    scope: str  # the principal and the operation that the caller's ``key`` belongs to
     key: str
-    fingerprint: str
+    fingerprint: str  # a hash of the arguments
+    # None while the first call is running, if ``object_key`` is None, too.
     body: bytes | None = None
+    # The key of the object that holds the response, if it is too large for ``body``.
     object_key: str | None = None
-    """The key of the object that holds the response, if it is too large for ``body``."""
-    status: int = 200
+    status: int = 200  # HTTP
 
     @property
     def is_pending(self) -> bool:
@@ -54,11 +48,10 @@ class IdempotencyRecord:
         return replace(self, scope=f"{self.scope}#{name}")
 
     def require_answer(self, stored_record: "IdempotencyRecord | None") -> "IdempotencyRecord":
-        """Return the record stored under this key, if it has the response to this call.
+        """Return the stored record, if it has the response to this call.
 
-        Raises:
-            IdempotencyMismatchError: the key was used with other arguments.
-            InProgressError: the first call is still running, or no record was found.
+        Raises IdempotencyMismatchError if the key was used with other arguments, InProgressError if
+        the first call is still running or no record was found.
         """
         if stored_record is not None and stored_record.fingerprint != self.fingerprint:
             msg = (
