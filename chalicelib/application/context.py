@@ -11,16 +11,13 @@ from chalicelib.engine.unit import UnitOfWork
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Context:
-    """The context of a call: the principal, and the unit of work to which the handler adds writes.
-
-    ``naming`` rewrites the names of operations in warnings for this caller.
-    """
+    """The context of a call: the principal, and the unit of work to which a handler adds writes."""
 
     principal: Principal
     unit: UnitOfWork
     request_id: str
     warnings: list[str] = field(default_factory=list)
-    naming: Naming = insert_routes
+    naming: Naming = insert_routes  # rewrites the names of operations in warnings for this caller
 
     @property
     def workspace_id(self) -> str:
@@ -38,21 +35,12 @@ class Context:
         return self.naming is insert_tool_names
 
     def charge(self, units: int) -> None:
-        """Charge ``units`` further calls to the caller's limit of heavy calls.
-
-        Use it if the work turns out to be larger than the call's declared weight.
-
-        Raises:
-            RateLimitedError: the caller has used its heavy calls of this minute.
-        """
+        """Charge ``units`` heavy calls beyond the declared weight, or raise RateLimitedError."""
         if self.principal.limited:
             limits.take(HEAVY, self.principal.rate_limit_key, units)
 
     def warn(self, message: str) -> None:
-        """Add a sentence to ``data.warnings``.
-
-        Use it if the call succeeds, but differs from what the caller may expect.
-        """
+        """Add to ``data.warnings`` how a successful call differs from what a caller may expect."""
         message = self.naming(message)
         if message not in self.warnings:
             self.warnings.append(message)

@@ -8,28 +8,20 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Wire
 from chalicelib.lib import shortening
 
-MAX_LISTED = 500
-"""Maximum characters of a description in a list."""
+MAX_LISTED = 500  # characters of a description in a list
+# Records on a page with whole descriptions: twenty of 20,000 characters fit into a response.
 MAX_FULL = 20
-"""Maximum records on a page with whole descriptions.
-
-Twenty descriptions of 20,000 characters fit into a response.
-"""
 
 Descriptions = Literal["short", "full"]
+# Describes the field ``description_truncated`` in records.
 TRUNCATED = "Whether the description is cut, as in lists."
-"""The description of the field ``description_truncated`` in records."""
 
 R = TypeVar("R")
 W = TypeVar("W", bound=Wire)
 
 
 def check_size(descriptions: Descriptions | None, size: int) -> None:
-    """Refuse a page of whole descriptions that may be too large for a response.
-
-    Raises:
-        ValidationError: the page size is above ``MAX_FULL``.
-    """
+    """Raise ValidationError for a page of whole descriptions above ``MAX_FULL`` records."""
     if descriptions == "full" and size > MAX_FULL:
         msg = f"expected at most {MAX_FULL} when descriptions is full, received number {size}"
         raise ValidationError.of("size", message=msg)
@@ -40,8 +32,8 @@ def shortened(
 ) -> list[W]:
     """Return the wire forms of listed records. Long descriptions are cut, with a warning.
 
-    ``form`` returns the wire form of a record. It receives ``description`` and
-    ``description_truncated`` as arguments. ``remedy`` explains how to get a whole text.
+    ``form`` receives a record, ``description`` and ``description_truncated``. ``remedy`` explains
+    how to get a whole text.
     """
     summaries, cut = [], 0
     for record in records:
@@ -69,11 +61,7 @@ def require_whole(
     field: str = "description",
     length: int = MAX_LISTED,
 ) -> None:
-    """Refuse to replace a description with the cut form that a list returned.
-
-    Raises:
-        ValidationError: the rest of the stored description would be lost.
-    """
+    """Raise ValidationError for the cut form that a list returned, to keep the rest of the text."""
     if shortening.is_truncated(new_text, stored_value=stored_text, lengths=(length,)):
         raise cut_error(field)
 

@@ -1,7 +1,4 @@
-"""The only way to run an operation, for every kind of caller.
-
-``invoke`` checks access and limits, parses the input, runs the handler and commits once.
-"""
+"""The only way to run an operation, for every kind of caller."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -52,10 +49,8 @@ from chalicelib.engine import idempotency, jobs, limits
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import object_store
 
-MAX_ANSWER_BYTES = 5_900_000
-"""Maximum bytes of a response of Lambda, headers included (AWS Lambda quotas: 6 MB)."""
-ANSWER_EXPIRED = JobKind("answer-expired")
-"""The kind of job that removes a large stored response."""
+MAX_ANSWER_BYTES = 5_900_000  # of a response of Lambda, headers included (AWS Lambda quotas: 6 MB)
+ANSWER_EXPIRED = JobKind("answer-expired")  # the job that removes a large stored response
 _KNOWN_CALLERS = {
     ApiKeyPrincipal,
     OAuthPrincipal,
@@ -66,14 +61,11 @@ _KNOWN_CALLERS = {
 
 
 class Reply(NamedTuple):
-    """The response to a call: the envelope as UTF-8 JSON, and its HTTP status.
+    """The response to a call."""
 
-    ``replayed`` is true for a stored response of an idempotency key. ``rate_limit`` is the state of
-    the limit that counted the call, if any.
-    """
-
-    body: bytes
-    replayed: bool = False
+    body: bytes  # the envelope as UTF-8 JSON
+    replayed: bool = False  # a stored response of an idempotency key
+    # The state of the limit that counted the call, if any.
     rate_limit: RateLimitStatus | None = None
     status: int = 200
 
@@ -90,14 +82,10 @@ def invoke(  # noqa: PLR0913  the parts of a call
 ) -> Reply:
     """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
 
-    ``read`` returns the input under wire names. It is called after the access checks, so that a
-    body is not parsed for a caller who may not send it. An idempotency key has no effect on an
-    operation that does not accept one, because repeating such a call changes nothing. ``naming``
-    rewrites the names of operations in messages for the caller. ``check`` is called before each
-    attempt to commit what the handler has staged, and refuses it by an error.
-
-    Raises:
-        AppError: any failure that a client can see. Nothing was changed then.
+    ``read`` returns the input under wire names, after the access checks, so that a body is not
+    parsed for a caller who may not send it. ``naming`` rewrites the names of operations in messages
+    for the caller. ``check`` is called before each attempt to commit what the handler has staged,
+    and refuses it by an error. An AppError, any failure that a client can see, changes nothing.
     """
     notes: list[str] = []
     tenant: str | None = None
@@ -129,6 +117,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
                 status = _counted(operation, limit_check, tenant) if limit_check else None
         call = _Call(operation, principal, args, tenant, request_id, notes, naming, check)
         # A dry run commits nothing, so its response must not be replayed for a real call.
+        # Repeating a call of an operation that accepts no key changes nothing.
         if idempotency_key is None or not operation.accepts_idempotency_key or call.dry_run:
             reply = call.run(None)
         else:
@@ -163,12 +152,8 @@ def _count(limit: Limit, principal: Principal, args: Wire) -> RateLimitStatus | 
 def authorize(operation: Operation, principal: Principal) -> None:
     """Check the audience, role in the workspace, plan, scope and account role, in this order.
 
-    A principal of a class that these checks were not written for is refused. A key that has used up
-    the operation's limit is told so first. Refused calls are not counted.
-
-    Raises:
-        ForbiddenError: the caller may not call the operation.
-        RateLimitedError: the key may not call it, and has used up its limit.
+    Raises ForbiddenError, or RateLimitedError for a key that has used up the operation's limit.
+    Refused calls are not counted.
     """
     # The exact type counts: a new subclass must be added to the set, or it may call nothing.
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
@@ -219,11 +204,7 @@ def _missing_scope(principal: ApiKeyPrincipal, scope: Scope | None) -> str:
 
 
 def require_role(entry: Entry, membership: Role) -> None:
-    """Refuse a member whose role in the workspace is lower than the operation's.
-
-    Raises:
-        ForbiddenError: the role is too low. The message names both roles.
-    """
+    """Raise ForbiddenError, naming both roles, if a member's role is lower than required."""
     if may_in_console(entry, membership):
         return
     if membership is Role.ACCOUNT:
@@ -274,8 +255,6 @@ def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
 
 
 class _Call(NamedTuple):
-    """One call of an operation with its parsed input."""
-
     operation: Operation
     principal: Principal
     args: Wire
@@ -290,8 +269,6 @@ class _Call(NamedTuple):
         return bool(getattr(self.args, "dry_run", False))
 
     def run(self, record: IdempotencyRecord | None) -> Reply:
-        """Run the handler and commit its writes. After a conflict, both happen again."""
-
         def stage(unit: UnitOfWork) -> Reply:
             # Each attempt starts without the warnings of abandoned attempts.
             ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
@@ -412,11 +389,7 @@ def remove_answer(job: Job) -> None:
 
 
 def _envelope(result: Wire, warnings: list[str]) -> bytes:
-    """Return the response's bytes.
-
-    The result is serialized once, directly to JSON. Warnings come first, because AI clients may cut
-    a long response at its end.
-    """
+    # AI clients may cut a long response at its end, so warnings come first.
     parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
     # Without the braces, the warnings and the result form one object, and no part is serialized
     # twice.
@@ -432,8 +405,7 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
     return body
 
 
-_GROWTH = 4
-"""The largest growth of a byte when text is quoted twice: a quote becomes four bytes."""
+_GROWTH = 4  # A quote becomes four bytes when text is quoted twice.
 
 
 def _size_at_most(body: bytes) -> int:

@@ -13,10 +13,7 @@ def choose(
     *,
     reserved: Container[str] = frozenset(),
 ) -> str:
-    """Return the first free slug of ``slugs.candidates``.
-
-    The response has a warning if the slug is not the first candidate, which the title produces.
-    """
+    """Return the first free slug of ``slugs.candidates``, with a warning if it is not the first."""
     slug = slugs.first_free(options, used_slugs, reserved=reserved)
     if slug != options[0]:
         why = "reserved" if options[0] in reserved else "taken"

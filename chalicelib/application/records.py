@@ -13,11 +13,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 def read(workspace_id: str, *, event_type: str, record_id: str) -> dict[str, Any] | None:
-    """Return the record of an event as the API returns it now, or None if it is deleted.
-
-    Raises:
-        AppError: it could not be read.
-    """
+    """Return an event's record as the API returns it now, or None if deleted, or raise AppError."""
     declared = EVENT_TYPES.get(event_type)
     if declared is None:
         return None
