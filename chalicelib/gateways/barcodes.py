@@ -1,9 +1,9 @@
 """Product data by barcode from Open Food Facts, Open Beauty Facts and Open Products Facts.
 
 They need no key, only a ``User-Agent`` that identifies the client. They allow 15 reads a minute for
-each IP address and block clients that read more. Callers therefore cache the results and count the
-reads (``admits``). The data is licensed under the ODbL and the images under CC BY-SA. Both licences
-require attribution: ``Found.source`` is the source to credit.
+each IP address and block clients that read more, so callers cache the results and count the reads
+(``admits``). The licences of the data (ODbL) and of the images (CC BY-SA) require attribution of
+``Found.source``.
 API: https://openfoodfacts.github.io/openfoodfacts-server/api/ref-v2/
 """
 
@@ -19,11 +19,10 @@ from chalicelib.gateways.json_api import JsonApiError, get_json, link, services,
 from chalicelib.lib.barcodes import Barcode
 
 SOURCES = frozenset({"openfoodfacts", "openbeautyfacts", "openproductsfacts"})
+# For all sources together: a draft is a convenience, so its caller must not wait long.
 TOTAL_SECONDS = 3.0
-"""Time for all sources together. A draft is a convenience, so its caller must not wait long."""
 MAX_NAME = 255
-MAX_DESCRIPTION = 20_000
-"""Maximum characters of a description, as of a product's field."""
+MAX_DESCRIPTION = 20_000  # characters, as of a product's field
 
 _LANGUAGES = ("ru", "en")
 _FIELDS = (
@@ -40,29 +39,23 @@ _UNTRANSLATED = re.compile(r"[a-z]{2,3}:")
 
 
 class LookupFailedError(Exception):
-    """No source returned the article, and at least one source could not be queried.
-
-    ``reason`` is a clause for a warning.
-    """
+    """No source returned the article, and at least one source could not be queried."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = reason  # a clause for a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An article, in Russian if available, else in English, else in any language.
+    """An article, in Russian if available, else in English, else in any language."""
 
-    ``images`` are https URLs at the source. ``dataclasses.asdict`` returns JSON-compatible data.
-    """
-
-    source: str
+    source: str  # to credit
     name: str | None
     brand: str | None
     description: str | None
     category: str | None
-    images: list[str]
+    images: list[str]  # https URLs at the source
 
 
 def look_up(
@@ -74,11 +67,7 @@ def look_up(
     """Query the sources in order and return the first article found, or None.
 
     Numbers that a shop assigned itself are never looked up. A source that fails is skipped.
-
-    Args:
-        barcode: the barcode to look up.
-        timeout_seconds: seconds for all sources together.
-        admits: returns whether the source of a given name may be queried once more now.
+    ``admits`` returns whether the source of a given name may be queried once more now.
 
     Raises:
         LookupFailedError: no source has it and some failed, or look-ups are switched off.
@@ -112,10 +101,8 @@ def look_up(
 
 
 def _source_code(barcode: Barcode) -> str:
-    """Return the number as the sources store it: 8 digits for an EAN-8, otherwise 13 or 14.
-
-    https://openfoodfacts.github.io/openfoodfacts-server/api/ref-barcode-normalization/
-    """
+    # Sources store 8 digits for an EAN-8, otherwise 13 or 14.
+    # https://openfoodfacts.github.io/openfoodfacts-server/api/ref-barcode-normalization/
     code = barcode.gtin14.lstrip("0")  # a shop assigned any EAN-8 that begins with 0
     return code if len(code) == 8 else code.zfill(13)  # noqa: PLR2004  as documented above
 
@@ -138,7 +125,6 @@ def _query(source: str, *, base: str, code: str, deadline: Deadline) -> Found | 
 
 
 def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
-    """Read a product. Return None if it has neither a name nor a brand nor an image."""
     description = _best(product, "generic_name", MAX_DESCRIPTION)
     name = _best(product, "product_name", MAX_NAME) or text(description, MAX_NAME)
     brand = next(_parts(product.get("brands")), None)
@@ -157,7 +143,7 @@ def _read_product(source: str, product: Mapping[str, Any]) -> Found | None:
 
 
 def _plain(value: object, limit: int) -> str | None:
-    """Return a string with its HTML entities decoded, because the sources escape their data."""
+    # The sources escape their data.
     return text(html.unescape(value), limit) if isinstance(value, str) else None
 
 

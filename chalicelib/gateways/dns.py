@@ -25,12 +25,9 @@ def _lookup_txt(host: str) -> frozenset[str]:
     return frozenset(b"".join(record.strings).decode(errors="replace") for record in answer)
 
 
+# Returns the strings of a host's TXT records. Raises DnsUnavailableError if no name server answered
+# within four seconds.
 lookup_txt: Callable[[str], frozenset[str]] = _lookup_txt
-"""Return the strings of a host's TXT records.
-
-Raises:
-    DnsUnavailableError: no name server answered within four seconds.
-"""
 
 
 def _lookup_addresses(host: str, timeout_seconds: float) -> list[str]:
@@ -56,12 +53,8 @@ def _lookup_addresses(host: str, timeout_seconds: float) -> list[str]:
     return addresses
 
 
+# Returns the IP addresses of a host, IPv4 first, or none if it does not exist. Raises
+# DnsUnavailableError if no name server answered in time. The hosts file and the search domains of
+# the machine are ignored, and, unlike the resolver of the operating system, the look-up ends after
+# ``timeout_seconds``.
 lookup_addresses: Callable[[str, float], list[str]] = _lookup_addresses
-"""Return the IP addresses of a host, IPv4 first. The list is empty if the host does not exist.
-
-Only name servers are queried. The hosts file and the search domains of the machine are ignored.
-Unlike the resolver of the operating system, the look-up ends after ``timeout_seconds``.
-
-Raises:
-    DnsUnavailableError: no name server answered in time.
-"""

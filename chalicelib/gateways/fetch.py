@@ -1,8 +1,6 @@
 """Downloads from URLs that users provide, protected against server-side request forgery.
 
 ``gateways.public_http`` checks each connection, also after a redirect.
-
-Conditional requests find whether a body has changed since it was downloaded (RFC 9110, 13).
 """
 
 import gzip
@@ -29,12 +27,11 @@ from chalicelib.gateways.public_http import (
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
 
-_SENDABLE = re.compile("[ -~]{1,500}")
-"""Values of headers that may be sent back: visible ASCII."""
+_SENDABLE = re.compile("[ -~]{1,500}")  # Visible ASCII may be sent back in headers.
 
 
 class Validators(NamedTuple):
-    """Headers of a response by which a later request finds out whether its body has changed."""
+    """Headers by which a later request finds out whether a body has changed (RFC 9110, 13)."""
 
     url: str
     etag: str = ""
@@ -48,40 +45,30 @@ class Validators(NamedTuple):
 
     @property
     def conditions(self) -> dict[str, str]:
-        """The headers that request the body only if it has changed."""
         headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in headers.items() if value}
 
 
-MAX_BYTES = 10 * 2**20
-"""Largest body in bytes, both compressed and decompressed."""
-TOTAL_SECONDS = 15.0
-"""Time from the call to the last byte, redirects included."""
-STEP_SECONDS = 5.0
-"""Time for each read."""
+MAX_BYTES = 10 * 2**20  # both compressed and decompressed
+TOTAL_SECONDS = 15.0  # from the call to the last byte, redirects included
+STEP_SECONDS = 5.0  # for each read
 MAX_REDIRECTS = 3
 
-_OVERHEAD = 2**20
-"""Bytes allowed for headers and for the framing of chunks."""
+_OVERHEAD = 2**20  # bytes for headers and for the framing of chunks
 _CHUNK = 2**16
 _MAX_AGE = re.compile(r'max-age="?([0-9]{1,9})"?', re.ASCII)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class Fetched(NamedTuple):
-    """A downloaded body. ``url`` is its URL after redirects.
+    """A downloaded body."""
 
-    ``content_type`` is the declared type with its parameters, or empty. The content may be of
-    another type. If the server answered that nothing has changed, ``unchanged`` is true and the
-    body is empty. ``fresh_for`` is the age in seconds to which a cache may use it (``max-age``).
-    """
-
-    url: str
-    content_type: str
+    url: str  # after redirects
+    content_type: str  # As declared, with parameters, or empty. The content may be of another type.
     body: bytes
     validators: Validators
-    unchanged: bool = False
-    fresh_for: int = 0
+    unchanged: bool = False  # The server answered that nothing has changed. The body is empty.
+    fresh_for: int = 0  # seconds for which a cache may use it (``max-age``)
 
 
 def fetch(  # noqa: PLR0913  all of them are options of one request
@@ -95,22 +82,19 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
     hosts: Hosts | None = None,
     validators: Validators | None = None,
 ) -> Fetched:
-    """GET a public URL that a user provided.
+    """GET a public URL that a user provided, without cookies, credentials, proxies and .netrc.
 
-    Neither cookies nor credentials are sent. Proxies and .netrc of the environment are not used.
-    The function is thread-safe. There are no retries, but if a connection fails, the next address
-    of the host is tried.
+    There are no retries, but if a connection fails, the next address of the host is tried.
 
     Args:
         url: a URL that ``public_urls.parse`` accepts.
         allow_http: whether http is allowed, also in redirects.
         max_bytes: largest body, decompressed.
-        timeout_seconds: seconds for everything, from the DNS look-up to the last byte.
+        timeout_seconds: for everything, from the DNS look-up to the last byte.
         accept: value of the Accept header.
         redirects: how many redirects are followed.
         hosts: results of earlier connections in the same import or batch.
-        validators: the validators of an earlier response. The server at their URL may then respond
-            that nothing has changed.
+        validators: those of an earlier response, whose body may be unchanged.
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet, or redirected to such a URL.
@@ -155,10 +139,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
 
 
 def fresh_seconds(cache_control: str) -> int:
-    """Return the ``max-age`` of a ``Cache-Control`` header in seconds (RFC 9111, 5.2.2).
-
-    Return 0 without a ``max-age``, or if the response must not be stored.
-    """
+    """Return the seconds of ``max-age`` in ``Cache-Control``, 0 if a body must not be stored."""
     directives = [directive.strip().lower() for directive in cache_control.split(",")]
     if "no-store" in directives or "no-cache" in directives:
         # Both directives allow a cached body only after another request (RFC 9111, 5.2.2).

@@ -1,8 +1,8 @@
-"""Runs a function on untrusted input in a process of its own, with limits of time and memory.
+"""Runs a function on untrusted input in a child process, with limits of time and memory.
 
 The process has neither the service's credentials nor its settings in its environment, and cannot
 read the memory and the environment of its parent (Linux). On AWS it shares the Lambda function's
-memory; on a developer's machine, too, it is a child process.
+memory.
 """
 
 import ctypes
@@ -16,18 +16,16 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-MEMORY_BYTES = 768 * 2**20
-"""Address space of the process."""
-SECONDS = 20.0
-"""Time for the process, including its start."""
+MEMORY_BYTES = 768 * 2**20  # address space of the process
+SECONDS = 20.0  # for the process, including its start
 
+# The processes share the memory of the function that runs jobs, which has four threads.
 _ONE_AT_A_TIME = Lock()
-"""The processes share the memory of the function that runs jobs, which has four threads."""
+# Python itself needs these. The process gets no others, such as credentials.
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""Variables that Python itself needs. The process gets no others, such as credentials."""
 _PR_GET_DUMPABLE, _PR_SET_DUMPABLE = 3, 4
+# The third version of the sets of capabilities (``man 2 capset``).
 _CAPABILITY_VERSION = 0x20080522
-"""The third version of the sets of capabilities (``man 2 capset``)."""
 _CHILD = "from chalicelib.gateways import isolation; isolation.serve()"
 
 
@@ -46,11 +44,8 @@ class TooSlowError(IsolationError):
 def call(function: str, body: bytes, *arguments: str | None) -> str:
     """Call a function with arguments and a body in a separate process, and return its output.
 
-    Args:
-        function: module and name, such as ``package.module:name``. It is called with the first
-            argument, the body, and the other arguments.
-        body: the untrusted bytes.
-        arguments: strings, which the process gets on its command line.
+    ``function`` is a module and a name, such as ``package.module:name``. It is called with the
+    first argument, the untrusted body, and the other arguments.
 
     Raises:
         RaisedError: the function raised an error of its own module.

@@ -17,8 +17,7 @@ from chalicelib.core.deadline import Deadline
 from chalicelib.core.settings import settings
 from chalicelib.gateways.retry_after import retry_after_seconds
 
-MAX_BYTES = 2**20
-"""Maximum bytes of a response. Real responses take less than a tenth."""
+MAX_BYTES = 2**20  # Real responses take less than a tenth.
 MAX_URL = 2048
 
 _CHUNK = 2**16
@@ -26,31 +25,21 @@ _TOO_MANY_REQUESTS = 429
 
 
 class JsonApiError(Exception):
-    """A service did not return a usable response.
-
-    ``reason`` is a clause that begins with the service's name. ``retry_after`` is the time to wait
-    in seconds, if the service sent one.
-    """
+    """A service did not return a usable response."""
 
     def __init__(self, service: str, *, what: str, retry_after: int | None = None) -> None:
         super().__init__(f"{service} {what}")
-        self.reason = f"{service} {what}"
-        self.retry_after = retry_after
+        self.reason = f"{service} {what}"  # a clause that begins with the service's name
+        self.retry_after = retry_after  # seconds, if the service sent them
 
 
 class JsonResponse(NamedTuple):
-    """The HTTP status of a response with its JSON."""
-
     status: int
     body: object
 
 
 def services(setting: str) -> dict[str, str]:
-    """Parse a setting ``<name>=<base URL> …`` and return the base URLs by name, in order.
-
-    Raises:
-        ValueError: the setting is malformed.
-    """
+    """Return the base URLs of ``<name>=<base URL> …`` by name, in order, or raise ValueError."""
     urls = {}
     for entry in setting.split():
         name, _, url = entry.partition("=")
@@ -69,17 +58,10 @@ def get_json(
     deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
-    """GET a URL and return the JSON of the response. Redirects are not followed.
+    """GET a URL without a query, and return the JSON of the response. Redirects are not followed.
 
-    Args:
-        service: name of the service, for errors.
-        url: URL without a query.
-        query: parameters of the query.
-        deadline: time of the last byte at the latest.
-        statuses: HTTP statuses of responses whose body is returned.
-
-    Raises:
-        JsonApiError: no response in time, another status, more than a megabyte, or no JSON.
+    ``statuses`` are those of responses whose body is returned. Raises JsonApiError for no response
+    in time, another status, more than a megabyte, or no JSON.
     """
     return request_json(
         service,
@@ -99,10 +81,9 @@ def post_json(
     deadline: Deadline,
     statuses: Container[int] = frozenset({200}),
 ) -> object:
-    """POST a JSON object and return the JSON of the response. Redirects are not followed.
+    """POST a JSON object and return the JSON of the response, like ``get_json``.
 
-    The arguments and the errors are the same as for ``get_json``. A request without a response in
-    time may have been carried out.
+    A request without a response in time may have been carried out.
     """
     return request_json(
         service,
@@ -123,10 +104,9 @@ def request_json(  # noqa: PLR0913  the parts of a request
     deadline: Deadline,
     statuses: Container[int],
 ) -> JsonResponse:
-    """Send a request, and return the status and the JSON of the response.
+    """Send a request, and return the status and the JSON of the response, like ``get_json``.
 
     ``content`` has arguments of ``requests.request`` such as ``auth``, ``headers`` and ``data``.
-    The other arguments and the errors are the same as for ``get_json``.
     """
     if deadline.passed:
         raise JsonApiError(service, what="was not called, because the time limit was reached")
@@ -218,8 +198,8 @@ def _status_error(service: str, status: int, retry_after: str | None) -> JsonApi
     return JsonApiError(service, what=f"answered with status {status}", retry_after=wait)
 
 
+# White space, control characters, Bidi_Control characters, and surrogates.
 _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
-"""White space, control characters, Bidi_Control characters, and surrogates."""
 
 
 def text(value: object, limit: int) -> str | None:

@@ -6,12 +6,9 @@ from pathlib import Path
 
 
 def local_secret(path: Path) -> bytes:
-    """Return the 32 random bytes in a file, which is created on first use.
+    """Return the 32 random bytes in a file, which is created on first use, or raise OSError.
 
     Processes that create it at the same time return the same bytes.
-
-    Raises:
-        OSError: the file can be neither read nor created.
     """
     try:
         return path.read_bytes()

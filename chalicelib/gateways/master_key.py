@@ -1,7 +1,6 @@
 """The master key, from which the service computes secrets that it does not store.
 
-On AWS, it is in a secret of Secrets Manager. Locally, it is a setting or a file next to the objects
-of the local stack. Another key changes every computed secret.
+Another key changes every computed secret.
 """
 
 import base64
@@ -51,12 +50,6 @@ class LocalKey:
     """The key in the setting ``MASTER_KEY``, or in a file next to the objects of a local stack."""
 
     def __call__(self) -> bytes:
-        """Return the key.
-
-        Raises:
-            NotConfiguredError: there is neither the setting nor a folder of objects.
-            UnavailableError: the file can be neither read nor created.
-        """
         current = settings()
         if current.master_key:
             return current.master_key.encode()
@@ -70,18 +63,10 @@ class LocalKey:
 
 
 class StoredKey:
-    """The key in a secret of Secrets Manager."""
-
     def __init__(self, arn: str) -> None:
         self._secret = SecretValue(arn)
 
     def __call__(self) -> bytes:
-        """Return the key.
-
-        Raises:
-            NotConfiguredError: the secret does not exist or has no value.
-            UnavailableError: the secret cannot be read.
-        """
         try:
             value = self._secret()
         except UnreadableSecretError as error:
@@ -93,7 +78,7 @@ class StoredKey:
 
 
 def _missing(cause: str) -> NotConfiguredError:
-    """Log the failure as an error, which raises the alarm. Return the error for the caller."""
+    # Its level raises the alarm.
     log.error("the master key is missing", extra={"cause": cause})
     return NotConfiguredError(
         "The master key of this deployment is missing. The operator must restore it."

@@ -1,7 +1,7 @@
 """Storage for data too large for a database record, in S3 on AWS and in a folder elsewhere.
 
-Both stores behave alike. Keys are slash-separated and begin with the workspace id. An object is
-stored durably when ``put`` returns.
+Keys are slash-separated and begin with the workspace id. An object is stored durably when ``put``
+returns.
 """
 
 import base64
@@ -22,19 +22,15 @@ from chalicelib.core.retry import backoff
 from chalicelib.core.settings import settings
 from chalicelib.gateways.local_secret import local_secret
 
-UPLOAD_PATH = "files/uploads/"
-"""Path of the local server that accepts signed uploads."""
+UPLOAD_PATH = "files/uploads/"  # The local server accepts signed uploads here.
 NO_HEADERS: Mapping[str, str] = {}
 CONNECT_SECONDS = 1
-READ_SECONDS = 3
-"""Seconds to wait for S3 to continue. A request in progress at the deadline takes that much more.
-
-botocore's own retries are off, because they ignore the request's deadline.
-"""
+READ_SECONDS = 3  # For S3 to continue. A request in progress at the deadline takes that much more.
+# botocore's own retries are off, because they ignore the request's deadline.
 ATTEMPTS = 3
 _SERVER_ERROR = 500
+# Failures that may pass, besides those with the status of a server error.
 _PASSING = frozenset({"RequestTimeout", "SlowDown"})
-"""Codes of failures that may pass, besides failures with the status of a server error."""
 
 
 class UploadRequest(NamedTuple):
@@ -44,15 +40,10 @@ class UploadRequest(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """A store of objects by key."""
-
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Store an object. An object with the same key is replaced.
-
-        ``headers`` are served with the object if it is public.
-        """
+        """Store an object, or replace it. ``headers`` are served with it if it is public."""
 
     def get(self, key: str) -> bytes | None:
         """Return an object, or None if it does not exist."""
@@ -72,7 +63,6 @@ class ObjectStore(Protocol):
 
 @contextmanager
 def _unavailable_on(*failures: type[Exception]) -> Iterator[None]:
-    """Turn a failure of the store, after its own retries, into a 503."""
     try:
         yield
     except failures as error:
@@ -80,10 +70,7 @@ def _unavailable_on(*failures: type[Exception]) -> Iterator[None]:
 
 
 class FolderStore:
-    """Objects as files in a folder.
-
-    Writes are atomic and flushed to disk before ``put`` returns.
-    """
+    """Objects as files in a folder, written atomically and flushed to disk by ``put``."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -103,7 +90,6 @@ class FolderStore:
         content_type: str,  # noqa: ARG002  a file stores neither a type nor headers
         headers: Mapping[str, str] = NO_HEADERS,  # noqa: ARG002
     ) -> None:
-        """Store an object."""
         path = self._path(key)
         with _unavailable_on(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +137,6 @@ class FolderStore:
             return local_secret(self._root / ".upload-secret")
 
     def get(self, key: str) -> bytes | None:
-        """Return an object."""
         path = self._path(key)
         with _unavailable_on(OSError):
             try:
@@ -160,30 +145,26 @@ class FolderStore:
                 return None
 
     def download_url(self, key: str, seconds: int) -> str | None:  # noqa: ARG002  as the protocol
-        """Return None, because the local server reads the folder itself."""
+        # The local server reads the folder itself.
         return None
 
     def delete(self, key: str) -> None:
-        """Delete an object."""
         path = self._path(key)
         with _unavailable_on(OSError):
             path.unlink(missing_ok=True)
 
     def delete_under(self, prefix: str) -> None:
-        """Delete a folder of objects."""
         shutil.rmtree(self._path(prefix), ignore_errors=True)
 
 
 class S3Store:
-    """Objects in an S3 bucket."""
-
     def __init__(self, bucket: str) -> None:
         self._bucket = bucket
 
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Store an object with the three headers that S3 can keep. CloudFront adds the others."""
+        # S3 can keep these three. CloudFront adds the others.
         stored_headers = {
             name.replace("-", ""): headers[name]
             for name in ("Content-Type", "Content-Disposition", "Cache-Control")
@@ -193,13 +174,12 @@ class S3Store:
         self._request("put_object", Key=key, Body=body, **options)
 
     def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
-        """Return a presigned PUT. The signature covers the length."""
+        # The signature covers the length.
         params = {"Bucket": self._bucket, "Key": key, "ContentLength": size}
         url: str = _s3_client().generate_presigned_url("put_object", params, ExpiresIn=seconds)
         return UploadRequest(url)
 
     def get(self, key: str) -> bytes | None:
-        """Return an object."""
         try:
             answer = self._request("get_object", Key=key)
         except _s3_client().exceptions.NoSuchKey:
@@ -217,13 +197,12 @@ class S3Store:
         return url
 
     def delete(self, key: str) -> None:
-        """Delete an object."""
         self._request("delete_object", Key=key)
 
     def delete_under(self, prefix: str) -> None:
-        """Delete all objects under a prefix, 1000 per request, which is the limit of S3."""
         start: dict[str, str] = {}
         while True:
+            # S3 takes at most 1000 keys per request.
             page = self._request("list_objects_v2", Prefix=prefix, **start)
             keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
             deleted = {"Objects": keys, "Quiet": True}
@@ -235,19 +214,12 @@ class S3Store:
             start = {"ContinuationToken": page["NextContinuationToken"]}
 
     def _request(self, operation: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  parameters of S3
-        """Send a request, and again after a failure that may pass.
-
-        No attempt begins after the request's deadline.
-
-        Raises:
-            NoSuchKey: the object does not exist. The class is an attribute of the client.
-            UnavailableError: any other failure.
-        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = _s3_client()
         for number in count():
             if deadline.passed():
+                # No attempt after the request's deadline.
                 raise UnavailableError from TimeoutError("the request's time is up")
             try:
                 answer: dict[str, Any] = getattr(client, operation)(
@@ -265,7 +237,6 @@ class S3Store:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether a retry may help because S3 is unreachable, overloaded or failing."""
     answer = getattr(error, "response", None)
     if answer is None:
         # No response means that the connection failed or timed out.
@@ -275,10 +246,7 @@ def _is_passing(error: Exception) -> bool:
 
 
 def delete_unused(keys: Iterable[str | None], used: Collection[str | None] = ()) -> None:
-    """Delete the objects that nothing uses.
-
-    A key may be None, for an object that was never stored.
-    """
+    """Delete the objects that nothing uses. A key of None is an object that was never stored."""
     store = object_store()
     for key in keys:
         if key is not None and key not in used:
@@ -304,10 +272,7 @@ def _s3_client() -> Any:  # noqa: ANN401  boto3 generates its clients at run tim
 
 @cache
 def object_store() -> ObjectStore:
-    """Return the store that ``OBJECT_STORE`` names.
-
-    The setting is ``s3://<bucket>`` or ``file://<folder>``.
-    """
+    """Return the store of ``OBJECT_STORE``: ``s3://<bucket>`` or ``file://<folder>``."""
     kind, _, place = settings().object_store.partition("://")
     match kind:
         case "s3":

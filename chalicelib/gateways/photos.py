@@ -1,8 +1,7 @@
 """Stock photos that may be used and changed commercially, with the credit for each photo.
 
-The setting ``PHOTO_SOURCE`` names the provider. To add a provider, implement ``PhotoSource``.
-Openverse needs no key. Without a key it allows 20 requests a minute and 200 a day for each IP
-address, so callers cache the results.
+To add a provider, implement ``PhotoSource``. Openverse needs no key. Without a key it allows 20
+requests a minute and 200 a day for each IP address, so callers cache the results.
 """
 
 from collections.abc import Mapping
@@ -16,26 +15,23 @@ from chalicelib.gateways.json_api import JsonApiError, get_json, link, services,
 
 Orientation = Literal["landscape", "portrait", "square"]
 
-MAX_PAGE = 20
-"""Highest page number that Openverse returns."""
-MAX_SIZE = 20
-"""Maximum photos on a page that Openverse returns."""
+MAX_PAGE = 20  # the highest that Openverse returns
+MAX_SIZE = 20  # photos on a page of Openverse
+# A search takes a second or two, or more if Openverse has to remove dead links.
 TOTAL_SECONDS = 8.0
-"""A search takes a second or two, or more if Openverse has to remove dead links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Photo:
-    """A photo at its provider. ``width`` and ``height`` are in pixels.
+    """A photo at its provider, to show together with ``attribution``. URLs are https.
 
-    ``url`` and ``thumb_url`` are https. Show ``attribution`` together with the photo. The licences
-    CC BY and CC BY-SA require it; for the others it is a courtesy.
+    The licences CC BY and CC BY-SA require it; for the others it is a courtesy.
     """
 
     id: str
     url: str
     thumb_url: str
-    width: int | None
+    width: int | None  # pixels
     height: int | None
     title: str | None
     author: str | None
@@ -49,22 +45,16 @@ class Photo:
 
 @dataclass(frozen=True, slots=True)
 class PhotoPage:
-    """A page of photos. ``dataclasses.asdict`` returns JSON-compatible data.
-
-    ``size`` is the requested page size. A page may have fewer photos, because unusable ones are
-    left out. ``total`` counts all matches, but only the first 20 pages can be read.
-    """
+    """A page of photos. It may have fewer than ``size``, because unusable ones are left out."""
 
     photos: list[Photo]
-    total: int
+    total: int  # of all matches, but only the first 20 pages can be read
     page: int
     size: int
     has_more: bool
 
 
 class PhotoSource(Protocol):
-    """A provider of free photos."""
-
     def search(
         self,
         query: str,
@@ -81,14 +71,7 @@ class PhotoSource(Protocol):
 
 
 def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
-    """Return the provider that ``PHOTO_SOURCE`` names: ``openverse=<base URL>``.
-
-    Args:
-        timeout_seconds: seconds that a search may take.
-
-    Raises:
-        NotConfiguredError: the setting is empty.
-    """
+    """Return the provider of ``PHOTO_SOURCE``, or raise NotConfiguredError if that is empty."""
     match list(services(settings().photo_source).items()):
         case []:
             msg = "Photo search is switched off on this server. Send the URL of your own image."
@@ -103,13 +86,13 @@ def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
 
 
 _ASPECTS: dict[Orientation, str] = {"landscape": "wide", "portrait": "tall", "square": "square"}
+# These allow commercial use and changes. Photos under other licences are left out.
 _LICENSES = {
     "by": "CC BY",
     "by-sa": "CC BY-SA",
     "cc0": "CC0",
     "pdm": "Public Domain Mark",
 }
-"""Licences that allow commercial use and changes. Photos under other licences are left out."""
 _PUBLIC_DOMAIN = frozenset({"cc0", "pdm"})
 
 
@@ -128,7 +111,6 @@ class Openverse:
         size: int = MAX_SIZE,
         orientation: Orientation | None = None,
     ) -> PhotoPage:
-        """Return a page of photos."""
         query_params: dict[str, str | int] = {
             "q": query,
             "license_type": "commercial,modification",
@@ -174,10 +156,10 @@ def _page(answer: object, page: int, *, size: int) -> PhotoPage:
 
 
 def _photo(item: Mapping[str, Any]) -> Photo | None:
-    """Read a photo. Return None if it cannot be shown, credited or used freely."""
     identity, url = text(item.get("id"), 64), link(item.get("url"))
     license_code = text(item.get("license"), 20)
     if not identity or not url or license_code not in _LICENSES or item.get("mature") is True:
+        # It cannot be shown, credited or used freely.
         return None
     title, author = text(item.get("title"), 255), text(item.get("creator"), 255)
     version = text(item.get("license_version"), 10)

@@ -1,8 +1,8 @@
 """POST requests to URLs that users provide, protected against server-side request forgery.
 
 The connection is one that ``gateways.public_http`` has checked. Redirects are not followed, and any
-status is a reply. With the setting ``WEBHOOKS_TO_LOOPBACK``, a developer's receiver on this machine
-can be reached too.
+status is a reply. With ``WEBHOOKS_TO_LOOPBACK``, a developer's receiver on this machine can be
+reached too.
 """
 
 import http.client
@@ -28,46 +28,31 @@ from chalicelib.gateways.retry_after import retry_after_seconds
 from chalicelib.lib import public_urls
 from chalicelib.lib.public_urls import PublicUrl
 
-TOTAL_SECONDS = 15.0
-"""Time from the call to the last byte of the reply."""
-MAX_READ = 2**16
-"""Maximum bytes of a reply that are read, with its headers."""
-MAX_KEPT = 2**10
-"""Maximum bytes of the body that a reply keeps."""
+TOTAL_SECONDS = 15.0  # from the call to the last byte of the reply
+MAX_READ = 2**16  # bytes of a reply that are read, with its headers
+MAX_KEPT = 2**10  # bytes of the body that a reply keeps
 
 _CHUNK = 2**13
 
 
 class PostReply(NamedTuple):
-    """The response of a server. ``body`` is the beginning of its body, at most ``MAX_KEPT`` bytes.
-
-    ``retry_after`` is the wait in seconds that the server requested, at most 24 hours.
-    ``milliseconds`` is the duration of the call.
-    """
+    """The response of a server, with the beginning of its body."""
 
     status: int
     body: bytes
-    retry_after: int | None
+    retry_after: int | None  # requested seconds, at most 24 hours
     milliseconds: int
 
 
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, timeout_seconds: float = TOTAL_SECONDS
 ) -> PostReply:
-    """POST a body to a URL that a user provided.
+    """POST a body to a URL that a user provided, without cookies, credentials and proxies.
 
-    Neither cookies nor credentials are sent. Proxies of the environment are not used. The function
-    is thread-safe. There are no retries, but if a connection fails, the next address of the host is
-    tried.
-
-    The reply depends only on the status line and the headers. If the body is too long, too slow or
-    broken, the reply has the part that was received.
-
-    Args:
-        url: a URL that ``parse_url`` accepts.
-        body: the body, which is sent with its length.
-        headers: names and values in ASCII without line breaks. Include the Content-Type.
-        timeout_seconds: seconds for everything, from the DNS look-up to the last byte.
+    There are no retries, but if a connection fails, the next address of the host is tried. The
+    reply depends only on the status line and the headers: of a body that is too long, too slow or
+    broken, it has the part that was received. ``headers`` are ASCII without line breaks and include
+    the Content-Type. ``timeout_seconds`` is for everything, from the DNS look-up to the last byte.
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet.
@@ -97,10 +82,9 @@ def post(
 
 
 def parse_url(url: str) -> PublicUrl:
-    """Return the parts of a URL that ``post`` accepts. Its addresses are checked at each request.
+    """Return the parts of a URL that ``post`` accepts, or raise RefusedUrlError.
 
-    Raises:
-        RefusedUrlError: the URL is malformed, is not https, or is of a host that is not public.
+    Its addresses are checked at each request.
     """
     if settings().webhooks_to_loopback and (local := public_urls.parse_loopback(url)):
         return local
@@ -127,9 +111,9 @@ def _connect(parsed: PublicUrl, limit: StrictDeadline) -> socket.socket:
 
 
 def _beginning_of_body(response: http.client.HTTPResponse) -> bytes:
-    """Read the body up to ``MAX_READ``, so that the server can finish, and return its beginning."""
     beginning = b""
     with suppress(FetchError, OSError, http.client.HTTPException, ValueError):
+        # Reading up to ``MAX_READ`` lets the server finish.
         while chunk := response.read1(_CHUNK):
             beginning += chunk[: MAX_KEPT - len(beginning)]
     return beginning

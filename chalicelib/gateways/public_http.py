@@ -2,7 +2,6 @@
 
 A host is resolved once. All of its IP addresses must be public, and the connection uses one of the
 checked addresses, so a second DNS response cannot redirect it to an internal host.
-Tests replace ``connect`` and ``_tls``, and the resolver in ``gateways.dns``.
 """
 
 import gzip
@@ -29,17 +28,15 @@ from chalicelib.lib.public_urls import PublicUrl
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-STEP_SECONDS = 5.0
-"""Time to connect (all addresses together) and for the TLS handshake."""
-MAX_ADDRESSES = 3
-"""Maximum IP addresses of a host that are tried."""
+STEP_SECONDS = 5.0  # to connect (all addresses together) and for the TLS handshake
+MAX_ADDRESSES = 3  # of a host that are tried
 
 
 class FetchError(Exception):
     """A request for a URL that a user provided has failed.
 
-    ``reason`` is a clause for the user who provided the URL: what was expected and what was
-    received. It never contains an IP address that a host resolved to.
+    ``reason`` is a clause for that user: what was expected and what was received. It never contains
+    an IP address that a host resolved to.
     """
 
     def __init__(self, reason: str) -> None:
@@ -48,10 +45,7 @@ class FetchError(Exception):
 
 
 class RefusedUrlError(FetchError):
-    """The URL, or one that it redirects to, may not be requested.
-
-    It is an error of the caller (400).
-    """
+    """The URL, or one that it redirects to, may not be requested: an error of the caller (400)."""
 
 
 class TooLargeError(FetchError):
@@ -62,8 +56,9 @@ class UpstreamError(FetchError):
     """The server cannot be reached, is too slow, or sends an unexpected response (502)."""
 
 
+# Opens a connection to a checked IP address and port within some seconds. Raises OSError. Tests
+# replace it.
 connect: Callable[[tuple[str, int], float], socket.socket] = socket.create_connection
-"""Open a connection to a checked IP address and port within some seconds. Raises OSError."""
 
 
 class Hosts:
@@ -96,8 +91,6 @@ class Hosts:
 
 
 class _HostState:
-    """Whether a host accepts connections on a port, and the error if it does not."""
-
     def __init__(self) -> None:
         self.lock = Lock()
         self.reachable = False
@@ -108,11 +101,6 @@ class StrictDeadline(Deadline):
     """A deadline that raises TimeoutError once it has passed."""
 
     def seconds_left(self, at_most: float = inf) -> float:
-        """Return the remaining seconds, at most ``at_most``.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-        """
         if not (seconds := super().seconds_left(at_most)):
             raise TimeoutError
         return seconds
@@ -121,12 +109,9 @@ class StrictDeadline(Deadline):
 class BoundedSocket(io.RawIOBase):
     """A socket that limits the time and the number of bytes received.
 
-    Both limits apply below http.client, which has no limits of its own. It reads headers in any
+    Both limits apply below http.client, which has no limits of its own: it reads headers in any
     number of pieces, skips any number of interim responses and trailers, and accepts a negative
     length.
-
-    ``overhead`` are bytes allowed in addition to ``max_bytes``, which errors name. ``step`` is the
-    time limit in seconds of each read and of sending the request.
     """
 
     def __init__(
@@ -135,8 +120,8 @@ class BoundedSocket(io.RawIOBase):
         deadline: StrictDeadline,
         max_bytes: int,
         *,
-        overhead: int = 0,
-        step: float,
+        overhead: int = 0,  # bytes in addition to ``max_bytes``, which errors name
+        step: float,  # seconds of each read and of sending the request
     ) -> None:
         self._sock = sock
         self._deadline = deadline
@@ -145,11 +130,9 @@ class BoundedSocket(io.RawIOBase):
         self._step = step
 
     def readable(self) -> Literal[True]:
-        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Receive bytes into a buffer and return their number."""
         self._sock.settimeout(self._deadline.seconds_left(self._step))
         count = self._sock.recv_into(buffer)
         self._left -= count
@@ -158,21 +141,16 @@ class BoundedSocket(io.RawIOBase):
         return count
 
     def send(self, data: bytes) -> None:
-        """Send all bytes."""
         self._sock.settimeout(self._deadline.seconds_left(self._step))
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return the file object that ``http.client.HTTPResponse`` requires of a socket."""
-        return io.BufferedReader(self)
+        return io.BufferedReader(self)  # which http.client requires
 
 
 @contextmanager
 def clear_errors(host: str, timeout_seconds: float, *, step: float) -> Iterator[None]:
-    """Turn errors of libraries into an ``UpstreamError`` with a clear reason.
-
-    ``timeout_seconds`` and ``step`` are the time limits in seconds for the whole and for each read.
-    """
+    """Turn errors of libraries into an ``UpstreamError`` with a clear reason."""
     try:
         yield
     except dns.DnsUnavailableError:
@@ -199,12 +177,6 @@ def clear_errors(host: str, timeout_seconds: float, *, step: float) -> Iterator[
 
 
 def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
-    """Resolve the host once and return its addresses.
-
-    Raises:
-        RefusedUrlError: at least one address is not public.
-        UpstreamError: the host does not exist.
-    """
     if parsed.is_ip_address:
         addresses = [parsed.host]
     else:
@@ -264,9 +236,6 @@ def requested(
     """Send a request, yield the response with its headers read, and always close it.
 
     Names and values of ``headers`` must be ASCII without line breaks.
-
-    Without the explicit close, the garbage collector may finalise the response after its socket.
-    The response then fails to flush, which Python 3.13 reports as an error.
     """
     # public_urls.parse guarantees that host and target are ASCII without spaces and line breaks.
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -279,6 +248,8 @@ def requested(
         "\r\n"
     )
     sock.send(request.encode("ascii") + body)
+    # Without the explicit close, the garbage collector may finalise the response after its socket.
+    # The response then fails to flush, which Python 3.13 reports as an error.
     with http.client.HTTPResponse(sock) as response:  # type: ignore[arg-type] # uses makefile only
         response.begin()
         yield response

@@ -6,17 +6,13 @@ from email.utils import parsedate_to_datetime
 
 from chalicelib.core import clock
 
-LONGEST_WAIT = 86_400
-"""Upper limit in seconds. Larger values are reduced to this one."""
+LONGEST_WAIT = 86_400  # seconds, to which larger values are reduced
 
 
 def retry_after_seconds(header: str | None) -> int | None:
-    """Parse the header, which is in seconds or a date (RFC 9110, 10.2.3).
-
-    Returns:
-        Seconds from 1 to ``LONGEST_WAIT``; None if there is no valid value.
-    """
+    """Return the seconds of the header from 1 to ``LONGEST_WAIT``, or None if it is not valid."""
     text = (header or "").strip()
+    # It is in seconds or a date (RFC 9110, 10.2.3).
     if re.fullmatch(r"[0-9]{1,18}", text):
         wait = int(text)
     else:

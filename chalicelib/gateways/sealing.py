@@ -24,7 +24,7 @@ class UnsealError(Exception):
 
 
 def seal(secret: str, *, purpose: str) -> str:
-    """Return a secret encrypted with AES-256-GCM, in base64. Raises the errors of ``master_key``.
+    """Return a secret encrypted with AES-256-GCM, in base64; raise as ``master_key`` does.
 
     ``purpose`` names the record that the secret belongs to.
     """

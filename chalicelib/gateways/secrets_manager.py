@@ -10,8 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.core import clock
 
-KEPT = timedelta(minutes=5)
-"""How long a value is used. A new value is in use after this time."""
+KEPT = timedelta(minutes=5)  # A new value is in use after this time.
 _CONFIG = Config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 2})
 
 
@@ -20,7 +19,7 @@ class UnreadableSecretError(Exception):
 
 
 class SecretValue:
-    """The value of a secret. A secret without a value has an empty one."""
+    """The value of a secret, "" without one. A call raises UnreadableSecretError on failure."""
 
     def __init__(self, arn: str) -> None:
         self._arn = arn
@@ -30,11 +29,6 @@ class SecretValue:
         self._reading = Lock()
 
     def __call__(self) -> str:
-        """Return the value.
-
-        Raises:
-            UnreadableSecretError: the secret cannot be read.
-        """
         # The lock lets only one of several threads request the secret.
         with self._reading:
             now = clock.now()

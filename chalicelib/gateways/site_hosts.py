@@ -1,9 +1,6 @@
-"""Hosts of customers' sites, with TLS and routing for domains that customers own.
+"""Hosts of customers' sites, with TLS and routing for domains that customers own (ADR 48).
 
-``SITE_HOSTS`` chooses the gateway. On AWS each host is a distribution tenant of CloudFront, with a
-certificate that CloudFront manages. The local server needs no set-up: it finds the site by the
-``Host`` header. Without a gateway, sites have no hosts of their own (ADR 48).
-
+On AWS each host is a distribution tenant of CloudFront, with a certificate that CloudFront manages.
 A tenant is found by its name, which follows from stage and host. So no id is stored, and the next
 step finds everything that a lost response leaves behind. CloudFront creates a tenant only for a
 host whose DNS record leads to CloudFront already. It then has a certificate made, which ``serve``
@@ -19,22 +16,19 @@ from typing import Any, Literal, NamedTuple, Protocol, Self
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.settings import settings
 
-STAGE_TAG = "workspace-api-stage"
-"""Tag of every tenant. The functions may change tenants of their own stage only."""
+STAGE_TAG = "workspace-api-stage"  # The functions may change tenants of their own stage only.
+# CloudFront is global. Its requests are signed for this region (AWS general reference).
 _REGION = "us-east-1"
-"""CloudFront is global. Its requests are signed for this region (AWS general reference)."""
 CONNECT_SECONDS = 2
 READ_SECONDS = 7
+# A step takes three requests. A run of jobs has 60 seconds left for the jobs it began last. With
+# its defaults, botocore waits for minutes for each request.
 ATTEMPTS = 2
-"""A step takes three requests. A run of jobs has 60 seconds left for the jobs it began last.
-
-With its defaults, botocore waits for minutes for each request.
-"""
 _GONE = "EntityNotFound"
 _CHANGED_MEANWHILE = {"PreconditionFailed", "InvalidIfMatchVersion"}
 LOOPBACK = "127.0.0.1"
+# Names below ``localhost`` lead to the machine itself, and no DNS has them (RFC 6761, 6.3).
 LOCALHOST = ".localhost"
-"""Names below ``localhost`` lead to the machine itself, and no DNS has them (RFC 6761, 6.3)."""
 
 
 class Address(NamedTuple):
@@ -45,20 +39,15 @@ class Address(NamedTuple):
 
 
 class HostState(NamedTuple):
-    """Progress of a host, with the reason for a wait or a failure.
+    """Progress of a host."""
 
-    ``waiting``: the DNS does not lead here. ``certificate``: the TLS certificate is being made.
-    """
-
+    # ``waiting``: the DNS does not lead here. ``certificate``: the TLS certificate is being made.
     state: Literal["waiting", "certificate", "active", "failed"]
-    reason: str | None = None
+    reason: str | None = None  # for a wait or a failure
 
 
 class SiteHosts(Protocol):
-    """A gateway for hosts.
-
-    Its calls may be repeated, because each reads the state and changes the rest.
-    """
+    """A gateway for hosts. Calls may be repeated: each reads the state and changes the rest."""
 
     def address(self, *, apex: bool) -> Address:
         """Return the record to set. An ``apex`` is a domain without a further label."""
@@ -67,37 +56,25 @@ class SiteHosts(Protocol):
         """Whether a host needs no proof of ownership."""
 
     def serve(self, host: str) -> HostState:
-        """Take the next step towards serving a host, and return its state.
-
-        Raises:
-            UnavailableError: the service that serves hosts refused or did not respond.
-        """
+        """Take the next step towards serving a host; return its state or raise UnavailableError."""
 
     def release(self, host: str) -> bool:
-        """Take the next step towards no longer serving a host; return whether that is done.
-
-        Raises:
-            UnavailableError: as ``serve`` does.
-        """
+        """Take a step towards no longer serving a host, as ``serve``; return whether it is done."""
 
 
 class LocalHosts:
     """Hosts of the local server, which serves every domain that a site has proven."""
 
     def address(self, *, apex: bool) -> Address:  # noqa: ARG002  the protocol's
-        """Return the machine's own address."""
         return Address("A", LOOPBACK)
 
     def proves(self, host: str) -> bool:
-        """Whether the host is below ``localhost``."""
         return host.endswith(LOCALHOST)
 
     def serve(self, host: str) -> HostState:  # noqa: ARG002
-        """Return that the host is active."""
         return HostState("active")
 
     def release(self, host: str) -> bool:  # noqa: ARG002
-        """Return that there is nothing to release."""
         return True
 
 
@@ -120,19 +97,14 @@ class CloudFrontHosts:
         return cls(distribution, group=group, endpoint=endpoint, stage=stage)
 
     def address(self, *, apex: bool) -> Address:
-        """Return the record that leads to the connection group.
-
-        An apex cannot have a CNAME (RFC 1034, 3.6.2). Providers of DNS call its replacement ALIAS,
-        ANAME or a flattened CNAME.
-        """
+        # An apex cannot have a CNAME (RFC 1034, 3.6.2). Providers of DNS call its replacement
+        # ALIAS, ANAME or a flattened CNAME.
         return Address("ALIAS" if apex else "CNAME", self._endpoint)
 
     def proves(self, host: str) -> bool:  # noqa: ARG002  the protocol's
-        """Return False, because every domain needs a proof."""
-        return False
+        return False  # Every domain needs a proof.
 
     def serve(self, host: str) -> HostState:
-        """Create the tenant of a host, or attach its certificate, and return the state."""
         tenant_and_version = self._find(host)
         if tenant_and_version is None:
             return self._create(host)
@@ -144,10 +116,7 @@ class CloudFrontHosts:
         return self._attach_certificate(tenant, version)
 
     def release(self, host: str) -> bool:
-        """Disable the tenant of a host, then delete it; return whether it is gone.
-
-        CloudFront deletes a disabled tenant only after all its locations have disabled it.
-        """
+        """Disable the tenant of a host, then delete it; return whether it is gone."""
         # CloudFront may have created the tenant although its response was lost.
         tenant_and_version = self._find(host)
         if tenant_and_version is None:
@@ -165,6 +134,7 @@ class CloudFrontHosts:
             if isinstance(disabled, str):
                 return False
             version = disabled["ETag"]
+        # CloudFront deletes a disabled tenant only after all its locations have disabled it.
         refusals = {_GONE, "ResourceNotDisabled", *_CHANGED_MEANWHILE}
         deleted = self._call(
             "delete_distribution_tenant", refusals, Id=tenant["Id"], IfMatch=version
@@ -242,11 +212,6 @@ class CloudFrontHosts:
         return f"{self._stage}-{hashlib.sha256(host.encode()).hexdigest()[:40]}"
 
     def _call(self, operation: str, expected: set[str], **arguments: Any) -> Any:  # noqa: ANN401  AWS's answers
-        """Return AWS's response, or the code of an ``expected`` error.
-
-        Raises:
-            UnavailableError: AWS refused for another reason, or did not respond.
-        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:

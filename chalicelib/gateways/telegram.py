@@ -15,36 +15,28 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.json_api import JsonApiError, post_json
 from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
 
-MAX_TEXT = 4096
-"""Longest message, in UTF-16 code units."""
+MAX_TEXT = 4096  # UTF-16 code units
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  a header's name
-SECONDS = 10.0
-"""Time limit of a request, in seconds."""
-POLL_SECONDS = 25
-"""Seconds for which Telegram waits for an update."""
+SECONDS = 10.0  # of a request
+POLL_SECONDS = 25  # Telegram waits for an update this long.
 
 _FAILED = range(400, 600)
 _BUSY = 429
+# Parts of descriptions of chats that take no more messages, by status. Other refusals with these
+# statuses may pass: Telegram also sends 403 "bot can't send messages to the user" for minutes to
+# chats that take messages before and after.
 _GONE = {
     400: ("chat not found", "user not found"),
     403: ("blocked by the user", "user is deactivated", "was kicked"),
 }
-"""Parts of descriptions of chats that take no more messages, by status.
-
-Other refusals with these statuses may pass: Telegram also sends 403 "bot can't send messages to the
-user" for minutes to chats that take messages before and after.
-"""
 _TOKEN = re.compile(r"[0-9]+:[\w-]+", re.ASCII)
 _SERVICE = "Telegram"
 
 
 class TelegramError(Exception):
-    """A request failed. A later one may succeed.
+    """A request failed. A later one may succeed."""
 
-    ``retry_after`` is the wait in seconds, if it is known.
-    """
-
-    retry_after: float | None = None
+    retry_after: float | None = None  # seconds, if known
 
 
 class BusyError(TelegramError):
@@ -108,10 +100,7 @@ def updates(offset: int, *, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
     """Return the updates from ``offset`` on, after at most ``wait`` seconds.
 
     Telegram removes the updates before ``offset``. It refuses the call if the bot has a webhook.
-
-    Raises:
-        TelegramError: the request failed.
-        NotConfiguredError: the stage has no bot.
+    Raises TelegramError or NotConfiguredError, as the calls below.
     """
     args = {"offset": offset, "timeout": wait, "allowed_updates": ["message"]}
     updates: list[dict[str, Any]] = _call("getUpdates", args, timeout_seconds=wait + SECONDS)
@@ -119,9 +108,7 @@ def updates(offset: int, *, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
 
 
 def webhook_secret() -> str:
-    """Return the secret that Telegram sends with each update.
-
-    It follows from the token, so it needs no setting of its own.
+    """Return the secret that Telegram sends with each update, which follows from the token.
 
     Raises:
         TelegramError: the secret with the token cannot be read.
@@ -131,28 +118,20 @@ def webhook_secret() -> str:
 
 
 def set_webhook(url: str) -> None:
-    """Make Telegram send the bot's updates to a URL.
-
-    Raises:
-        TelegramError: the request failed.
-        NotConfiguredError: the stage has no bot.
-    """
+    """Make Telegram send the bot's updates to a URL."""
     args = {"url": url, "secret_token": webhook_secret(), "allowed_updates": ["message"]}
     _call("setWebhook", args)
 
 
 def delete_webhook() -> None:
-    """Make Telegram keep the bot's updates for ``updates``.
-
-    Errors are the same as in ``set_webhook``.
-    """
+    """Make Telegram keep the bot's updates for ``updates``."""
     _call("deleteWebhook", {})
 
 
 def webhook(token: str | None = None) -> dict[str, Any]:
-    """Return Telegram's state of the webhook. Its ``url`` is empty without a webhook.
+    """Return Telegram's state of the webhook, by default of the stage's bot.
 
-    ``token`` selects another bot than the stage's. Errors are the same as in ``set_webhook``.
+    Its ``url`` is empty without a webhook.
     """
     state: dict[str, Any] = _call("getWebhookInfo", {}, token=token)
     return state
@@ -201,11 +180,6 @@ def _required_token() -> str:
 
 
 def _token() -> str:
-    """Return the token of the bot, or "" without a bot.
-
-    Raises:
-        TelegramError: the secret cannot be read, or the token is malformed.
-    """
     current = settings()
     token = current.telegram_bot_token or _secret_token(current.telegram_bot_token_secret)
     if token and not _TOKEN.fullmatch(token):

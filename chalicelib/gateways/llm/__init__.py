@@ -1,8 +1,4 @@
-"""Chat models behind one protocol, a stream of ``Event`` objects.
-
-Callers see no difference between the adapters. ``openai`` calls any server with OpenAI's API,
-``bedrock`` calls Amazon Bedrock, and ``demo`` needs no key and no network.
-"""
+"""Chat models behind one protocol, a stream of ``Event`` objects, whatever the provider."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
@@ -16,10 +12,9 @@ from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec
 from chalicelib.gateways.llm.models import ModelSpec
 
-STREAM_SECONDS = 300.0
-"""Longest duration of a stream, from the request to its last token."""
+STREAM_SECONDS = 300.0  # from the request of a stream to its last token
+# The longest wait for a whole answer; API Gateway ends a call after 29 seconds.
 COMPLETION_SECONDS = 20.0
-"""Longest wait for a whole answer. API Gateway ends a call after 29 seconds."""
 COMPLETION_BYTES = 128 * 1024
 
 FailureKind = Literal[
@@ -47,8 +42,6 @@ StopReason = Literal["end", "tools", "length", "filtered", "other"]
 
 
 class TextDelta(NamedTuple):
-    """A piece of the answer."""
-
     text: str
 
 
@@ -59,12 +52,8 @@ class Reasoning(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """The end of an answer.
-
-    ``extra`` belongs into the assistant message that has the answer's tool calls.
-    """
-
     reason: StopReason
+    # It belongs into the assistant message that has the answer's tool calls.
     extra: Mapping[str, Any] | None = None
 
 
@@ -76,17 +65,12 @@ class ProviderUsage(NamedTuple):
     estimated: bool = False
 
 
+# A stream yields pieces of content and of reasoning, then tool calls, one ``Stop`` and one usage.
+# The stop reason is ``tools`` if and only if there are tool calls.
 Event = TextDelta | Reasoning | ToolCall | Stop | ProviderUsage
-"""An item of a stream.
-
-A stream yields pieces of content and of reasoning, then tool calls, one ``Stop`` and one usage. The
-stop reason is ``tools`` if and only if there are tool calls.
-"""
 
 
 class Completion(NamedTuple):
-    """A whole answer."""
-
     text: str
     usage: ProviderUsage
 
@@ -129,8 +113,6 @@ class ModelError(Exception):
 
 
 class ChatModel(Protocol):
-    """A chat model of one provider."""
-
     def stream(  # noqa: PLR0913  all of them are options of one request
         self,
         messages: Sequence[Message],
@@ -176,11 +158,7 @@ def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
     json_object: bool = False,
     max_bytes: int = COMPLETION_BYTES,
 ) -> Completion:
-    """Send the messages and return the whole answer.
-
-    Raises:
-        ModelError: the model failed, or the answer exceeds ``max_bytes`` of UTF-8 (``garbage``).
-    """
+    """Return the whole answer, or raise ModelError, also if it exceeds ``max_bytes`` of UTF-8."""
     events = chat_model.stream(
         messages,
         model=model,
@@ -206,12 +184,9 @@ def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
 
 
 def resolve(name: str) -> ModelSpec:
-    """Return the provider, tariff and limits of the model that a bot names, by the settings.
+    """Return the provider, tariff and current limits of the model that a bot names.
 
-    Limits that the model's server has reported lately apply as well.
-
-    Raises:
-        NotConfiguredError: no configured provider has the model (``gateways.llm.models.resolve``).
+    Raises NotConfiguredError if no configured provider has it (``gateways.llm.models.resolve``).
     """
     current = settings()
     spec = models.resolve(
@@ -252,11 +227,7 @@ def chat_model_for(spec: ModelSpec) -> ChatModel:
 
 
 def drafting_model() -> tuple[ChatModel, str]:
-    """Return the adapter and the provider's model id for drafting cards, as set in ``LLM_MODEL``.
-
-    Raises:
-        NotConfiguredError: the provider is ``off``, or ``LLM_MODEL`` is empty.
-    """
+    """Return the adapter and the model id for drafting cards, or raise NotConfiguredError."""
     providers = settings().llm_providers
     if not providers:
         raise NotConfiguredError(

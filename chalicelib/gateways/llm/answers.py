@@ -1,9 +1,4 @@
-"""The answer that an adapter reads from its provider.
-
-Some models write their reasoning into the answer, between tags. Reasoning is separated from the
-content. Tool calls arrive in pieces. They are yielded at the end, and only if the provider
-completed the answer, so callers never receive a part of a call.
-"""
+"""The answer that an adapter reads from its provider, without reasoning, its calls at the end."""
 
 import logging
 import re
@@ -31,31 +26,22 @@ from chalicelib.gateways.llm.messages import (
 log = logging.getLogger(__name__)
 
 MAX_CALLS = 32
-MAX_NAME = 64
-"""Longest name of a tool, in characters. It is the limit of OpenAI and of Bedrock."""
-MAX_ARGUMENTS = 64 * 1024
-"""Largest arguments of a call, in bytes."""
+MAX_NAME = 64  # characters, the limit of OpenAI and of Bedrock
+MAX_ARGUMENTS = 64 * 1024  # bytes
 
 
 class CallParts:
-    """A tool call that arrives in parts. ``id`` is empty if the provider sends none.
-
-    ``extra`` is what the provider sent with the call and expects to receive again.
-    """
+    """A tool call that arrives in parts."""
 
     def __init__(self, id_: str, *, name: str) -> None:
-        self.id = id_
+        self.id = id_  # empty if the provider sends none
         self.name = name
-        self.extra: Any = None
+        self.extra: Any = None  # what the provider sent with the call and expects to receive again
         self._pieces: list[str] = []
         self._size = 0
 
     def add(self, piece: str) -> None:
-        """Add a piece of the arguments.
-
-        Raises:
-            ModelError: ``garbage``, if the arguments exceed ``MAX_ARGUMENTS``.
-        """
+        """Add a piece of the arguments, or raise ModelError if they exceed ``MAX_ARGUMENTS``."""
         self._size += len(piece.encode(errors="replace"))
         if self._size > MAX_ARGUMENTS:
             raise _garbage("The arguments of a tool call are too large.")
@@ -68,17 +54,14 @@ class CallParts:
 
 
 class Answer:
-    """The part of an answer that a provider has sent so far.
-
-    The adapter sets ``reason`` when the answer ends, and ``usage`` if the provider reports it. It
-    adds to ``extra`` what the provider expects to receive again in a turn with tool calls.
-    """
+    """The part of an answer that a provider has sent so far."""
 
     def __init__(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), *, final: bool = False
     ) -> None:
-        self.reason: StopReason | None = None
-        self.usage: ProviderUsage | None = None
+        self.reason: StopReason | None = None  # The adapter sets it when the answer ends.
+        self.usage: ProviderUsage | None = None  # The adapter sets it if the provider reports it.
+        # What the provider expects to receive again in a turn with tool calls.
         self.extra: dict[str, Any] = {}
         self._messages, self._tools = messages, tools
         self._takes_calls = bool(tools) and not final
@@ -90,6 +73,7 @@ class Answer:
 
     def text(self, text: str) -> Iterator[Event]:
         """Yield a piece of the answer, without the reasoning that it begins with."""
+        # Some models write their reasoning into the answer, between tags.
         for is_reasoning, part in self._tags.split(text):
             yield self.reasoning(part) if is_reasoning else self._text(part)
 
@@ -103,11 +87,7 @@ class Answer:
         return Reasoning(text)
 
     def begin_call(self, id_: str, *, name: str) -> CallParts:
-        """Return a new call. Without a name, it is dropped at the end.
-
-        Raises:
-            ModelError: ``garbage``, if it is one call too many.
-        """
+        """Return a new call, dropped at the end without a name. One too many raises ModelError."""
         if len(self._calls) == MAX_CALLS:
             raise _garbage("The answer has too many tool calls.")
         call = CallParts(id_, name=name)
@@ -116,20 +96,16 @@ class Answer:
         return call
 
     def add_arguments(self, call: CallParts, piece: str) -> None:
-        """Count a piece of a call's arguments, and add it to the call."""
         self._call_counter.add(piece)
         call.add(piece)
 
     def end(self) -> Iterator[Event]:
-        """Yield text that was held back, the tool calls, the stop and the usage.
-
-        Raises:
-            ModelError: ``unavailable`` if the answer did not end, ``garbage`` for a long name.
-        """
+        """Yield held-back text, calls, stop and usage, or raise ModelError for an early end."""
         if self.reason is None:
             raise ModelError("unavailable", "The provider's answer ended early.")
         if remaining_text := self._tags.flush():
             yield self._text(remaining_text)
+        # Callers never receive a part of a call.
         is_complete = self.reason in {"end", "tools"}
         calls = self._named_calls() if is_complete and self._takes_calls else []
         yield from (call for call, _ in calls)
@@ -155,7 +131,6 @@ class Answer:
         return usage
 
     def _named_calls(self) -> list[tuple[ToolCall, Any]]:
-        """Return the calls that have a name, with their extra. Their ids are unique in the turn."""
         used_ids = {call.id for message in self._messages for call in message.calls}
         calls = []
         for call in self._calls:
@@ -177,13 +152,9 @@ _UNFINISHED_TAG = re.compile(rf"\s*(?:<(?:{'|'.join(_TAG_NAMES)})(?:\s[^<>]*)?)?
 
 
 class _ReasoningTags:
-    """Separates reasoning between tags from the content that follows.
-
-    Only tags at the beginning of an answer count. Later tags are content, such as HTML in an answer
-    about HTML.
-    """
-
     def __init__(self) -> None:
+        # Only tags at the beginning of an answer count. Later tags are content, such as HTML in an
+        # answer about HTML.
         self._pending = ""
         self._closing_tag: re.Pattern[str] | None = None  # of the reasoning that has begun
         self._follows_reasoning = self._has_text = False

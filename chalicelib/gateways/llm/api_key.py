@@ -7,8 +7,7 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.llm import ModelError
 from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
 
-ApiKey = Callable[[], str]
-"""Returns the current key; "" if the provider needs none."""
+ApiKey = Callable[[], str]  # Returns the current key; "" if the provider needs none.
 
 log = logging.getLogger(__name__)
 
@@ -28,12 +27,7 @@ class SecretKey:
         self._secret = SecretValue(arn)
 
     def __call__(self) -> str:
-        """Return the key.
-
-        Raises:
-            ModelError: the secret cannot be read. The failure is logged as an error, which raises
-                the alarm.
-        """
+        """Return the key. Without it, a ModelError is raised, and logged to raise the alarm."""
         try:
             return self._secret()
         except UnreadableSecretError as error:

@@ -1,8 +1,4 @@
-"""Retries and the deadline of a model's stream, shared by the adapters of all providers.
-
-A failure before the first token is retried. A later failure is not, because the caller has already
-received text.
-"""
+"""Retries and the deadline of a model's stream, shared by the adapters of all providers."""
 
 import random
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -16,15 +12,12 @@ from chalicelib.gateways.llm import Event, ModelError, Reasoning
 from chalicelib.gateways.llm.answers import Answer
 from chalicelib.gateways.llm.cancellation import Cancellation
 
+# Seconds before the second and the third attempt. The shortest pauses are half.
 LONGEST_PAUSES = (0.5, 1.5)
-"""Longest pauses before the second and the third attempt, in seconds. The shortest are half."""
-MAX_RETRY_AFTER = 5.0
-"""Maximum seconds of a wait that a provider may request before another attempt."""
+MAX_RETRY_AFTER = 5.0  # seconds that a provider may request to wait before another attempt
 
-READ_SECONDS = 60.0
-"""Longest silence between two events of an answer, in seconds."""
-USAGE_SECONDS = 5.0
-"""Longest wait for the usage after the answer's end, in seconds."""
+READ_SECONDS = 60.0  # the longest silence between two events of an answer
+USAGE_SECONDS = 5.0  # the longest wait for the usage after the answer's end
 
 Stream = Generator[Event, None, None]
 T = TypeVar("T")
@@ -37,8 +30,7 @@ def stream(
 ) -> Stream:
     """Yield the events of an attempt. Retry an attempt that fails before its first text or call.
 
-    Raises:
-        ModelError: the error of the last attempt, or one of kind ``cancelled``.
+    Raises the ModelError of the last attempt, or one of kind ``cancelled``.
     """
     cancellation = callers_cancellation or Cancellation()
     for pause in (*LONGEST_PAUSES, None):
@@ -54,6 +46,7 @@ def stream(
         except ModelError as error:
             if cancellation.cancelled:
                 raise _cancelled(before_first_token=not started) from None
+            # A later failure is not retried, because the caller has already received text.
             error.before_first_token = not started
             wait = _retry_delay(error, pause, deadline)
             if wait is None:
@@ -79,7 +72,6 @@ def _cancelled(*, before_first_token: bool) -> ModelError:
 
 
 def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> float | None:
-    """Return the seconds to wait before the next attempt, or None to stop."""
     if pause is None or not error.before_first_token:
         return None
     if error.kind not in {"unavailable", "rate_limited"}:
@@ -91,10 +83,8 @@ def _retry_delay(error: ModelError, pause: float | None, deadline: Deadline) -> 
 
 @contextmanager
 def enforce_deadline(deadline: Deadline, cancellation: Cancellation) -> Iterator[None]:
-    """Close the connections at the deadline, even while a read waits for data.
-
-    A socket's timeout is not enough, because it starts again whenever data arrives.
-    """
+    """Close the connections at the deadline, even while a read waits for data."""
+    # A socket's timeout is not enough, because it starts again whenever data arrives.
     timer = Timer(deadline.seconds_left(), cancellation.shut)
     timer.daemon = True
     timer.start()
@@ -107,17 +97,16 @@ def enforce_deadline(deadline: Deadline, cancellation: Cancellation) -> Iterator
 def paced(
     events: Iterable[T], answer: Answer, cancellation: Cancellation, read_seconds: float
 ) -> Iterator[T]:
-    """Yield the events of an answer, and limit the silence between them.
-
-    Until the first event only the deadline counts, because a reasoning model may be silent for
-    minutes. After the answer's end, no more than the usage is expected.
-    """
+    """Yield the events of an answer, and limit the silence between them."""
     has_ended = False
     with ExitStack() as stack:
         for event in events:
             yield event
             if not answer.reason:
+                # Until the first event only the deadline counts, because a reasoning model may be
+                # silent for minutes.
                 cancellation.limit_reads(read_seconds)
             elif not has_ended:
+                # After the answer's end, no more than the usage is expected.
                 has_ended = True
                 stack.enter_context(enforce_deadline(Deadline(USAGE_SECONDS), cancellation))

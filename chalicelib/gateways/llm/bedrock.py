@@ -1,8 +1,4 @@
-"""Adapter for ConverseStream of Amazon Bedrock, with the IAM role of the process.
-
-botocore signs requests and parses the event stream. boto3 is not used because it makes the first
-call a third slower. ``attempts`` adds retries, the deadline and cancellation.
-"""
+"""Adapter for ConverseStream of Amazon Bedrock, with the IAM role of the process."""
 
 import logging
 from collections.abc import Callable, Generator, Sequence
@@ -35,9 +31,9 @@ from chalicelib.gateways.llm.converse import STREAM_ERRORS, converse_request, re
 from chalicelib.gateways.llm.messages import Message, ToolSpec
 
 CONNECT_SECONDS = 5.0
-MAX_CONNECTIONS = 64
-"""Maximum connections kept open, one for each thread of the development server."""
+MAX_CONNECTIONS = 64  # kept open, one for each thread of the development server
 _LOGGED_BYTES = 300
+# Error code without ``Exception`` -> kind of failure. Other codes mean ``unavailable``.
 _KINDS: dict[str, FailureKind] = {
     "throttling": "rate_limited",
     "toomanyrequests": "rate_limited",
@@ -51,7 +47,6 @@ _KINDS: dict[str, FailureKind] = {
     "expiredtoken": "refused",
     "invalidsignature": "refused",
 }
-"""Error code without ``Exception`` -> kind of failure. Other codes mean ``unavailable``."""
 log = logging.getLogger(__name__)
 
 
@@ -76,7 +71,6 @@ class BedrockModel:
         final: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Send the messages, and yield the answer as it arrives."""
         deadline = Deadline(seconds)
         body = converse_request(model, messages, max_output_tokens, tools, final=final)
         answer = partial(Answer, messages, tools, final=final)
@@ -118,6 +112,7 @@ class BedrockModel:
                     retries={"total_max_attempts": 1},
                     max_pool_connections=MAX_CONNECTIONS,
                 )
+                # boto3 would make the first call a third slower.
                 client = botocore.session.get_session().create_client(
                     "bedrock-runtime", config=config, **self._options
                 )

@@ -1,9 +1,4 @@
-"""Cancellation of a stream from another thread.
-
-A generator cannot be closed while it runs, and its thread waits for the provider most of the time.
-Shutting the socket wakes that thread. Connections therefore register the socket of each request
-here.
-"""
+"""Cancellation of a stream from another thread."""
 
 import socket
 from collections.abc import Iterator, MutableMapping
@@ -24,12 +19,13 @@ class Cancellation:
 
     @property
     def cancelled(self) -> bool:
-        """Whether ``cancel`` was called."""
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
         """End the stream, even while it waits. It then raises ``ModelError("cancelled")``."""
         self._cancelled.set()
+        # A generator cannot be closed while it runs. Shutting the socket wakes its thread, which
+        # waits for the provider most of the time.
         self.shut()
 
     def shut(self) -> None:
@@ -64,7 +60,6 @@ class Cancellation:
             self._sockets.clear()
 
     def register(self, sock: socket.socket) -> None:
-        """Register the socket of a request that was just sent."""
         with self._lock:
             self._sockets.append(sock)
             # The stream may have been cancelled while the request was being sent.

@@ -20,6 +20,7 @@ from chalicelib.gateways.llm.provider_errors import ErrorReport, ProviderFailedE
 
 _END = "[DONE]"
 _DONE: dict[str, Any] = {"choices": [{"finish_reason": "stop"}]}
+# ``finish_reason`` of a choice -> our reason. Some servers send the reasons of their models.
 _REASONS: dict[str, StopReason] = {
     "stop": "end",
     "eos": "end",
@@ -31,14 +32,13 @@ _REASONS: dict[str, StopReason] = {
     **dict.fromkeys(["blocklist", "content_filter", "prohibited_content"], "filtered"),
     **dict.fromkeys(["recitation", "refusal", "safety", "sensitive", "spii"], "filtered"),
 }
-"""``finish_reason`` of a choice -> our reason. Some servers send the reasons of their models."""
+# ``finish_reason`` of an answer that the provider could not finish.
 _FAILURES = frozenset(
     {
         *("abort", "cancelled", "error", "failed", "insufficient_system_resource"),
         *("network_error", "timeout"),
     }
 )
-"""``finish_reason`` of an answer that the provider could not finish."""
 
 
 def sent_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -99,19 +99,14 @@ def sent_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def read_stream(events: Iterable[ServerEvent], answer: Answer) -> Iterator[Event]:
-    """Yield the answer as its events arrive.
-
-    Reading continues after the finish reason, because the last usage counts and may follow it.
-
-    Raises:
-        ModelError: ``garbage``, or ``unavailable`` if the answer ends early.
-        ProviderFailedError: the answer contains an error.
-    """
+    """Yield the answer as its events arrive; raise ModelError or ProviderFailedError."""
     calls = _Calls(answer)
     reasoning_content: list[str] = []
     # JSON may escape an emoji as two surrogates, and a provider may send them in two events.
     surrogates = codecs.getincrementaldecoder("utf-16-le")("replace")
     try:
+        # Reading continues after the finish reason, because the last usage counts and may follow
+        # it.
         for chunk in _chunks(events):
             delta, reason = _delta(chunk)
             reasoning, text = _content(delta)
@@ -133,8 +128,6 @@ def read_stream(events: Iterable[ServerEvent], answer: Answer) -> Iterator[Event
 
 
 class _Calls:
-    """The tool calls of an answer, by their index."""
-
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._by_index: dict[int, CallParts] = {}
@@ -169,7 +162,6 @@ def _begins_another(call: CallParts, id_: str, *, name: str) -> bool:
 
 
 def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
-    """Yield the chunks of an event stream, or the one object of an answer that is not streamed."""
     has_any = False
     for event in events:
         for value in _values(event.data):
@@ -185,6 +177,7 @@ def _chunks(events: Iterable[ServerEvent]) -> Iterator[dict[str, Any]]:
                 )
             yield value
             has_any = True
+    # An answer that is not streamed is one object.
     if not has_any:
         raise ModelError("garbage", "The provider sent a response without an answer.")
 
@@ -215,11 +208,6 @@ def _raise_error(value: object, event: ServerEvent) -> None:
 
 
 def _delta(chunk: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
-    """Return the delta of a chunk or the message of an answer, and the reason if it ends.
-
-    Raises:
-        ProviderFailedError: the provider could not finish the answer.
-    """
     choices = [choice for choice in _dicts(chunk.get("choices")) if not choice.get("index")]
     match choices[:1]:
         case [{"delta": dict(delta), **choice}]:
@@ -262,10 +250,7 @@ def _text(value: object, name: str) -> str:
 
 
 def _usage(chunk: dict[str, Any]) -> ProviderUsage | None:
-    """Return the usage in a chunk, or None if it is missing or invalid.
-
-    It is next to the choices, in the choice (Moonshot) or in ``x_groq``.
-    """
+    # The usage is next to the choices, in the choice (Moonshot) or in ``x_groq``.
     places = [chunk, *_dicts(chunk.get("choices")), *_dicts([chunk.get("x_groq")])]
     for place in places:
         match place.get("usage"):

@@ -19,12 +19,12 @@ from chalicelib.gateways.llm.messages import (
     complete_results,
 )
 
+# Added to the last result if the answer must be final. Converse cannot forbid calls.
 ANSWER_NOW = "Answer the user now. No further tool calls are possible."
-"""Added to the last result if the answer must be final. Converse cannot forbid calls."""
-NO_CONTENT = "(empty)"
-"""Stands for a blank result, which Converse refuses."""
+NO_CONTENT = "(empty)"  # stands for a blank result, which Converse refuses
+# What botocore raises while it reads a stream.
 STREAM_ERRORS = (ClientError, BotoCoreError, HTTPError, ParserError, OSError)
-"""Errors that botocore raises while it reads a stream."""
+# ``stopReason`` of a message -> our reason.
 _REASONS: dict[str, StopReason] = {
     "end_turn": "end",
     "stop_sequence": "end",
@@ -36,7 +36,6 @@ _REASONS: dict[str, StopReason] = {
     "malformed_model_output": "other",
     "malformed_tool_use": "other",
 }
-"""``stopReason`` of a message -> our reason."""
 
 
 def converse_request(
@@ -47,11 +46,7 @@ def converse_request(
     *,
     final: bool = False,
 ) -> dict[str, Any]:
-    """Return the parameters of ConverseStream.
-
-    Converse requires ``toolConfig`` while there are tool calls in the messages, in the final
-    request, too.
-    """
+    """Return the parameters of ConverseStream."""
     turns = _turns(complete_results(messages))
     body: dict[str, Any] = {
         "modelId": model,
@@ -64,6 +59,8 @@ def converse_request(
     last_result = _last_result(turns)
     if final and last_result:
         last_result["content"].append({"text": ANSWER_NOW})
+    # Converse requires ``toolConfig`` while there are tool calls in the messages, in the final
+    # request, too.
     if tools and (last_result or not final):
         body["toolConfig"] = {"tools": [_sent_tool(tool) for tool in tools]}
     return body
@@ -105,9 +102,9 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _tool_use(call: ToolCall) -> dict[str, Any]:
-    """Return a call as Converse accepts it, although it did not check what the model wrote."""
     # Bedrock refuses a request with any other character in a tool's name.
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)
+    # Converse did not check what the model wrote.
     return {"toolUse": {"toolUseId": call.id, "name": name, "input": call.parsed() or {}}}
 
 
@@ -127,11 +124,7 @@ def _is_blank(text: str) -> bool:
 
 
 def read_stream(events: Iterable[dict[str, Any]], answer: Answer) -> Iterator[Event]:
-    """Yield the answer as its events arrive.
-
-    Raises:
-        ModelError: ``garbage``, or ``unavailable`` if the events end before the answer does.
-    """
+    """Yield the answer as its events arrive; raise ModelError if they end before it does."""
     blocks = _Blocks(answer)
     try:
         for event in events:
@@ -163,19 +156,14 @@ class _ReasoningParts:
 
 
 class _Blocks:
-    """The content blocks of an answer, by their index."""
-
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._calls: dict[int, CallParts] = {}
         self._reasoning: dict[int, _ReasoningParts] = {}
 
     def read(self, event: dict[str, Any]) -> Iterator[Event]:
-        """Yield what an event adds to the answer.
-
-        Only a tool call begins with a separate event. Prose begins with its first piece.
-        """
         match event:
+            # Only a tool call begins with a separate event. Prose begins with its first piece.
             case {
                 "contentBlockStart": {
                     "contentBlockIndex": int(index),

@@ -1,10 +1,8 @@
 """The embedded demo model, which needs no key and no network and is reproducible.
 
-In a chat it answers from facts and calls tools (``gateways.llm.receptionist``). It quotes what the
-system prompt states about the business, and the facts that the chat adds to the question. If no
-fact matches the question, it answers that it does not know. A draft of a card contains only what
-its request contains. Each piece of the stream has one word. ``gateways.llm.messages`` counts
-exactly the tokens that the model reports, so tests can compute the price of a chat to the kopeck.
+It answers from facts and calls tools (``gateways.llm.receptionist``), or drafts a card from its
+request. ``gateways.llm.messages`` counts exactly the tokens that the model reports, so tests can
+compute the price of a chat to the kopeck.
 """
 
 import json
@@ -33,6 +31,7 @@ from chalicelib.lib import extracts
 MAX_TAGS = 8
 _BEGINNING = "This answer begins well, and then"
 
+# Message -> text of the answer, why it ends, and the failure that ends it.
 ENDINGS: Mapping[str, tuple[str, StopReason, FailureKind | None]] = {
     "demo:length": (_BEGINNING, "length", None),
     "demo:filter": (_BEGINNING, "filtered", None),
@@ -41,7 +40,6 @@ ENDINGS: Mapping[str, tuple[str, StopReason, FailureKind | None]] = {
     "demo:fail": ("", "other", "unavailable"),
     "demo:timeout": ("", "other", "timeout"),
 }
-"""Message -> text of the answer, why it ends, and the failure that ends it."""
 
 
 class DemoModel:
@@ -142,7 +140,6 @@ _DURATION = re.compile(r"(\d{1,4})\s*(?:-\s*)?(мин|min|час|hour)", re.IGNO
 
 
 def _minutes(text: str) -> int | None:
-    """Return the duration that a string states, in minutes."""
     if not (match := _DURATION.search(text)):
         return None
     return int(match[1]) * (60 if match[2].lower() in {"час", "hour"} else 1)

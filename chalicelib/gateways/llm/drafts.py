@@ -1,9 +1,8 @@
 """Write the prompt for a product or service draft, and parse the model's answer.
 
-Input and output are both untrusted. The input (a prompt, facts from an open product database, names
-of categories) is sent as one JSON object between tags that it cannot close. The instructions
-declare it as data. From the output only a few fields of a card are read, cleaned and cut to their
-limits. Price, stock and SKU are never read.
+Input and output are both untrusted. The input is sent as one JSON object between tags that it
+cannot close, and the instructions declare it as data. From the output only a few fields of a card
+are read, cleaned and cut to their limits. Price, stock and SKU are never read.
 """
 
 import json
@@ -22,16 +21,11 @@ MAX_NAME = 255
 MAX_SERVICE_NAME = 200
 MAX_DESCRIPTION = 20_000
 MAX_TAGS = 20
-MAX_TAG = 50
-"""Maximum characters of a tag."""
-MINUTES = range(5, 1441)
-"""Allowed duration of a service."""
-MAX_CATEGORIES = 500
-"""Maximum categories that are sent to a model, from the top of the tree."""
-MAX_FACT = 2000
-"""Maximum characters that are sent of each fact from a product database."""
-MAX_ANSWER = 200_000
-"""Maximum characters of an answer that are parsed. The rest is ignored."""
+MAX_TAG = 50  # characters
+MINUTES = range(5, 1441)  # of a service
+MAX_CATEGORIES = 500  # that are sent to a model, from the top of the tree
+MAX_FACT = 2000  # characters that are sent of each fact from a product database
+MAX_ANSWER = 200_000  # characters of an answer that are parsed; the rest is ignored
 
 
 class DraftError(Exception):
@@ -44,34 +38,28 @@ class DraftError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """Input for the draft of a card: text from the caller, product facts, and categories.
-
-    ``facts`` come from a product database, keyed by label (``brand``, ``description``).
-    ``categories`` are pairs of an id and a path of names (``Bakery / Bread``), in the order of the
-    tree.
-    """
+    """Input for the draft of a card: text from the caller, product facts, and categories."""
 
     kind: Kind
     language: str
     name: str | None = None
     prompt: str | None = None
     barcode: str | None = None
+    # From a product database, by label (``brand``).
     facts: Mapping[str, str] = field(default_factory=dict)
+    # Pairs of an id and a path of names (``Bakery / Bread``), in the order of the tree.
     categories: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A drafted card within the limits. The description may have several lines.
-
-    ``duration_min`` is the usual duration of a service in minutes, if the model knows it.
-    """
+    """A drafted card within the limits. The description may have several lines."""
 
     name: str
     description: str
     category_id: str | None
     tags: tuple[str, ...]
-    duration_min: int | None = None
+    duration_min: int | None = None  # usual duration of a service, if the model knows it
 
 
 _CARDS: Mapping[Kind, str] = {
@@ -126,12 +114,10 @@ def _instructions(kind: Kind) -> Message:
 
 
 def request_in(received: Sequence[Message]) -> DraftRequest | None:
-    """Return the request from which ``messages`` created these messages, or None.
-
-    The demo model uses this to distinguish a draft from a chat. The check compares the system
-    message, which no visitor of a chat can write.
-    """
+    """Return the request from which ``messages`` created these messages, or None."""
     for kind in _CARDS:
+        # The demo model distinguishes a draft from a chat by the system message, which no visitor
+        # of a chat can write.
         if len(received) == 2 and received[0] == _instructions(kind):  # noqa: PLR2004  system and user
             match = _FENCED.fullmatch(received[1].content)
             data = json.loads(match[1]) if match else {}
@@ -141,13 +127,11 @@ def request_in(received: Sequence[Message]) -> DraftRequest | None:
 
 
 def parse(text: str, categories: Iterable[tuple[str, str]], kind: Kind = "product") -> Draft:
-    """Return the draft in a model's answer. Prose around the JSON object is ignored.
+    """Return the draft in a model's answer, or raise DraftError without name or description.
 
-    Control characters and HTML tags are removed from strings, and long strings are cut. Unknown
-    categories, empty, long and repeated tags, and impossible durations are dropped.
-
-    Raises:
-        DraftError: there is no JSON object of a draft, or it lacks a name or a description.
+    Prose around the JSON object is ignored. Control characters and HTML tags are removed, and long
+    strings are cut. Unknown categories, empty, long and repeated tags, and impossible durations are
+    dropped.
     """
     draft = next(_objects(text[:MAX_ANSWER]), None)
     if draft is None:
@@ -218,8 +202,8 @@ def _tags(value: object) -> Collection[str]:
     return tags.values()
 
 
+# Some scripts and emoji need these format characters. The others hide or reverse text.
 _JOINERS = "\u200c\u200d"
-"""Format characters that some scripts and emoji need. The others hide or reverse text."""
 _TAG = re.compile(r"<[a-zA-Z/!?][^>]{0,1000}>")
 _OPENING = re.compile(r"(?<!<)<+(?=[a-zA-Z/!?])")
 

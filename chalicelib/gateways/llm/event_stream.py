@@ -1,7 +1,4 @@
-"""Server-sent events in blocks of bytes, as section 9.2.6 of the HTML standard defines them.
-
-A response that is not an event stream, but one JSON object, is returned as one event.
-"""
+"""Server-sent events in blocks of bytes, as section 9.2.6 of the HTML standard defines them."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,8 +6,7 @@ from typing import NamedTuple
 
 from chalicelib.gateways.llm import ModelError
 
-MAX_LINE = 2**20
-"""Maximum bytes of a line."""
+MAX_LINE = 2**20  # bytes
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -23,14 +19,11 @@ class ServerEvent(NamedTuple):
 
 
 def read(blocks: Iterable[bytes]) -> Iterator[ServerEvent]:
-    """Yield the events as their last lines arrive. Comments, ids and ``retry`` are ignored.
-
-    Raises:
-        ModelError: ``garbage``, for a line of more than ``MAX_LINE`` bytes.
-    """
+    """Yield the events as their last lines arrive; raise ModelError for a line too long."""
     kind, data = b"", list[bytes]()
     lines = _lines(blocks)
     for line in lines:
+        # A response that is not an event stream, but one JSON object, is one event.
         if line.lstrip().startswith(b"{"):  # No field of an event stream begins so.
             yield ServerEvent("", b"\n".join([line, *lines]))
             return
@@ -42,6 +35,7 @@ def read(blocks: Iterable[bytes]) -> Iterator[ServerEvent]:
             kind = value
         elif name == b"error":  # llama.cpp before September 2025
             yield ServerEvent("error", value)
+        # Comments, ids and ``retry`` are ignored.
         elif not line:
             if data:
                 yield ServerEvent(kind.decode(errors="replace"), b"\n".join(data))

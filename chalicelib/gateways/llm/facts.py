@@ -1,8 +1,8 @@
 """Facts about a business, in the message that asks a model a visitor's question.
 
-The chat finds the facts for each question and puts them first, in the same message. They are data:
-one JSON object on each line, between tags that the data cannot close. A message has this block even
-without any facts, so that a block in the visitor's own message is never the first one.
+They are data: one JSON object on each line, between tags that the data cannot close. A message has
+this block even without any facts, so that a block in the visitor's own message is never the first
+one.
 """
 
 import json
@@ -16,12 +16,9 @@ from chalicelib.gateways.llm.messages import Message, count_tokens
 from chalicelib.lib import extracts
 
 MAX_OFFERS = 20
-MAX_TOKENS = 2_000
-"""Maximum tokens of a block of facts. They are charged as input like other tokens of a message."""
-MAX_DESCRIPTION = 300
-"""Maximum characters that are sent of a matching offer's description."""
-MAX_HOURS = 10
-"""Maximum resources whose hours are sent."""
+MAX_TOKENS = 2_000  # of a block of facts, charged as input like other tokens of a message
+MAX_DESCRIPTION = 300  # characters that are sent of a matching offer's description
+MAX_HOURS = 10  # resources whose hours are sent
 MAX_SEARCH_WORDS = 3
 LEFT_OUT = "not listed here"
 """Source of the line with the numbers of records that the facts lack."""
@@ -33,37 +30,26 @@ _MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 
 
 class Offer(NamedTuple):
-    """An active service or product.
-
-    ``price`` is in kopecks, ``duration_min`` in minutes. ``in_stock`` is missing if the owner does
-    not count the stock.
-    """
+    """An active service or product."""
 
     kind: Literal["service", "product"]
     name: str
-    price: int
+    price: int  # kopecks
     duration_min: int | None = None
     description: str = ""
-    in_stock: bool | None = None
+    in_stock: bool | None = None  # None if the owner does not count the stock
 
 
 class Hours(NamedTuple):
-    """Opening hours of a resource.
-
-    ``days`` has the weekly hours, Monday first: ``10:00-14:00, 15:00-20:00``, or empty. ``changes``
-    has what differs in the next days: ``2026-11-25 closed``.
-    """
+    """Opening hours of a resource."""
 
     name: str
-    days: tuple[str, ...]
-    changes: tuple[str, ...] = ()
+    days: tuple[str, ...]  # Monday first: ``10:00-14:00, 15:00-20:00``, or empty
+    changes: tuple[str, ...] = ()  # what differs in the next days: ``2026-11-25 closed``
 
 
 class Passage(NamedTuple):
-    """A part of a source that the owner gave the bot, or of a published page.
-
-    ``url`` is optional.
-    """
+    """A part of a source that the owner gave the bot, or of a published page."""
 
     title: str
     text: str
@@ -135,6 +121,8 @@ def to_message(question: str, known_facts: Facts) -> Message:
     others = [index for index in range(len(offers)) if index not in matching]
     matching_offers = [offers[index] for index in matching[:MAX_OFFERS]]
     brief = [offers[index]._replace(description="") for index in others]
+    # Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS`` is left out, and so are the
+    # descriptions of offers that do not match the question.
     facts: Iterable[Fact] = chain(
         known_facts.dialog,
         known_facts.hours[:MAX_HOURS],
@@ -203,10 +191,7 @@ def _line(data: Mapping[str, Any]) -> str:
 
 
 def parse(message: Message) -> tuple[Facts, str]:
-    """Return the facts in a visitor's message, and the question.
-
-    A message without the block of ``to_message`` has no facts.
-    """
+    """Return the facts in a message of ``to_message``, and the question."""
     match = _MESSAGE.fullmatch(message.content)
     if match is None:
         return Facts(), message.content

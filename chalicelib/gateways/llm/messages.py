@@ -4,47 +4,38 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+# No other role is ever sent to a model. ``tool`` has results of tool calls.
 Role = Literal["system", "user", "assistant", "tool"]
-"""Roles of messages. No other role is ever sent to a model. ``tool`` has results of tool calls."""
 
-BYTES_PER_TOKEN = 4
-"""Bytes of UTF-8 per token: an average over current tokenizers, for prose in any script."""
+BYTES_PER_TOKEN = 4  # of UTF-8, an average over current tokenizers, for prose in any script
+# In addition to its text, for the role and the delimiters. A tool, a tool call and the result of a
+# call take as many.
 TOKENS_PER_MESSAGE = 4
-"""Tokens of a message in addition to its text, for the role and the delimiters.
-
-A tool, a tool call and the result of a call take as many.
-"""
-NO_RESULT = "This call was not carried out."
-"""Result that the model receives for a call without a result."""
+NO_RESULT = "This call was not carried out."  # what the model receives for a call without a result
 
 
 class ToolSpec(NamedTuple):
-    """A tool that a model may call. ``schema`` is the JSON Schema of its arguments, an object."""
+    """A tool that a model may call."""
 
     name: str
     description: str
-    schema: dict[str, Any]
+    schema: dict[str, Any]  # JSON Schema of its arguments, an object
 
 
 class ToolCall(NamedTuple):
-    """A tool call that a model requests. ``id`` is unique within the messages of a turn.
+    """A tool call that a model requests."""
 
-    ``arguments`` is the JSON text that the model wrote. It may be invalid.
-    """
-
-    id: str
+    id: str  # unique within the messages of a turn
     name: str
-    arguments: str
+    arguments: str  # the JSON text that the model wrote, which may be invalid
 
     def parsed(self) -> dict[str, Any] | None:
-        """Return the arguments, or None if they are not a JSON object.
-
-        JSON has no NaN and no infinite number, and a lone surrogate cannot be stored or sent.
-        """
+        """Return the arguments, or None if they are not a JSON object."""
         try:
             value = json.loads(self.arguments)
             # Serializing the arguments again finds the numbers and the characters that JSON cannot
             # carry.
+            # JSON has no NaN and no infinite number, and a lone surrogate cannot be stored or sent.
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return None
@@ -76,17 +67,14 @@ class Message(NamedTuple):
 
 
 def complete_results(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages, with exactly one result for each call, directly after the calls.
-
-    Providers refuse calls without results, and results without calls. A missing result becomes the
-    error ``NO_RESULT``. A result without a call is left out.
-    """
+    """Yield the messages, with exactly one result for each call, directly after the calls."""
     calls: tuple[ToolCall, ...] = ()
     results: dict[str, ToolResult] = {}
     for message in (*messages, None):
         if message is not None and message.role == "tool":
             results.update((tool_result.id, tool_result) for tool_result in message.results)
             continue
+        # Providers refuse calls without results, and results without calls.
         if calls:
             yield Message("tool", "", results=tuple(_result(call, results) for call in calls))
         if message is not None:
@@ -100,20 +88,13 @@ def _result(call: ToolCall, results: Mapping[str, ToolResult]) -> ToolResult:
 
 
 def count_tokens(text: str) -> int:
-    """Return the token count of a string.
-
-    Each word counts as its bytes of UTF-8 divided by 4, rounded up. Words are separated by white
-    space. Counting by words means that the parts of a stream add up to the count of the whole
-    string. The count is exact for the demo model and an estimate for others.
-    """
+    """Return the token count of a string: exact for the demo model, an estimate for others."""
+    # Counting by words means that the parts of a stream add up to the count of the whole string.
     return sum(-(-len(word.encode(errors="replace")) // BYTES_PER_TOKEN) for word in text.split())
 
 
 class TokenCounter:
-    """Counter for a string that arrives in pieces, with the same result as ``count_tokens``.
-
-    ``tokens`` is the count so far. Only one thread may add pieces; any thread may read the count.
-    """
+    """Counts a string that arrives in pieces. One thread adds pieces; any may read ``tokens``."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -156,8 +137,5 @@ def texts(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> Iterat
 
 
 def count_input(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
-    """Return the input tokens of a request with these messages and tools.
-
-    The instructions on tools that some providers add are not counted.
-    """
+    """Return the input tokens of a request, without instructions that providers add for tools."""
     return sum(TOKENS_PER_MESSAGE + count_tokens(text) for text in texts(messages, tools))

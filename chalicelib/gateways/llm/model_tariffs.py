@@ -1,8 +1,9 @@
 """The models that bots can use, with the prices of their tokens."""
 
 VERSION = "2026-11-22"
+# Public name, provider's id, input price, output price, context and longest answer in tokens.
 Row = tuple[str, str, int, int, int, int]
-"""Public name, provider's id, input price, output price, context and longest answer in tokens."""
+# Bedrock serves these only through an inference profile, such as ``eu``.
 BEDROCK_BY_PROFILE: tuple[Row, ...] = (
     ("claude-opus-4.6", "anthropic.claude-opus-4-6-v1", 50_000, 250_000, 200_000, 64_000),
     (
@@ -59,7 +60,7 @@ BEDROCK_BY_PROFILE: tuple[Row, ...] = (
     ("deepseek-r1", "deepseek.r1-v1:0", 13_500, 54_000, 128_000, 32_768),
     ("pixtral-large", "mistral.pixtral-large-2502-v1:0", 20_000, 60_000, 128_000, 8_192),
 )
-"""Models that Bedrock serves only through an inference profile, such as ``eu``."""
+# Bedrock serves these under their own id, in some regions.
 BEDROCK: tuple[Row, ...] = (
     ("claude-3-haiku", "anthropic.claude-3-haiku-20240307-v1:0", 2_500, 12_500, 200_000, 4_096),
     ("deepseek-v3.1", "deepseek.v3-v1:0", 5_800, 16_800, 128_000, 8_192),
@@ -72,7 +73,7 @@ BEDROCK: tuple[Row, ...] = (
     ("command-r-plus", "cohere.command-r-plus-v1:0", 30_000, 150_000, 128_000, 4_096),
     ("command-r", "cohere.command-r-v1:0", 5_000, 15_000, 128_000, 4_096),
 )
-"""Models that Bedrock serves under their own id, in some regions."""
+# Models of servers with OpenAI's chat completions API, under the names of their vendors.
 OPENAI: tuple[Row, ...] = (
     ("gpt-5.2", "gpt-5.2", 17_500, 140_000, 400_000, 128_000),
     ("gpt-5.1", "gpt-5.1", 12_500, 100_000, 400_000, 128_000),
@@ -101,9 +102,9 @@ OPENAI: tuple[Row, ...] = (
     ("gemini-2.5-flash-lite", "gemini-2.5-flash-lite", 1_000, 4_000, 1_048_576, 65_536),
     ("grok-4", "grok-4", 30_000, 150_000, 256_000, 16_384),
 )
-"""Models of servers with OpenAI's chat completions API, under the names of their vendors."""
-WITHOUT_ANY_TOOLS = frozenset({"deepseek-r1"})
-"""Names of models that cannot call tools at all."""
+WITHOUT_ANY_TOOLS = frozenset({"deepseek-r1"})  # names of models that cannot call tools at all
+# Names of models that cannot call tools in a streamed answer. All others of the catalogue can. See
+# "Supported models and model features" of the Converse API in the documentation of Amazon Bedrock.
 WITHOUT_TOOLS = WITHOUT_ANY_TOOLS | frozenset(
     {
         # Bedrock refuses tools in streams of Meta's and Mistral's models.
@@ -116,10 +117,5 @@ WITHOUT_TOOLS = WITHOUT_ANY_TOOLS | frozenset(
         "mistral-small",
     }
 )
-"""Names of models that cannot call tools in a streamed answer. All others of the catalogue can.
-
-See "Supported models and model features" of the Converse API in the documentation of Amazon
-Bedrock.
-"""
+# The embedded demo model has a price for testing billing: 100 input tokens cost a kopeck.
 DEMO: tuple[Row, ...] = (("demo", "demo", 10_000, 30_000, 32_000, 1_024),)
-"""The embedded demo model. It has a price for testing billing: 100 input tokens cost a kopeck."""

@@ -1,8 +1,7 @@
-"""Catalogue of the models that bots can use.
+"""Catalogue of the models that bots can use, by public names such as ``claude-sonnet-4.5``.
 
-Bots use public names such as ``claude-sonnet-4.5``. A name outside the catalogue is sent unchanged
-to the first provider, at the highest price in the catalogue. Bots can therefore use a new model
-immediately, at a price that probably covers its cost.
+A name outside the catalogue is sent unchanged to the first provider, at the highest price in the
+catalogue. Bots can therefore use a new model immediately, at a price that probably covers its cost.
 """
 
 import re
@@ -24,31 +23,23 @@ from chalicelib.gateways.llm.model_tariffs import (
 )
 
 MAX_SIMILAR_NAMES = 3
+# The profile before a Bedrock id, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``.
 _PROFILE = re.compile(r"(?<!\s)\s*(us|us-gov|eu|apac|ap|au|ca|jp|global)\.")
-"""The profile before a Bedrock id, such as ``eu.`` in ``eu.amazon.nova-pro-v1:0``."""
 
 
 class ModelSpec(NamedTuple):
-    """Provider, prices and limits of a model.
+    """Provider, prices in micro-kopecks per token, and limits of a model."""
 
-    ``name`` is the name set in the bot. ``provider_id`` is the id that the provider uses. Prices
-    are in micro-kopecks per token. ``context_tokens`` limits input and answer together, and
-    ``max_output_tokens`` limits the answer. ``known`` is true for a model of the catalogue; others
-    have default prices and limits. ``requires_profile`` is true if Bedrock serves the model only
-    through an inference profile. ``takes_tools`` is true if the model can call tools in a streamed
-    answer.
-    """
-
-    name: str
+    name: str  # as set in the bot
     provider: Provider
     provider_id: str
     input_price: int
     output_price: int
-    context_tokens: int
+    context_tokens: int  # input and answer together
     max_output_tokens: int
-    known: bool = True
-    requires_profile: bool = False
-    takes_tools: bool = False
+    known: bool = True  # in the catalogue; others have default prices and limits
+    requires_profile: bool = False  # Bedrock serves it only through an inference profile.
+    takes_tools: bool = False  # in a streamed answer
 
 
 def _specs(
@@ -68,6 +59,7 @@ def _specs(
         )
 
 
+# Known models by public name.
 CATALOGUE: Mapping[str, ModelSpec] = {
     spec.name: spec
     for specs in (
@@ -78,12 +70,11 @@ CATALOGUE: Mapping[str, ModelSpec] = {
     )
     for spec in specs
 }
-"""Known models by public name."""
 
 DEFAULT_INPUT_PRICE = max(spec.input_price for spec in CATALOGUE.values())
 
+# An unknown model costs as much as the most expensive known one.
 DEFAULT_OUTPUT_PRICE = max(spec.output_price for spec in CATALOGUE.values())
-"""Prices of an unknown model, equal to the prices of the most expensive known model."""
 
 
 def resolve(
@@ -94,26 +85,17 @@ def resolve(
     unknown_context: int = UNKNOWN_CONTEXT,
     unknown_output: int = UNKNOWN_OUTPUT,
 ) -> ModelSpec:
-    """Return the model that serves a name with the configured providers.
+    """Return the model that serves a name, with the first provider for unknown models.
 
-    Args:
-        name: the name set in a bot.
-        providers: the configured providers. The first one serves unknown models. If ``demo`` is the
-            only one, it serves all models, at their own prices. Otherwise it serves only the model
-            ``demo``.
-        profile: the inference profile, such as ``eu``, for Bedrock models that require one. A
-            profile at the beginning of ``name`` takes precedence.
-        unknown_context: context, in tokens, of a model outside the catalogue.
-        unknown_output: longest answer, in tokens, of a model outside the catalogue.
-
-    Raises:
-        NotConfiguredError: no provider is configured, or the model's provider is not configured, or
-            the name is an ARN. An ARN could give access to other resources of the AWS account.
+    ``demo`` serves all models, at their own prices, if it is the only provider. A ``profile``, such
+    as ``eu``, at the beginning of ``name`` takes precedence. Raises NotConfiguredError if the
+    model's provider is not configured, or the name is an ARN.
     """
     if not providers:
         raise NotConfiguredError("Bots are switched off. The operator can set LLM_PROVIDER.")
     spec = find(name)
     if spec is None:
+        # An ARN could give access to other resources of the AWS account.
         if is_arn(name):
             raise NotConfiguredError("The bot's model is an ARN. Use the name of a model instead.")
         spec = _find_vendor_model(name, providers) or ModelSpec(
@@ -149,27 +131,20 @@ def resolve(
 
 
 def find(name: str) -> ModelSpec | None:
-    """Return the known model with a name or a provider's id, or None.
-
-    Case, and which of spaces, dots, hyphens and underscores separates words, do not matter.
-
-    ``Claude Sonnet 4.5``, ``claude-sonnet-4-5`` and the id on Bedrock find the same model.
-    """
+    """Return the known model with a name or a provider's id, in any case and with any separator."""
+    # ``Claude Sonnet 4.5`` and ``claude-sonnet-4-5`` find the same model.
     return _BY_KEY.get(_key(_PROFILE.sub("", name)))
 
 
 def _find_vendor_model(name: str, providers: Sequence[Provider]) -> ModelSpec | None:
-    """Return the model of a name with its vendor, such as ``openai/gpt-4o-mini``, or None.
-
-    OpenRouter and other servers with OpenAI's API use these names, with suffixes such as ``:free``.
-    They receive the whole name, and call tools, since only Bedrock refuses tools in streams of
-    models that have them. Without such a server, the short name determines the model.
-    """
+    # OpenRouter and other servers with OpenAI's API use names such as ``openai/gpt-4o-mini``, with
+    # suffixes such as ``:free``. They receive the whole name, and call tools, since only Bedrock
+    # refuses tools in streams of models that have them.
     vendor, _, short_name = name.strip().rpartition("/")
     spec = find(short_name.partition(":")[0]) if vendor else None
     if spec is None or spec.provider == "demo":
         return None
-    if "openai" not in providers:
+    if "openai" not in providers:  # The short name determines the model.
         return spec if {spec.provider, "demo"} & {*providers} else None
     return spec._replace(
         provider="openai",

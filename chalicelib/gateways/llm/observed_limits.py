@@ -1,7 +1,7 @@
-"""Limits of models that their servers have reported in the last ten minutes.
+"""Limits of models that their servers have reported in the last ten minutes (ADR 68).
 
-They are kept in the memory of the process. They expire, because a server may be updated, and
-because one odd response must not take a feature from all bots of a model for ever (ADR 68).
+They expire, because a server may be updated, and because one odd response must not take a feature
+from all bots of a model for ever.
 """
 
 import logging
@@ -10,6 +10,7 @@ from threading import Lock
 
 from chalicelib.core import clock
 
+# Parts of a request that a server may refuse; ``max_tokens`` then gets its newer name.
 OPTIONAL_PARTS = (
     "response_format",
     "stream_options",
@@ -18,11 +19,10 @@ OPTIONAL_PARTS = (
     "tools",
     "stream",
 )
-"""Parts of a request that a server may refuse. ``max_tokens`` then gets its newer name."""
 MEMORY = timedelta(minutes=10)
 MAX_ENTRIES = 1_000
+# The limit whose value is the model's context in tokens. Others are refused parts of requests.
 CONTEXT = "context"
-"""The limit whose value is the model's context in tokens. Others are refused parts of requests."""
 
 _lock = Lock()
 _limits: dict[tuple[str, str], tuple[datetime, int]] = {}

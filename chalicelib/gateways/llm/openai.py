@@ -1,8 +1,4 @@
-"""Adapter for servers with OpenAI's chat completions API, ``POST {base}/chat/completions``.
-
-Answers are streamed. If a server refuses an optional part of the request, the request is sent again
-without that part. ``chat_completions`` builds requests and reads responses.
-"""
+"""Adapter for servers with OpenAI's chat completions API, ``POST {base}/chat/completions``."""
 
 import logging
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -31,18 +27,15 @@ from chalicelib.gateways.llm.messages import Message, ToolSpec
 from chalicelib.gateways.llm.provider_errors import NEW_MAX_TOKENS, ErrorReport, ProviderFailedError
 
 CONNECT_SECONDS = 5.0
+# Bytes that may arrive for each requested output token. An event takes about 300 for a token.
 BYTES_PER_OUTPUT_TOKEN = 4096
-"""Bytes that may arrive for each requested output token. An event takes about 300 for a token."""
-MIN_BUDGET = 2**18
-"""Bytes that may arrive for any request, however few tokens it requests."""
+MIN_BUDGET = 2**18  # Bytes that may arrive for any request, however few tokens it requests.
 _BLOCK = 2**16
 _LOGGED_BYTES = 300
 log = logging.getLogger(__name__)
 
 
 class _Adapter(requests.adapters.HTTPAdapter):
-    """HTTP adapter with connections that another thread can shut."""
-
     def init_poolmanager(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  passed on
         super().init_poolmanager(*args, **options)
         _watch(self.poolmanager)
@@ -61,21 +54,19 @@ def _watch(manager: Any) -> None:  # noqa: ANN401  requests does not type its ma
 
 
 class _Session(requests.Session):
-    """Session that neither follows a redirect nor reads its body, which could be of any size."""
-
     def __init__(self) -> None:
         super().__init__()
         for scheme in list(self.adapters):
             self.mount(scheme, _Adapter())
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002  redirects are not followed
-        return None
+        return None  # A redirect's body could be of any size.
 
 
 class OpenAiModel:
-    """Server at a base URL, such as ``https://api.openai.com/v1``. The key may be empty.
+    """Server at a base URL, such as ``https://api.openai.com/v1``.
 
-    ``api_key`` returns the current key. It is called for each request.
+    ``api_key`` returns the current key, which may be empty. It is called for each request.
     """
 
     def __init__(
@@ -103,7 +94,6 @@ class OpenAiModel:
         final: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Generator[Event, None, None]:
-        """Send the messages, and yield the answer as it arrives."""
         deadline = Deadline(seconds)
         body: dict[str, Any] = {
             "model": model,
@@ -150,15 +140,9 @@ class OpenAiModel:
     def _send(
         self, body: dict[str, Any], key: str, deadline: Deadline, cancellation: Cancellation
     ) -> requests.Response:
-        """Return a response of status 200 with its body unread.
-
-        Optional parts that the server refuses are left out, and the request is sent again. If it
-        then succeeds, the parts are left out for ten minutes. Nothing is learned from a final
-        request, because it is refused for the calls that the model writes nevertheless.
-
-        Raises:
-            ModelError: ``no_tools``, if tools are refused: the prompt must not promise them either.
-        """
+        # Optional parts that the server refuses are left out, and the request is sent again. If it
+        # then succeeds, the parts are left out for ten minutes. Nothing is learned from a final
+        # request, because it is refused for the calls that the model writes nevertheless.
         model, is_final = body["model"], "tool_choice" in body
         refused_before = observed_limits.refused_parts(model)
         refused_parts = {*refused_before}
@@ -182,6 +166,7 @@ class OpenAiModel:
             if part is None:
                 raise _failure(report, key, response)
             if part == "tools" and not is_final:
+                # The prompt must not promise tools either.
                 raise ModelError(
                     "no_tools", "The provider reported that the model does not support tools."
                 )
@@ -259,10 +244,7 @@ def _drop_parts(refused_parts: Collection[str], body: dict[str, Any]) -> dict[st
 
 
 def _blocks(response: requests.Response, deadline: Deadline, budget: int) -> Iterator[bytes]:
-    """Yield the bytes of a response as they arrive, at most ``budget``.
-
-    ``iter_content`` is not used: without chunked encoding it waits until a block is full.
-    """
+    # ``iter_content`` is not used: without chunked encoding it waits until a block is full.
     late = ModelError("timeout", "The provider did not finish in time.")
     while True:
         try:
@@ -285,8 +267,7 @@ def _blocks(response: requests.Response, deadline: Deadline, budget: int) -> Ite
 
 
 def _read_beginning(response: requests.Response, deadline: Deadline) -> bytes:
-    """Return about the first 64 KB of an error's body, or less if reading fails."""
-    body = b""
+    body = b""  # about the first 64 KB, or less if reading fails
     with suppress(ModelError):
         for block in _blocks(response, deadline, 2 * _BLOCK):
             body += block

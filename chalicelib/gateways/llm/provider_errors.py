@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self
 from chalicelib.gateways.llm import FailureKind
 from chalicelib.gateways.llm.observed_limits import OPTIONAL_PARTS
 
+# The newer name of ``max_tokens`` in models of OpenAI. All other servers accept the old one.
 NEW_MAX_TOKENS = "max_completion_tokens"
-"""Name of ``max_tokens`` in newer models of OpenAI. All other servers accept the old name."""
 
 _REFUSING_CODES = frozenset(
     {"extra_forbidden", "unknown_parameter", "unsupported_parameter", "unsupported_value"}
@@ -28,6 +28,7 @@ _KINDS: dict[str, FailureKind] = {
     "data_inspection_failed": "filtered",
     "tool_use_failed": "unavailable",  # The model wrote a call that the server cannot read.
 }
+# Codes and types, in lower case, that name no problem. Numbers, which repeat the status, neither.
 _GENERIC_CODES = frozenset(
     {
         "api_error",
@@ -42,10 +43,7 @@ _GENERIC_CODES = frozenset(
         "server_error",
     }
 )
-"""Codes and types, in lower case, that name no problem. Numbers, which repeat the status, neither.
-"""
-_NO_CODE = "no JSON"
-"""Code of a body whose words are not searched."""
+_NO_CODE = "no JSON"  # The words of a body with this code are not searched.
 
 _TOO_LONG = re.compile(
     r"maximum (?:context|model|prompt) length|context (?:window|size|limit)|model token limit"
@@ -58,13 +56,14 @@ _CONTEXT_TOKENS = re.compile(
     r"|context size \((\d+) tokens\)|tokens > (\d+) maximum",
     re.IGNORECASE,
 )
+# A server refuses these if it names them as ``param``. Others may only have a bad value.
 _DECIDED_BY_PARAM = frozenset({"response_format", "stream", "stream_options", "tool_choice"})
-"""Parts that a server refuses if it names them as ``param``. Others may only have a bad value."""
+# Part -> its names in messages. Other parts have their own name.
 _NAMES = {
     "stream": r"stream(?!\w)",
     "tools": r"tools|tool use|(?:tool|function) calling|.auto. tool choice",
 }
-"""Part -> its names in messages. Other parts have their own name."""
+# Regular expressions for the refusal of a part with the names ``{0}``. ``{1}`` is any field.
 _REFUSALS = (
     r"(?:does not|doesn.t) support (?:this )?(?:{0})",
     r"(?:{0})\W+(?:is|are) not (?:supported|permitted|enabled|allowed)",
@@ -74,22 +73,17 @@ _REFUSALS = (
     r"verified to (?:{0})",
     r"instead of (?:{0})",
 )
-"""Regular expressions for the refusal of a part with the names ``{0}``. ``{1}`` is any field."""
 _FIELD = r"argument|field|inputs?|param"
 
 
 class ErrorReport(NamedTuple):
-    """An error as a server reports it.
+    """An error as a server reports it."""
 
-    ``status`` is missing inside a stream without a number. ``code`` is empty if the server sends no
-    code, or a generic one. ``context`` is the context of the model in tokens.
-    """
-
-    status: int | None
+    status: int | None  # None inside a stream without a number
     message: str
-    code: str = ""
+    code: str = ""  # empty without one, or with a generic one
     param: str = ""
-    context: int | None = None
+    context: int | None = None  # of the model in tokens
 
     @classmethod
     def from_body(cls, status: int, body: bytes) -> Self:
@@ -104,7 +98,6 @@ class ErrorReport(NamedTuple):
 
     @classmethod
     def from_json(cls, value: object, status: int | None = None) -> Self:
-        """Return the report in a JSON object or a string."""
         if isinstance(value, dict) and value.get("error"):
             value = value["error"]
         if not isinstance(value, dict):
@@ -127,7 +120,6 @@ class ErrorReport(NamedTuple):
 
     @property
     def kind(self) -> FailureKind:
-        """The kind of failure."""
         if self._is_too_long:
             return "too_long"
         if kind := _KINDS.get(self.code):
@@ -155,15 +147,13 @@ class ErrorReport(NamedTuple):
         return is_refusal and (self.param == "input_tokens" or is_too_long(self.message))
 
     def refused_part(self, request_parts: Collection[str]) -> str | None:
-        """Return the part among ``OPTIONAL_PARTS`` that the server refuses, or None.
-
-        A parameter or a code decides, and otherwise the message. A parameter inside a part, such as
-        ``tools[0].function``, is a fault of its value.
-        """
+        """Return the part among ``OPTIONAL_PARTS`` that the server refuses, or None."""
         # llama.cpp answers 500 to tools if it was started without --jinja.
         is_refusal = self.status in {400, 404, 422} or "--jinja" in self.message
         if not is_refusal or self._is_too_long:
             return None
+        # A parameter or a code decides, and otherwise the message. A parameter inside a part, such
+        # as ``tools[0].function``, is a fault of its value.
         parts = [part for part in OPTIONAL_PARTS if part in request_parts]
         if self.param:
             part = "stream_options" if self.param.startswith("stream_options.") else self.param
@@ -203,7 +193,6 @@ def _refuses(message: str, *, part: str) -> bool:
 
 
 def _code(error: dict[str, Any]) -> str:
-    """Return the code or the type of an error, unless both are generic or numbers."""
     codes = [code for code in (error.get("code"), error.get("type")) if isinstance(code, str)]
     specific = (
         code for code in codes if code.lower() not in _GENERIC_CODES and not code.isdecimal()

@@ -1,9 +1,9 @@
 """Answer visitors by a table of intents, and by facts for all other messages.
 
 An intent is a plain request in English or Russian, recognised by its words. It leads to one tool of
-the bot: free times, an order or a call for a member. A listed time that the visitor chooses becomes
-a proposal. A question of the model ends with a question mark, and the visitor's next message
-continues the request. Nothing else is remembered, because each call reads the whole dialog.
+the bot. A listed time that the visitor chooses becomes a proposal. A question of the model ends
+with a question mark, and the visitor's next message continues the request. Nothing else is
+remembered, because each call reads the whole dialog.
 """
 
 # ruff: noqa: RUF001  Cyrillic letters are intended
@@ -25,35 +25,27 @@ from chalicelib.lib.localized import Language
 
 LOCALE = Path(__file__).parent / "locale"
 LANGUAGES: tuple[Language, ...] = ("en", "ru")
-MAX_CHARACTERS = 1_000
-"""Maximum characters that are read of a message."""
-MAX_TIMES = 3
-"""Maximum free times that one answer names."""
+MAX_CHARACTERS = 1_000  # that are read of a message
+MAX_TIMES = 3  # free times that one answer names
 MAX_SENTENCES = 3
-MAX_OFFERS = 10
-"""Maximum offers in one answer."""
+MAX_OFFERS = 10  # in one answer
 MAX_ITEMS = 20
-MAX_AHEAD = timedelta(days=366)
-"""Maximum distance of a day from today. Later days are not understood."""
+MAX_AHEAD = timedelta(days=366)  # Later days are not understood.
+# Characters that the tools accept of an offer's name and of a handover's reason.
 MAX_NAME, MAX_REASON = 200, 500
-"""Characters that the tools accept of an offer's name and of a handover's reason."""
 
 T = TypeVar("T")
 
 
 class Dialog(NamedTuple):
-    """A dialog up to the visitor's question. No tool is called for an answer that ``is_final``.
+    """A dialog up to the visitor's question. No tool is called for an answer that ``is_final``."""
 
-    ``messages`` are the visitor's, newest first. ``request`` has the messages that the question
-    continues. ``answer`` is the bot's last answer. ``results`` are the results of later tool calls.
-    """
-
-    messages: Sequence[str]
-    request: Sequence[str]
-    answer: str
+    messages: Sequence[str]  # the visitor's, newest first
+    request: Sequence[str]  # those that the question continues
+    answer: str  # the bot's last one
     facts: Facts
     today: date | None
-    results: Sequence[ToolResult]
+    results: Sequence[ToolResult]  # of later tool calls
     tools: Collection[str]
     is_final: bool
 
@@ -71,7 +63,6 @@ class Dialog(NamedTuple):
         return " ".join(str(texts[key]).format(**values) for key in keys)
 
     def can_call(self, tool: str) -> bool:
-        """Return whether a tool may be called now."""
         return tool in self.tools and not self.is_final
 
     def call(self, tool: str, **arguments: object) -> ToolCall:
@@ -87,11 +78,9 @@ class Dialog(NamedTuple):
         return next(filter(None, map(read, self.request if texts is None else texts)), None)
 
     def find_names(self, kind: str, *, text: str) -> list[str]:
-        """Return the services or products in the facts that a message names, the best match only.
-
-        Words match by their first four letters without vowels at the end, which inflected Russian
-        words share. Several names are returned if the message does not decide between them.
-        """
+        """Return the services or products in the facts that a message names, the best match."""
+        # Words match by their first four letters without vowels at the end, which inflected Russian
+        # words share. Several names are returned if the message does not decide between them.
         question_words = _beginnings(text)
         scores: dict[str, tuple[int, bool]] = {}
         for offer in self.facts.offers:
@@ -113,10 +102,7 @@ def _catalogue(language: Language) -> po_files.Catalogue:
 def respond(
     messages: Sequence[Message], tools: Sequence[ToolSpec] = (), *, final: bool = False
 ) -> str | ToolCall:
-    """Return the answer to the visitor's last message, or the tool call that it needs.
-
-    A ``final`` answer is never a call.
-    """
+    """Return the answer to the visitor's last message or, unless ``final``, the needed call."""
     dialog = _read(messages, {tool.name for tool in tools}, is_final=final)
     if dialog.results:
         return _report(dialog, dialog.results[-1])
@@ -275,10 +261,6 @@ def _person(dialog: Dialog) -> dict[str, str]:
 
 
 def _day(text: str, today: date | None) -> date | None:
-    """Return the day that a message names.
-
-    It may be relative, a date, or a day of the week, which means the next such day from today on.
-    """
     if today is None:
         return None
     folded, day = fold(text), None
@@ -291,6 +273,7 @@ def _day(text: str, today: date | None) -> date | None:
             day = day if day >= today else day.replace(year=today.year + 1)
     except ValueError:
         return None
+    # A day of the week means the next such day from today on.
     ahead = next((days for pattern, days in _AHEAD if pattern.search(folded)), None)
     if day is None and ahead is not None:
         day = today + timedelta(days=ahead)
@@ -308,7 +291,6 @@ def _times(text: str) -> list[str]:
 
 
 def _quote(dialog: Dialog) -> str:
-    """Return the facts that match the question, a courtesy, or that the model does not know."""
     question, known_facts = dialog.messages[0], dialog.facts
     stems = extracts.stems(question)
     sentences = [
@@ -364,6 +346,7 @@ _COURTESIES = (
     ),
     ("welcome", _words("thank|спасибо|благодар")),
 )
+# Words of a request, the tool that it needs, and the first step. Without a step, facts answer.
 _INTENTS: tuple[
     tuple[re.Pattern[str], str, Callable[[Dialog, str], ToolCall | str | None] | None], ...
 ] = (
@@ -388,8 +371,8 @@ _INTENTS: tuple[
     ),
     *((words, "", None) for _, words in _COURTESIES),
 )
-"""Words of a request, the tool that it needs, and the first step. Without a step, facts answer."""
 
+# Errors of tools, which are written for models, with the replies for visitors.
 _ERRORS = (
     (re.compile(r"Expected one of: (?!there are no)(?P<names>.{1,2000})\.$"), "which_of"),
     (re.compile("in stock"), "sold_out"),
@@ -397,7 +380,6 @@ _ERRORS = (
     (re.compile("has to be paid"), "needs_payment"),
     (re.compile("Ask the visitor for a phone"), "contact_first"),
 )
-"""Errors of tools, which are written for models, with the replies for visitors."""
 
 _LISTED = re.compile(r"^\d\. (.+)$", re.MULTILINE)
 _ORDINALS = tuple(
@@ -436,7 +418,7 @@ _KINDS = {
     "service": extracts.stems("service services услуга услуги"),
     "product": extracts.stems("product products goods товар товары"),
 }
+# Stems of the words of a general question, which lists all offers or the offers of a kind.
 _OFFERS = extracts.stems(
     "offer price prices menu catalogue sell предлагаете цена цены прайс меню каталог продаете"
 ).union(*_KINDS.values())
-"""Stems of the words of a general question, which lists all offers or the offers of a kind."""

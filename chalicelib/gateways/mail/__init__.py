@@ -1,9 +1,4 @@
-"""Send e-mail through one function, ``send``.
-
-The setting ``MAIL`` chooses the gateway. ``ses`` is Amazon SES, ``smtp`` any e-mail server, and
-``file`` writes to a folder for development. With ``off``, which is the default, callers check
-``is_on`` first.
-"""
+"""Send e-mail through one function, ``send``. Callers check ``is_on`` first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,46 +12,35 @@ if TYPE_CHECKING:
 
 
 class Attachment(NamedTuple):
-    """A file of an e-mail.
-
-    ``media_type`` may have parameters: ``text/calendar; method=REQUEST``.
-    """
+    """A file of an e-mail."""
 
     name: str
-    media_type: str
+    media_type: str  # with parameters: ``text/calendar; method=REQUEST``
     content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """An e-mail to one recipient.
+    """An e-mail to one recipient. Control characters are removed from the subject and the names."""
 
-    ``id`` is the same at each attempt to send the e-mail: 1 to 200 ASCII letters, digits, ``-`` and
-    ``_``. ``sender_name`` is shown as "{name} via {service}", or if empty, as the service's name.
-    ``unsubscribe_url`` is requested with POST when the recipient unsubscribes (RFC 8058).
-    ``workspace_id`` is set for an e-mail to a visitor: bounces and complaints count for the
-    workspace, by the ``cause`` of the e-mail.
-
-    Line breaks and other control characters are removed from the subject and the names, so user
-    input is allowed there.
-    """
-
+    # The same at each attempt to send the e-mail: 1 to 200 ASCII letters, digits, ``-`` and ``_``.
     id: str
     recipient: str
     content: "RenderedMail"
-    sender_name: str = ""
+    sender_name: str = ""  # shown as "{name} via {service}", or if empty, as the service's name
     reply_to: str | None = None
     attachments: Sequence[Attachment] = field(default=())
-    unsubscribe_url: str | None = None
+    unsubscribe_url: str | None = None  # requested with POST (RFC 8058)
+    # Set for an e-mail to a visitor: bounces and complaints count for the workspace, by the
+    # ``cause`` of the e-mail.
     workspace_id: str | None = None
     cause: str | None = None
 
 
 class MailError(Exception):
-    """An e-mail was not sent.
+    """An e-mail was not sent. The message is for the log.
 
-    The message is for the log. It contains neither an address nor the server's response, which may
-    repeat the address.
+    It contains neither an address nor the server's response, which may repeat the address.
     """
 
 
@@ -78,19 +62,16 @@ def is_on() -> bool:
 
 
 def takes(address: str) -> bool:
-    """Whether the gateway accepts an address. SES takes only ASCII before the at sign.
-
-    An SMTP server may take any address (RFC 6531). Only its response shows that.
-    """
+    """Whether the gateway accepts an address. SES takes only ASCII before the at sign."""
+    # An SMTP server may take any address (RFC 6531). Only its response shows that.
     return settings().mail != "ses" or address.rpartition("@")[0].isascii()
 
 
 def send(mail: Mail) -> None:
     """Send an e-mail.
 
-    If the server's response is lost, ``MailDelayedError`` is raised although the server may have
-    accepted the e-mail. The recipient then gets it twice if it is sent again. Both copies have the
-    same Message-ID, except from SES, which replaces it.
+    If the server's response is lost, ``MailDelayedError`` is raised, and the recipient may get the
+    e-mail twice. Both copies have the same Message-ID, except from SES, which replaces it.
 
     Raises:
         MailRefusedError: the e-mail will never be accepted.

@@ -1,8 +1,7 @@
-"""Build the MIME message of an e-mail.
+"""Build the MIME message of an e-mail. Headers with user input are encoded here.
 
-Headers with user input are encoded here and sent unchanged. The folding of the standard library
-loses quotes and decodes encoded words in some versions of Python, which would allow a name to
-become a second address (CVE-2024-6923, CVE-2025-1795).
+The folding of the standard library loses quotes and decodes encoded words in some versions of
+Python, which would allow a name to become a second address (CVE-2024-6923, CVE-2025-1795).
 """
 
 import re
@@ -18,12 +17,9 @@ from chalicelib.core.text import one_line, unlinked
 from chalicelib.gateways.mail import Attachment, Mail, MailRefusedError
 from chalicelib.lib import emails
 
-MAX_SUBJECT = 200
-"""Maximum characters of a subject."""
-MAX_NAME = 64
-"""Maximum characters of a name."""
-MAX_URL = 900
-"""Maximum characters of a URL. A line of an e-mail has at most 998 bytes (RFC 5322, 2.1.1)."""
+MAX_SUBJECT = 200  # characters
+MAX_NAME = 64  # characters
+MAX_URL = 900  # characters; a line of an e-mail has at most 998 bytes (RFC 5322, 2.1.1)
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _URL = re.compile(r"https?://[!-;=?-~]+")
 _MEDIA_TYPE = re.compile(r'[\w.+-]+/[\w.+-]+(; *[\w-]+="?[\w./+-]+"?)*', re.ASCII)
@@ -41,8 +37,6 @@ class RawMail(NamedTuple):
 
 
 class _Verbatim(UnstructuredHeader):
-    """A header whose value is sent unchanged, with a line for each encoded word."""
-
     name: str
 
     @classmethod
@@ -50,6 +44,7 @@ class _Verbatim(UnstructuredHeader):
         kwds["decoded"], kwds["parse_tree"] = value, None
 
     def fold(self, *, policy: Any) -> str:  # noqa: ANN401, ARG002  the library's
+        # A line for each encoded word.
         return f"{self.name}: {self}\r\n".replace("?= =?", "?=\r\n =?")
 
 
@@ -60,15 +55,7 @@ _POLICY = SMTP.clone(header_factory=_REGISTRY, cte_type="7bit")
 
 
 def build(mail: Mail, sender: str) -> RawMail:
-    """Return an e-mail as a MIME message with plain text, an HTML part and attachments.
-
-    Host names in other scripts are encoded (IDNA). A recipient whose local part is not ASCII makes
-    a message with UTF-8 headers (RFC 6532).
-
-    Raises:
-        MailRefusedError: the recipient or the address for replies is invalid.
-        ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
-    """
+    """Return an e-mail as a MIME message, or raise MailRefusedError or ValueError."""
     _checked_id(mail.id, name="id")
     recipient = _address(mail.recipient)
     # Mail programs turn host names into links. A name of a workspace must not become one.
@@ -95,17 +82,13 @@ def build(mail: Mail, sender: str) -> RawMail:
     for attachment in mail.attachments:
         _attach(message, attachment)
     ascii_only = all(str(message[name]).isascii() for name in ("To", "Reply-To"))
+    # A recipient whose local part is not ASCII needs UTF-8 headers (RFC 6532).
     policy = _POLICY if ascii_only else _POLICY.clone(utf8=True)
     content = message.as_bytes(policy=policy)
     return RawMail(mail.id, sender, recipient, content, mail.workspace_id, mail.cause)
 
 
 def _address(text: str) -> str:
-    """Return an address with its host name in ASCII.
-
-    Raises:
-        MailRefusedError: the address is invalid.
-    """
     email = emails.find_email(text)
     if email is None:
         raise MailRefusedError("A recipient or reply address is no e-mail address.")
@@ -121,7 +104,6 @@ def _encodable(text: str) -> str:
 
 
 def _words(text: str, *, header: str) -> str:
-    """Return a string for a header, as encoded words (RFC 2047) unless it is plain ASCII."""
     # An ASCII string that contains "=?" would be decoded as an encoded word (RFC 2047).
     if text.isascii() and "=?" not in text:
         return text

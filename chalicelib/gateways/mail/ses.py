@@ -8,18 +8,13 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.mail import MailDelayedError, MailRefusedError
 from chalicelib.gateways.mail.message import RawMail
 
-MAIL_TAG = "mail"
-"""The tag with the mail's id, which the events of SES repeat. SES replaces the Message-ID."""
-WORKSPACE_TAG = "workspace"
-"""The tag with the id of the workspace whose visitor gets the mail."""
-CAUSE_TAG = "cause"
-"""The tag that says who has caused a mail to a visitor: ``stranger`` or ``business``."""
+MAIL_TAG = "mail"  # the mail's id, which the events of SES repeat; SES replaces the Message-ID
+WORKSPACE_TAG = "workspace"  # the workspace whose visitor gets the mail
+CAUSE_TAG = "cause"  # who has caused a mail to a visitor: ``stranger`` or ``business``
 _REFUSED = {"BadRequestException", "MessageRejected"}
 _SLOW_DOWN = {"TooManyRequestsException", "LimitExceededException", "ThrottlingException"}
-_UNAVAILABLE = 500
-"""Statuses from this one on are failures of SES, and not of this service."""
-SLOW_DOWN_SECONDS = 60.0
-"""Wait after a throttled request. SES names none."""
+_UNAVAILABLE = 500  # Statuses from this one on are failures of SES, and not of this service.
+SLOW_DOWN_SECONDS = 60.0  # after a throttled request; SES names no wait
 
 log = logging.getLogger(__name__)
 

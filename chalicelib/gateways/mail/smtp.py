@@ -10,12 +10,10 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.mail import MailDelayedError, MailError, MailRefusedError
 from chalicelib.gateways.mail.message import RawMail
 
-STEP_SECONDS = 10.0
-"""Longest wait for one response of the server, in seconds."""
-SMTP_PORT, SMTPS_PORT = 587, 465
-"""Ports of submission without and with implicit TLS (RFC 6409, RFC 8314)."""
+STEP_SECONDS = 10.0  # the longest wait for one response of the server
+SMTP_PORT, SMTPS_PORT = 587, 465  # submission without and with implicit TLS (RFC 6409, RFC 8314)
+# Status codes from this one on are permanent, lower ones are temporary (RFC 5321, 4.2.1).
 PERMANENT = 500
-"""Status codes from this one on are permanent, lower ones are temporary (RFC 5321, 4.2.1)."""
 
 log = logging.getLogger(__name__)
 

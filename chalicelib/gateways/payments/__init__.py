@@ -1,53 +1,46 @@
-"""Payment providers with hosted pages, behind one protocol.
+"""Payment providers with hosted pages, behind one protocol. Amounts are in minor units (kopecks).
 
 A card number never reaches the service. The client pays on a page of the provider, and the service
-asks the provider for the state. Amounts are integers in the currency's minor unit, such as kopecks.
+asks the provider for the state.
 """
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 
+# A request is repeated with its key in this time. Both providers keep a key for 24 hours.
 IDEMPOTENCY_HOURS = 23
-"""Hours in which a request is repeated with its key. Both providers keep a key for 24 hours."""
 
+# The test merchant exists in a local stack only.
 ProviderName = Literal["yookassa", "stripe", "test"]
-"""The test merchant exists in a local stack only."""
+# Kind of settlement on a receipt: whole price, deposit, top-up of a balance, closing receipt.
 PaymentMode = Literal["full_prepayment", "prepayment", "advance", "full_payment"]
-"""Kind of settlement on a receipt: whole price, deposit, top-up of a balance, closing receipt."""
+# A payment that expired or failed may succeed later.
 PaymentStatus = Literal["pending", "succeeded", "expired", "failed"]
-"""Status of a payment. A payment that expired or failed may succeed later."""
 RefundStatus = Literal["pending", "done", "failed"]
 
 
 class Merchant(NamedTuple):
-    """Credentials of an account at a provider.
-
-    ``shop_id`` is YooKassa's shop id. Stripe has none, because its key names the account.
-    """
+    """Credentials of an account at a provider."""
 
     provider: ProviderName
-    shop_id: str
+    shop_id: str  # of YooKassa; Stripe has none, because its key names the account
     secret: str
 
 
 class Account(NamedTuple):
-    """What a provider says of the account that a key belongs to.
+    """What a provider says of the account that a key belongs to."""
 
-    ``account_id`` is None if the key may not read it, as a restricted key of Stripe. ``is_test``
-    says that payments move no money. ``has_receipts`` says that each payment needs a receipt.
-    """
-
-    account_id: str | None
-    is_test: bool
-    has_receipts: bool = False
+    account_id: str | None  # None if the key may not read it, as a restricted key of Stripe
+    is_test: bool  # Payments move no money.
+    has_receipts: bool = False  # Each payment needs a receipt.
 
 
 class Receipt(NamedTuple):
-    """A receipt of one service under the Russian law 54-FZ.
+    """A receipt of one service under the Russian law 54-FZ, for an ``email`` or a ``phone``.
 
-    The client's ``email`` or ``phone`` is required. ``vat_code``, ``closing_vat_code`` of the
-    closing receipt and ``tax_system_code`` are the provider's codes, which the owner chooses.
+    ``vat_code``, ``closing_vat_code`` of the closing receipt and ``tax_system_code`` are the
+    provider's codes, which the owner chooses.
     """
 
     email: str | None
@@ -67,20 +60,16 @@ class Receipt(NamedTuple):
 
 
 class PaymentRequest(NamedTuple):
-    """A payment to create.
-
-    The client sees ``purpose`` on the provider's page. ``expires_at`` is used if the provider can
-    end a payment at a time of our choice. ``reference`` is the id of our payment, which the
-    provider repeats in each response about it.
-    """
+    """A payment to create."""
 
     amount: int
     currency: str
-    purpose: str
+    purpose: str  # The client sees it on the provider's page.
     return_url: str
     idempotency_key: str
     receipt: Receipt | None
-    expires_at: datetime | None
+    expires_at: datetime | None  # if the provider can end a payment at a time of our choice
+    # The id of our payment, which the provider repeats in each response about it.
     reference: str | None = None
 
 
@@ -94,30 +83,23 @@ class Created(NamedTuple):
 class PaymentState(NamedTuple):
     """The provider's state of a payment.
 
-    Compare ``amount``, ``currency``, ``account`` and ``reference`` with the stored payment. Only
-    some providers name the account. ``refunded`` is the sum of the refunds that the provider
-    carried out. ``payment_ref`` is Stripe's payment intent, to which refunds refer. ``paid_at`` is
-    when the client has paid, by the provider's clock. ``is_test`` says that no money moves.
-    ``disputed`` is what the client's bank has taken back.
+    Compare ``amount``, ``currency``, ``account`` and ``reference`` with the stored payment.
     """
 
     status: PaymentStatus
     amount: int
     currency: str
-    account: str | None
-    refunded: int
-    payment_ref: str | None
-    paid_at: datetime | None = None
+    account: str | None  # Only some providers name it.
+    refunded: int  # sum of the refunds that the provider carried out
+    payment_ref: str | None  # Stripe's payment intent, to which refunds refer
+    paid_at: datetime | None = None  # by the provider's clock
     reference: str | None = None
-    is_test: bool | None = None
-    disputed: int = 0
+    is_test: bool | None = None  # No money moves.
+    disputed: int = 0  # what the client's bank has taken back
 
 
 class RefundRequest(NamedTuple):
-    """A refund of a part of a payment.
-
-    ``provider_id`` and ``payment_ref`` name the payment, as in ``Created`` and ``PaymentState``.
-    """
+    """A refund of a part of a payment, named as in ``Created`` and ``PaymentState``."""
 
     provider_id: str
     payment_ref: str | None
@@ -128,30 +110,26 @@ class RefundRequest(NamedTuple):
 
 
 class RefundState(NamedTuple):
-    """The provider's state of a refund. ``created_at`` is by the provider's clock, if known."""
+    """The provider's state of a refund."""
 
     provider_id: str
     status: RefundStatus
     amount: int
-    created_at: datetime | None = None
+    created_at: datetime | None = None  # by the provider's clock, if known
 
 
 class HookObject(NamedTuple):
-    """What a notification is about.
+    """What a notification is about."""
 
-    ``payment_id`` is a ``provider_id``, or a ``payment_ref`` if Stripe notifies about a charge or a
-    refund. ``refund_id`` is set if it is about a refund.
-    """
-
+    # A ``provider_id``, or a ``payment_ref`` if Stripe notifies about a charge or a refund.
     payment_id: str
-    refund_id: str | None = None
+    refund_id: str | None = None  # if it is about a refund
 
 
 class ProviderError(Exception):
-    """The provider refused a request.
+    """The provider refused a request, and would refuse a repetition as well.
 
-    A repetition would be refused as well. ``reason`` is a sentence for the owner, and contains
-    neither the secret nor data of the client.
+    ``reason`` is a sentence for the owner, and contains neither the secret nor data of the client.
     """
 
     def __init__(self, reason: str) -> None:
@@ -172,10 +150,7 @@ class UnknownOutcomeError(Exception):
 
 
 class PaymentProvider(Protocol):
-    """An account at a payment provider.
-
-    All methods raise ``ProviderError`` and ``UnknownOutcomeError``.
-    """
+    """An account at a provider. All methods raise ``ProviderError`` and ``UnknownOutcomeError``."""
 
     def create(self, request: PaymentRequest) -> Created:
         """Create a payment, or return the payment that the key has created in the last 24 hours."""
@@ -199,16 +174,10 @@ class PaymentProvider(Protocol):
         """Return all refunds of a payment, also refunds that the owner made at the provider."""
 
     def list_returned(self, since: datetime) -> Collection[str]:
-        """Return the ids of payments that were refunded or disputed since a time.
-
-        They are the ids of a ``HookObject``.
-        """
+        """Return the ids of payments, as in ``HookObject``, refunded or disputed since a time."""
 
     def closing_receipt(self, provider_id: str, receipt: Receipt, idempotency_key: str) -> None:
-        """Send the receipt of a service that was provided after its prepayment.
-
-        A provider without receipts does nothing.
-        """
+        """Send the receipt of a service provided after its prepayment, if there are receipts."""
 
     def inspect(self) -> Account:
         """Return the account that the credentials belong to, if they work. Nothing is changed."""
@@ -222,11 +191,7 @@ class PaymentProvider(Protocol):
 
 
 def provider_for(merchant: Merchant) -> PaymentProvider:
-    """Return the account of a merchant at its provider.
-
-    Raises:
-        ProviderError: this stage does not have the provider.
-    """
+    """Return the account of a merchant, or raise ProviderError if this stage lacks the provider."""
     # Most processes never talk to a provider, so its module is imported on use.
     match merchant.provider:
         case "yookassa":

@@ -11,12 +11,11 @@ from chalicelib.gateways.payments import (
     UnknownOutcomeError,
 )
 
-SECONDS = 10.0
-"""Time limit of a request, in seconds. API Gateway ends a call of a client after 29 seconds."""
+SECONDS = 10.0  # API Gateway ends a call of a client after 29 seconds.
 
 _OK, _UNKNOWN = 200, 404
+# Final refusals. The status is 409 or 429 if the same request may succeed later.
 _REFUSALS = {400, 401, 402, 403, 404, 405, 415, 422}
-"""Final refusals. The status is 409 or 429 if the same request may succeed later."""
 _REASONS = {
     401: "does not accept the credentials. Copy the shop id and the secret key again.",
     403: "does not allow this with the given key. Create a key with the rights to take payments.",
@@ -35,9 +34,8 @@ class Client(NamedTuple):
     def call(self, method: str, *path: str, **content: Any) -> dict[str, Any]:  # noqa: ANN401  arguments of ``requests``
         """Send a request, and return the JSON object of a response with status 200.
 
-        Raises:
-            ProviderError: the provider refused the request.
-            UnknownOutcomeError: no usable response in ``SECONDS``.
+        Raises ProviderError if it was refused, UnknownOutcomeError without a usable response in
+        ``SECONDS``.
         """
         url = "/".join((self.base_url, *(quote(part, safe="") for part in path)))
         # Bytes, because ``requests`` cannot encode a string outside Latin-1.

@@ -37,8 +37,6 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class LocalMerchant:
-    """An account of the test merchant. ``PaymentProvider`` describes the methods."""
-
     def __init__(self, merchant: Merchant) -> None:
         self._merchant = merchant
 
@@ -158,11 +156,7 @@ class LocalMerchant:
 
 
 def read_payment(payment_id: str) -> dict[str, Any] | None:
-    """Return the file of a payment, or None if it does not exist.
-
-    Raises:
-        ProviderError: this stage stores its objects in S3.
-    """
+    """Return the file of a payment, or None; raise ProviderError if objects are in S3."""
     path = _folder() / f"{payment_id}.json"
     if not _ID.fullmatch(payment_id) or not path.exists():
         return None
@@ -180,10 +174,7 @@ def settle_payment(payment_id: str, status: PaymentStatus) -> None:
 
 
 def return_payment(payment_id: str, how: Literal["returned", "disputed"], amount: int) -> None:
-    """Let the owner refund a payment at the provider, or a bank dispute it.
-
-    ``amount`` is what is returned or disputed in all.
-    """
+    """Let the owner refund a payment at the provider, or a bank dispute it: ``amount`` in all."""
     with _change_payment(payment_id) as payment:
         payment[how], payment["returned_at"] = amount, clock.now().isoformat()
 

@@ -41,8 +41,8 @@ from chalicelib.gateways.payments import (
 )
 from chalicelib.gateways.payments.client import Client
 
+# Without it, the version of the API that the account was created with would apply.
 VERSION = "2026-06-24.dahlia"
-"""Version of the API. Without it, the version that the account was created with would apply."""
 _REFUND_STATUS: dict[str, RefundStatus] = {
     "pending": "pending",
     "requires_action": "pending",
@@ -51,13 +51,11 @@ _REFUND_STATUS: dict[str, RefundStatus] = {
     "canceled": "failed",
 }
 
+# Statuses of disputes whose amount was taken from the account.
 _TAKEN = {"needs_response", "under_review", "lost"}
-"""Statuses of disputes whose amount was taken from the account."""
 
 
 class Stripe:
-    """An account at Stripe. ``PaymentProvider`` describes the methods."""
-
     def __init__(self, merchant: Merchant) -> None:
         self._client = Client("Stripe", settings().stripe_url, merchant.secret, "")
         self._has_live_key = merchant.secret.startswith(("sk_live_", "rk_live_"))

@@ -36,11 +36,11 @@ from chalicelib.gateways.payments import (
 from chalicelib.gateways.payments.client import Client
 from chalicelib.lib.localized import CURRENCY
 
+# Characters of a payment's description, and of an item of a receipt (tag 1030).
 MAX_DESCRIPTION = 128
-"""Maximum characters of a payment's description, and of an item of a receipt (tag 1030)."""
 _AMOUNT = re.compile(r"([0-9]{1,12})\.([0-9]{2})")
+# YooKassa's names of kinds of settlement, where they differ.
 _MODES = {"prepayment": "partial_prepayment"}
-"""YooKassa's names of kinds of settlement, where they differ."""
 _REFUND_STATUS: dict[str, RefundStatus] = {
     "pending": "pending",
     "succeeded": "done",
@@ -49,8 +49,6 @@ _REFUND_STATUS: dict[str, RefundStatus] = {
 
 
 class YooKassa:
-    """A shop at YooKassa. ``PaymentProvider`` describes the methods."""
-
     def __init__(self, merchant: Merchant) -> None:
         self._shop_id = merchant.shop_id
         self._client = Client(
@@ -120,7 +118,7 @@ class YooKassa:
         return [self._refund_state(refund) for refund in self._list_refunds(payment_id=provider_id)]
 
     def list_returned(self, since: datetime) -> Collection[str]:
-        """Return the payments that were refunded. YooKassa reports disputes by letter."""
+        # YooKassa reports disputes by letter.
         refunds = self._list_refunds(**{"created_at.gte": since.astimezone(UTC).isoformat()})
         return {str(refund.get("payment_id")) for refund in refunds}
 
@@ -135,11 +133,8 @@ class YooKassa:
         self._post("receipts", key=idempotency_key, body=body)
 
     def inspect(self) -> Account:
-        """Return the account, if the shop can take payments.
-
-        ``GET /me`` returns the settings of the shop, and changes nothing.
-        """
-        shop = self._client.call("GET", "me")
+        """Return the account, if the shop can take payments."""
+        shop = self._client.call("GET", "me")  # It changes nothing.
         if str(shop.get("account_id")) != self._shop_id:
             raise ProviderError("The secret key belongs to another shop.")
         if shop.get("status") != "enabled":
