@@ -39,17 +39,14 @@ from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
+# From one visitor to one bot. If the rate limiter is unavailable, requests are refused.
 MESSAGES = Limit("chat", "messages per minute to a bot", 60, timedelta(minutes=1))
-"""Messages per minute from one visitor to one bot.
-
-If the rate limiter is unavailable, requests are refused.
-"""
+# From one visitor to one bot, counted in the transaction that reserves.
 MESSAGES_PER_DAY = Limit("chat-day", "messages per day to a bot", 200, timedelta(days=1))
-"""Messages per day from one visitor to one bot, counted in the transaction that reserves."""
+# From all visitors to one bot. It applies only behind the edge.
 MESSAGES_OF_BOT = Limit(
     "chat-bot", "messages per minute to this bot", 600, timedelta(minutes=1), share=MESSAGES
 )
-"""Messages per minute from all visitors to one bot. It applies only behind the edge."""
 
 
 def accept_message(args: ChatRequest, caller: Caller) -> Exchange | Replay:
@@ -119,8 +116,6 @@ def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Message:
-    """A message to a bot that is switched on. The visitor's limit has admitted it."""
-
     args: ChatRequest
     caller: Caller
     bot: Bot
@@ -173,11 +168,8 @@ class _Message:
 
     @property
     def _unproved(self) -> tuple[str, ...]:
-        """The visitor as subjects of shares.
-
-        Empty if more is known: a member, or the key of a private bot.
-        """
         proved = self.caller.in_console or self.bot.agent.is_private
+        # Nothing is shared if more is known: a member, or the key of a private bot.
         return () if proved else self.caller.share_subjects
 
     @property
@@ -186,11 +178,6 @@ class _Message:
         return limits.visitor_limits(MESSAGES_PER_DAY, subjects)
 
     def _read_funds(self) -> tuple[Funds, Rows]:
-        """Return the funds of the bot, and the rows that the same reads returned.
-
-        Raises:
-            NotFoundError: the owner is disabled.
-        """
         agent, workspace = self.bot
         rows = Rows()
         visitor = self._unproved
@@ -217,7 +204,6 @@ class _Message:
         ), rows
 
     def _count_message(self, rows: Rows) -> Callable[[UnitOfWork], object] | None:
-        """Return what stages the count of a visitor's message, once ``rows`` show that it fits."""
         if not self._unproved:
             return None
         counters = self._counters
@@ -229,11 +215,6 @@ class _Message:
         return stage
 
     def _check_key(self) -> None:
-        """Require a valid key if the bot is private.
-
-        Raises:
-            ForbiddenError: the key is missing, or it is not a key of this bot.
-        """
         agent, token = self.bot.agent, self.args.api_key
         if self.caller.in_console or not agent.is_private:
             return
@@ -258,18 +239,12 @@ class _Message:
         )
 
     def _idempotency_record(self) -> IdempotencyRecord | None:
-        """Return the idempotency record for the answer, or None if the call has no key.
-
-        A key is scoped to the session, or else to the bot key, or else to the visitor. Therefore
-        two visitors with the same key never share a record.
-
-        Raises:
-            ValidationError: the key is empty or too long.
-        """
         args, caller = self.args, self.caller
         if caller.idempotency_key is None:
             return None
         key = idempotency_keys.check(caller.idempotency_key, name=idempotency_keys.HEADER)
+        # The scope is the session, or else the bot key, or else the visitor. Therefore two visitors
+        # with the same key never share a record.
         if args.session_id is not None:
             holder = f"session:{tokens.digest(args.session_id)}"
         elif self._is_anonymous:
@@ -283,7 +258,7 @@ class _Message:
 
     @property
     def _is_anonymous(self) -> bool:
-        """Whether the call has neither a session nor a bot key. Only its IP address is known."""
+        # Only the IP address of an anonymous caller is known.
         has_key = self.bot.agent.is_private and self.args.api_key is not None
         return self.args.session_id is None and not has_key
 

@@ -23,12 +23,9 @@ from chalicelib.gateways.llm.facts import MAX_HOURS, MAX_OFFERS, Facts, Hours, O
 from chalicelib.lib import extracts
 from chalicelib.lib.spans import Span
 
-MAX_SEARCHED = 2_000
-"""Maximum number of active records searched per noun, oldest first. This costs 35 read units."""
-MAX_PASSAGES = 4
-"""Maximum number of passages, of about 800 characters each, that are found for a question."""
-DAYS_AHEAD = 14
-"""Days, from today, whose changed opening hours are found."""
+MAX_SEARCHED = 2_000  # active records searched per noun, oldest first, for 35 read units
+MAX_PASSAGES = 4  # of about 800 characters each, that are found for a question
+DAYS_AHEAD = 14  # from today, whose changed opening hours are found
 
 _A_DAY = timedelta(days=1)
 
@@ -146,7 +143,6 @@ def find_hours(workspace_id: str) -> tuple[list[Hours], int]:
 
 
 def _day(spans: Sequence[Span]) -> str:
-    """Return the hours of a day as ``10:00-14:00, 15:00-20:00``, or an empty string."""
     return ", ".join(f"{interval.start}-{interval.end}" for interval in intervals(spans))
 
 
@@ -178,10 +174,7 @@ def _local(moment: int, timezone: str) -> datetime:
 
 
 def ranked(workspace_id: str, listing: Listing[Any], words: Iterable[str] = ()) -> list[IndexEntry]:
-    """Return the entries of up to ``MAX_SEARCHED`` active records.
-
-    Records whose names contain more of the words come first.
-    """
+    """Return up to ``MAX_SEARCHED`` active entries; names with more of the words come first."""
     partition = Partition(listing.partition(workspace_id), Cost())
     active = listing.having({"status": "active"})
     # A fact that is a second old does no harm, and this read costs half.

@@ -14,14 +14,11 @@ from chalicelib.gateways.llm.messages import (
 )
 
 MAX_TURNS = 40
-MAX_OUTPUT = 4_096
-"""Maximum number of output tokens per answer, even if the model supports more."""
-MIN_CONTEXT = 2_000
-"""Minimum context of a model, in tokens, whatever its server reports."""
+MAX_OUTPUT = 4_096  # output tokens per answer, even if the model supports more
+MIN_CONTEXT = 2_000  # tokens of a model's context, whatever its server reports
+# Minimum context, in tokens, of a model whose server refuses long messages without a number.
 LEAST_ASSUMED_CONTEXT = 8_000
-"""Minimum context, in tokens, of a model whose server refuses long messages without a number."""
-MIN_OUTPUT = 64
-"""Minimum number of output tokens. With less room, the message is refused."""
+MIN_OUTPUT = 64  # output tokens; with less room, the message is refused
 _BYTES_PER_TOKEN = 2
 
 
@@ -46,9 +43,9 @@ class Turn(NamedTuple):
 
 
 def count_upper_bound(messages: Iterable[Message], tools: Sequence[ToolSpec] = ()) -> int:
-    """Return an upper bound of the input tokens of messages and tools for any tokenizer.
+    """Return an upper bound of the input tokens for any tokenizer: one per two bytes.
 
-    It counts one token per two bytes. Money is held for this number before the provider counts.
+    Money is held for this number before the provider counts.
     """
     return sum(
         TOKENS_PER_MESSAGE + -(-len(text.encode()) // _BYTES_PER_TOKEN)
@@ -64,10 +61,7 @@ def counter(provider: str) -> Count:
 def room_for_answer(
     fixed: Sequence[Message], count: Count, context_tokens: int, *, max_output_tokens: int
 ) -> int | None:
-    """Return the maximum tokens of an answer.
-
-    Return None if the message without history fills the context.
-    """
+    """Return the maximum tokens of an answer, or None if the message alone fills the context."""
     room = context_tokens - count(fixed)
     return min(room, max_output_tokens, MAX_OUTPUT) if room >= MIN_OUTPUT else None
 
@@ -81,9 +75,8 @@ def fit_history(
 ) -> tuple[list[Message], int]:
     """Return the messages to send to the model, and their input tokens: at most ``room``.
 
-    ``turns`` are sorted newest first. As many complete turns as fit are sent, at most
-    ``MAX_TURNS``. Turns without an answer are left out, because providers refuse two user messages
-    in a row.
+    As many complete ``turns``, newest first, as fit are sent, at most ``MAX_TURNS``. Turns without
+    an answer are left out, because providers refuse two user messages in a row.
     """
     spent = count([*preamble, question])
     messages: list[Message] = []

@@ -17,17 +17,13 @@ from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, phones, sources
 
-LEAD_SOURCE = "chat"
-"""Source name of these leads in statistics."""
+LEAD_SOURCE = "chat"  # in statistics
 
 
 def find_contact(request: ChatRequest, country: str, *, channel: str) -> Contact | None:
-    """Return the visitor's contact details, or None.
-
-    Details in the widget's form take precedence over details in the message. The channel ``test``
-    creates no leads.
-    """
+    """Return the contact details in the widget's form, else those in the message, or None."""
     if channel == TEST_CHANNEL:
+        # The channel ``test`` creates no leads.
         return None
     form, text = request.contact or ChatContact(), request.message
     email = form.email or emails.first_email_in(text)
@@ -56,10 +52,10 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
     at: datetime,
     subjects: Sequence[str],
 ) -> bool:
-    """Stage the lead of a dialog, and return whether it is new.
+    """Stage the lead of a dialog, and return whether it is new. The caller stages the dialog.
 
-    The caller stages the dialog. A lead over the plan's quota, or over the share of the visitor of
-    ``subjects``, is stored and marked.
+    A lead over the plan's quota, or over the share of the visitor of ``subjects``, is stored and
+    marked.
     """
     if dialog.lead_id is not None:
         _fill(unit, dialog.lead_id, contact)

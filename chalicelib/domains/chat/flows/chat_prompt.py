@@ -40,8 +40,8 @@ from chalicelib.gateways.llm.frame import Business
 from chalicelib.gateways.llm.messages import Message
 from chalicelib.gateways.llm.models import ModelSpec
 
+# How the model sees a reply of a member. It must not take the reply for its own words.
 _REPLY = "[{author}, a person of the business, wrote to the visitor: {text}]"
-"""How the model sees a reply of a member. It must not take the reply for its own words."""
 _ABILITIES: Mapping[Capability, str] = {
     "booking": (
         "To book, find free times, then propose one of them with its slotId. The visitor sees a"
@@ -56,26 +56,18 @@ _ABILITIES: Mapping[Capability, str] = {
 
 
 class Prompt(NamedTuple):
-    """The model, the messages to send, their tokens, and the maximum tokens of the answer.
-
-    ``message_without_tools`` is the system message that promises no tools.
-    ``tools`` are the tools that the model may call. Their tokens are not in ``input_tokens``.
-    ``actions`` are the actions of the dialog. ``visitor_texts`` are the visitor's messages that
-    are sent.
-    ``sources`` are passages in the facts. ``link_hosts`` are named in the facts or in the bot's
-    prompt.
-    """
+    """The model, the messages to send, their tokens, and the maximum tokens of the answer."""
 
     spec: ModelSpec
     messages: list[Message]
-    message_without_tools: Message
-    input_tokens: int
+    message_without_tools: Message  # the system message that promises no tools
+    input_tokens: int  # without ``tools``
     max_output: int
     tools: list[Tool]
-    actions: Actions
-    visitor_texts: list[str]
-    sources: list[Passage]
-    link_hosts: set[str]
+    actions: Actions  # of the dialog
+    visitor_texts: list[str]  # the visitor's messages that are sent
+    sources: list[Passage]  # passages in the facts
+    link_hosts: set[str]  # named in the facts or in the bot's prompt
 
     @property
     def planned(self) -> TokenUsage:
@@ -200,7 +192,6 @@ def _dialog_facts(actions: Actions) -> list[OfferedTimes | Proposal]:
 
 
 def _abilities(tools: Collection[Tool]) -> str:
-    """Return sentences about what the bot can do, so that it promises nothing else."""
     capabilities = {tool.capability for tool in tools}
     sentences = [text for capability, text in _ABILITIES.items() if capability in capabilities]
     if not capabilities & PROPOSING:

@@ -10,14 +10,11 @@ from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
-MAX_MESSAGE = 10_000
-"""Maximum length of a message in Unicode code points."""
-ACTIONS = "actions"
-"""Feature of clients that show cards with actions to confirm."""
-SOURCES = "sources"
-"""Feature of clients that show the sources of an answer."""
+MAX_MESSAGE = 10_000  # Unicode code points
+ACTIONS = "actions"  # the feature of clients that show cards with actions to confirm
+SOURCES = "sources"  # the feature of clients that show the sources of an answer
+# Names that the service does not know have no effect.
 Features = Annotated[list[Annotated[str, StringConstraints(max_length=40)]], Field(max_length=20)]
-"""Names of features. Names that the service does not know have no effect."""
 _Token = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -53,24 +50,18 @@ class ChatRequest(Wire):
     features: Features | None = optional("actions, sources: what the client can show besides text.")
 
     def shows(self, feature: str) -> bool:
-        """Whether the client can show a feature."""
         return feature in (self.features or ())
 
 
 class Caller(NamedTuple):
-    """Sender of a message. ``visitor`` is a hash.
+    """Sender of a message."""
 
-    ``network`` is the hash of an IPv6 network, or empty. ``in_console`` is true for a member of the
-    bot's workspace.
-    """
-
-    visitor: str
+    visitor: str  # a hash
     request_id: str
     idempotency_key: str | None = None
-    in_console: bool = False
-    network: str = ""
+    in_console: bool = False  # a member of the bot's workspace
+    network: str = ""  # the hash of an IPv6 network, or empty
 
     @property
     def share_subjects(self) -> tuple[str, ...]:
-        """Subjects of shares, as for a principal."""
         return VisitorPrincipal(visitor=self.visitor, network=self.network).share_subjects

@@ -10,9 +10,6 @@ TOOLS = (*READ_TOOLS, *PROPOSAL_TOOLS)
 
 
 def list_tools(agent: AgentRow, *, can_confirm: bool) -> list[Tool]:
-    """Return the tools of a bot's capabilities.
-
-    A client that cannot show cards (``can_confirm``) gets no proposals.
-    """
+    """Return the tools of a bot's capabilities, without proposals if no cards can be shown."""
     capabilities = {*agent.capabilities} - (set() if can_confirm else PROPOSING)
     return [tool for tool in TOOLS if tool.capability in capabilities]

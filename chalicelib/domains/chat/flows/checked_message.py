@@ -36,19 +36,15 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import extracts, tokens
 from chalicelib.lib.sources import drop_query
 
-MAX_MESSAGES = 300
-"""Maximum number of visitor messages in a dialog."""
+MAX_MESSAGES = 300  # of the visitor in a dialog
 
 
 class Bot(NamedTuple):
-    """A bot and its workspace."""
-
     agent: AgentRow
     workspace: WorkspaceRow
 
     @property
     def workspace_id(self) -> str:
-        """Id of the workspace."""
         return self.workspace.id
 
     def add_counts(self, channel: str, measures: Mapping[str, int]) -> None:
@@ -62,32 +58,27 @@ class Bot(NamedTuple):
 
 
 def find_dialog(bot: Bot, session: SessionRow | None) -> DialogRow | None:
-    """Return the dialog to continue, or None if the message begins it.
-
-    A session that a replay began has no dialog yet.
-    """
+    """Return the dialog to continue, or None if the message begins it."""
+    # A session that a replay began has no dialog yet.
     return DIALOGS.find(bot.workspace_id, record_id=session.dialog_id) if session else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CheckedMessage:
-    """A message that has passed the checks, and the rows that the checks read.
-
-    ``session`` and ``dialog`` are those to continue. ``is_anonymous`` is whether the call has
-    neither a session nor a bot key. ``count_message`` stages the count of a visitor's message, or
-    raises RateLimitedError; it is None for callers who have proved who they are.
-    """
+    """A message that has passed the checks, and the rows that the checks read."""
 
     args: ChatRequest
     caller: Caller
     bot: Bot
-    session: SessionRow | None
+    session: SessionRow | None  # to continue, like ``dialog``
     dialog: DialogRow | None
     prompt: Prompt
     funds: Funds
+    # Stages the count of a visitor's message, or raises RateLimitedError. None for callers who have
+    # proved who they are.
     count_message: Callable[[UnitOfWork], object] | None
     idempotency_record: IdempotencyRecord | None
-    is_anonymous: bool
+    is_anonymous: bool  # neither a session nor a bot key
     began: float
 
     @property
@@ -96,9 +87,9 @@ class CheckedMessage:
 
     @property
     def _channel(self) -> Channel:
-        """Return the channel of the dialog. It is set by the first message."""
         if self.dialog is not None:
             return cast("Channel", self.dialog.channel)
+        # The first message sets the channel of the dialog.
         channel = self.args.channel or "api"
         return "api" if channel == TEST_CHANNEL and not self.caller.in_console else channel
 
@@ -212,11 +203,6 @@ class CheckedMessage:
         )
 
     def _store(self, exchange: Exchange, message_contacts: Sequence[str]) -> None:
-        """Store the message and its empty answer, and create the dialog's lead if it has a contact.
-
-        Raises:
-            SessionBusyError: another answer has begun in the dialog in the meantime.
-        """
         text, workspace = self.args.message, self.bot.workspace
         contact = chat_leads.find_contact(self.args, workspace.country, channel=exchange.channel)
         unused = [self.dialog]  # The first attempt writes what was read before, or conflicts.

@@ -12,8 +12,7 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork, run_job_unit, split_batches
 
-DIALOG_EXPIRED = JobKind("dialog-expired")
-"""The scheduled job that removes a dialog a year after its last message."""
+DIALOG_EXPIRED = JobKind("dialog-expired")  # removes a dialog a year after its last message
 MESSAGES_PER_UNIT = 90
 
 
@@ -46,12 +45,10 @@ def remove_expired(job: Job) -> None:
 
 
 def message_batches(workspace_id: str, *, dialog_id: str) -> Iterator[Sequence[ConversationRow]]:
-    """Yield a dialog's messages, then its proposals, in batches that fit one unit of work.
-
-    Proposals are read when the messages have been removed, because no answer proposes anything
-    without its message.
-    """
+    """Yield a dialog's messages, then its proposals, in batches that fit one unit of work."""
     yield from split_batches(messages.keys(workspace_id, dialog_id=dialog_id), MESSAGES_PER_UNIT)
+    # They are read when the messages have been removed, because no answer proposes anything without
+    # its message.
     yield from split_batches(proposals.keys(workspace_id, dialog_id=dialog_id), MESSAGES_PER_UNIT)
 
 

@@ -43,67 +43,53 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.llm.messages import Message, count_input
 from chalicelib.gateways.llm.models import ModelSpec
 
-SETTLE_SECONDS = 10.0
-"""Seconds that the end of a stream waits for its settlement. After that the job settles it."""
+SETTLE_SECONDS = 10.0  # for the settlement at the end of a stream; after that the job settles it
 log = logging.getLogger(__name__)
 
 
 class Ending(NamedTuple):
-    """Result of an answer.
-
-    ``usage`` is None if no request was sent to the model, or if it failed before any output. Then
-    nothing is charged. ``reason`` is why an answer is not whole. ``tool_calls`` are the model's
-    calls, as they are stored.
-    """
+    """Result of an answer."""
 
     text: str
     status: MessageStatus
+    # None if no request was sent to the model, or if it failed before any output. Then nothing is
+    # charged.
     usage: TokenUsage | None
-    reason: EndReason | None = None
+    reason: EndReason | None = None  # why an answer is not whole
     first_token_ms: int | None = None
-    tool_calls: Sequence[Mapping[str, Any]] = ()
+    tool_calls: Sequence[Mapping[str, Any]] = ()  # the model's calls, as they are stored
 
     @property
     def error(self) -> ErrorCode | None:
-        """The code of the error that the answer ended with."""
         return error_code(self.reason)
 
     @property
     def entry_kind(self) -> str:
-        """The kind of its ledger entry, if it is charged."""
         return ledger.EMPTY if self.reason == "empty_answer" else ledger.SETTLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Exchange:
-    """An accepted message. Money is held for its answer, and both are stored.
-
-    ``message_without_tools`` is the system message for a model that turns out to take no tools.
-    ``max_output`` is the largest number of output tokens of one call to the model. The answer may
-    link to ``link_hosts`` and to sites. ``number`` is the answer's number in the dialog.
-    ``idempotency_record`` is None for calls without an idempotency key. ``returns_session`` is
-    whether a repeated call receives the session's token. ``sources`` are the pages that the facts
-    come from, if the client shows them. ``last_reply`` is the id of a member's latest reply.
-    """
+    """An accepted message. Money is held for its answer, and both are stored."""
 
     hold: Hold
     spec: ModelSpec
     messages: Sequence[Message]
-    message_without_tools: Message
+    message_without_tools: Message  # for a model that turns out to take no tools
     tools: Sequence[Tool]
     tool_context: ToolContext
-    max_output: int
-    link_hosts: Collection[str]
+    max_output: int  # output tokens of one call to the model
+    link_hosts: Collection[str]  # The answer may link to these and to sites.
     workspace: WorkspaceRow
     dialog_id: str
-    number: int
+    number: int  # of the answer in the dialog
     session_token: str
     session_hash: str
-    returns_session: bool
+    returns_session: bool  # A repeated call receives the session's token.
     channel: Channel
-    sources: list[dict[str, str]]
-    last_reply: str | None
-    idempotency_record: IdempotencyRecord | None
+    sources: list[dict[str, str]]  # pages that the facts come from, if the client shows them
+    last_reply: str | None  # the id of a member's latest reply
+    idempotency_record: IdempotencyRecord | None  # None without an idempotency key
     began: float
 
     @property
@@ -114,8 +100,7 @@ class Exchange:
     def checkpoint(self, ending: Ending) -> None:
         """Store the answer so far, with its usage, unless it used nothing.
 
-        Raises:
-            UnavailableError: the database is unavailable.
+        Raises UnavailableError if the database is unavailable.
         """
         if ending.usage is not None:
             messages.checkpoint(
@@ -127,11 +112,6 @@ class Exchange:
             )
 
     def renew_session_lock(self) -> None:
-        """Renew the session's lock.
-
-        Raises:
-            UnavailableError: the database is unavailable.
-        """
         chat_sessions.renew(
             self.hold.workspace_id, token_hash=self.session_hash, holder=self.hold.request_id
         )
@@ -139,21 +119,17 @@ class Exchange:
     def close(self, ending: Ending) -> Settled:
         """End the exchange: charge its usage, or release its hold.
 
-        The final checkpoint is written during the reads of the settlement, and before its commit.
-
-        Raises:
-            UnavailableError: not done within ``SETTLE_SECONDS``. The job will do it.
+        Raises UnavailableError if that is not done within ``SETTLE_SECONDS``. The job will do it.
         """
         with deadline.side_by_side() as start:
+            # The final checkpoint is written during the reads of the settlement, and before its
+            # commit.
             return self._settle(ending, start(partial(self._final_checkpoint, ending)))
 
     def _final_checkpoint(self, ending: Ending) -> None:
-        """Store the whole answer for the job. A failure is logged, because it prevents nothing.
-
-        An answer that costs nothing replaces the usage of its checkpoints, so that the job does not
-        charge it.
-        """
         try:
+            # An answer that costs nothing replaces the usage of its checkpoints, so that the job
+            # does not charge it.
             if ending.usage is None and ending.reason:
                 messages.checkpoint(
                     self.hold.workspace_id,
@@ -165,6 +141,7 @@ class Exchange:
             else:
                 self.checkpoint(ending)
         except Exception:
+            # The failure prevents nothing.
             log.exception(
                 "the final checkpoint of an answer was not written",
                 extra={"requestId": self.hold.request_id, "agentId": self.hold.agent_id},
@@ -219,18 +196,13 @@ def answer_key(hold: Hold) -> Key:
 
 
 class _Rows(NamedTuple):
-    """The answer of an exchange and its session, or None for each that has been removed."""
-
     answer: MessageRow | None
     session: SessionRow | None
 
 
 def _unchanged(hold: Hold, session_hash: str) -> _Rows:
-    """Return the rows as the exchange has left them: an open answer, and the session locked by it.
-
-    They are not read, because the conditions of the end check both. If one fails, the rows have
-    been changed by others and are to be read.
-    """
+    # As the exchange has left them. They are not read, because the conditions of the end check
+    # both. If one fails, the rows have been changed by others and are to be read.
     answer = answer_key(hold)
     session = chat_sessions.key(hold.workspace_id, token_hash=session_hash)
     return _Rows(
@@ -257,10 +229,7 @@ def read_rows(hold: Hold, session_hash: str | None) -> _Rows:
 def stage_end(  # noqa: PLR0913  the fields of an ending
     unit: UnitOfWork, hold: Hold, ending: Ending, rows: _Rows, *, channel: str, zone: str
 ) -> None:
-    """Stage the final answer, the dialog's totals, the release of its session, and the counters.
-
-    The message may have been erased in the meantime. Then only the counters are staged.
-    """
+    """Stage the final answer, the dialog's totals, the release of its session, and the counters."""
     used = ending.usage or TokenUsage(0, 0)
     has_text = bool(ending.text.strip())
     # The message may have been erased while the answer was streamed.
@@ -301,14 +270,11 @@ def _ended(ending: Ending, usage: TokenUsage | None) -> Ended:
 
 
 class Recovered(NamedTuple):
-    """Outcome of a crashed request: its usage, or None without output, and the writes to stage.
-
-    ``kind`` is the kind of the ledger entry of a charged request.
-    """
+    """Outcome of a crashed request: its usage, or None without output, and the writes to stage."""
 
     usage: TokenUsage | None
     stage: Stage
-    kind: str = ledger.SETTLE
+    kind: str = ledger.SETTLE  # of the ledger entry of a charged request
 
 
 @job_handler(ledger.SETTLE_HOLD)

@@ -45,29 +45,20 @@ from chalicelib.gateways.llm.messages import (
 )
 
 log = logging.getLogger(__name__)
-MODEL_SECONDS = 270.0
-"""Maximum duration of an answer, in seconds. The Lambda function's timeout is 360."""
-TOOLS_UNTIL = 45.0
-"""Seconds after which the model receives no more tools, so that it ends its answer."""
-TOOL_SECONDS = 5.0
-"""Maximum duration of one tool call, in seconds. The result of a slower one is an error."""
-MAX_STORED_ARGUMENTS = 1_000
-"""Maximum size, in bytes, of a call's arguments that are stored with the answer."""
+MODEL_SECONDS = 270.0  # of an answer; the Lambda function's timeout is 360
+TOOLS_UNTIL = 45.0  # The model then receives no more tools, so that it ends its answer.
+TOOL_SECONDS = 5.0  # of one tool call; the result of a slower one is an error
+MAX_STORED_ARGUMENTS = 1_000  # bytes of a call's arguments that are stored with the answer
 MAX_STORED_NAME = 64
 TOO_MANY = "Too many calls in one answer. Answer with what you know."
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Call:
-    """One call to the model: its text, and the tool calls that it requests.
-
-    Tool calls of a final call are ignored.
-    """
-
     text: list[str] = field(default_factory=list)
     tool_calls: list[ToolCall] = field(default_factory=list)
     extra: Mapping[str, Any] | None = None
-    is_final: bool = False
+    is_final: bool = False  # Tool calls of a final call are ignored.
 
 
 class Proposed(NamedTuple):
@@ -80,8 +71,8 @@ class ModelCalls:
     """The calls of one answer. One thread reads ``events``; others may call ``usage``.
 
     ``acknowledge`` stores the usage so far. It is called after a call that tools follow, and before
-    the next call, with its input. So a crash charges for every call that has ended.
-    ``is_wanted`` is whether another call may begin.
+    the next call, with its input. So a crash charges for every call that has ended. ``is_wanted``
+    is whether another call may begin.
     """
 
     def __init__(
@@ -112,10 +103,9 @@ class ModelCalls:
         self._removed = 0  # Tokens of the links that were removed from calls that have ended.
         self._usage = _Usage(TokenUsage(0, 0), exchange.input_tokens)
         self.is_complete = False
-        self.stop_reason: StopReason = "other"
-        """Why the last call ended."""
+        self.stop_reason: StopReason = "other"  # why the last call ended
+        # Of all calls as the provider reported it; None if it reported none.
         self.provider_usage: TokenUsage | None = None
-        """The usage of all calls as the provider reported it; None if it reported none."""
 
     @property
     def has_acted(self) -> bool:
@@ -130,17 +120,14 @@ class ModelCalls:
     def usage(self, output_tokens: int) -> TokenUsage:
         """Return the usage of the calls that have ended and, as an estimate, of the current one.
 
-        ``output_tokens`` is the number of tokens of text and reasoning of all calls. The tokens of
-        removed links are added to this number.
+        ``output_tokens`` is the number of tokens of text and reasoning of all calls.
         """
         return self._usage.total(output_tokens + self._removed)
 
     def events(self) -> Iterator[TextDelta | Reasoning | Proposed]:
         """Yield text, reasoning and proposals of all calls. Texts of two calls have a line between.
 
-        Raises:
-            ModelError: a call failed.
-            UnavailableError: the usage of a call that has ended could not be stored.
+        Raises ModelError, or UnavailableError if the usage of an ended call could not be stored.
         """
         has_text = False
         for number in range(MAX_CALLS):
@@ -205,10 +192,10 @@ class ModelCalls:
             return set()
 
     def _stream(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
-        """Send the messages, and send them again as the provider accepts them if it refuses."""
         model, refused_tools, refused_length = self._exchange.spec.provider_id, False, False
         while True:
             try:
+                # What the provider refuses is left out, and the messages are sent again.
                 yield from self._request(number, call)
             except ModelError as error:
                 if not (error.before_first_token and self._adapt_to(error)):
@@ -226,7 +213,6 @@ class ModelCalls:
                 return
 
     def _adapt_to(self, error: ModelError) -> bool:
-        """Leave out what the provider has refused. Return whether another request may succeed."""
         if error.kind == "no_tools" and self._specs:
             self._drop_tools()
             return True
@@ -252,7 +238,6 @@ class ModelCalls:
         self._messages[0] = self._exchange.message_without_tools
 
     def _request(self, number: int, call: _Call) -> Generator[TextDelta | Reasoning, None, None]:
-        """Send the messages, and yield text and reasoning. ``call`` receives the tool calls."""
         exchange, needed = self._exchange, self._count(self._messages)
         room = self._context_tokens - needed
         output = self._output_with_tools(number, needed=needed, room=room - RESULT_TOKENS)
@@ -291,10 +276,6 @@ class ModelCalls:
                             self.provider_usage = _sum(prior_usage, reported)
 
     def _output_with_tools(self, number: int, *, needed: int, room: int) -> int | None:
-        """Return the output tokens of a call that may use tools, or None if it must not.
-
-        ``room`` is what the context leaves for the output.
-        """
         if (
             not self._specs
             or number == MAX_CALLS - 1
@@ -355,17 +336,11 @@ def _to_stored_call(call: ToolCall, result: ToolResult) -> dict[str, Any]:
 
 
 class _Usage(NamedTuple):
-    """The usage of several calls. The reading thread replaces it, and other threads read it.
-
-    ``ended`` is the usage of the calls that have ended, and ``counted_before`` are their tokens of
-    text and reasoning. ``input_tokens`` estimates the input of the current call. ``reported`` is
-    the usage that the provider has reported.
-    """
-
+    # The reading thread replaces the tuple, and other threads read it.
     ended: TokenUsage
-    input_tokens: int
-    counted_before: int = 0
-    reported: TokenUsage | None = None
+    input_tokens: int  # an estimate of the input of the current call
+    counted_before: int = 0  # tokens of text and reasoning of the ended calls
+    reported: TokenUsage | None = None  # by the provider
 
     def total(self, output_tokens: int) -> TokenUsage:
         output = max(0, output_tokens - self.counted_before)

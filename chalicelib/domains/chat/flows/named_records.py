@@ -11,8 +11,7 @@ from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts
 
-MAX_NAMES = 10
-"""Maximum number of names in the error for a name that does not match."""
+MAX_NAMES = 10  # in the error for a name that does not match
 T = TypeVar("T")
 MAX_SERVICES = 50
 """Maximum number of active services that are compared with a name, the most similar ones."""
@@ -26,7 +25,7 @@ def one_named(
     name_of: Callable[[T], str] = attrgetter("name"),
     total: int = 0,
 ) -> T:
-    """Return the candidate with a name, or the only one that matches it best.
+    """Return the candidate with a name, or the only best match; raise ToolError otherwise.
 
     ``total`` is the number of records from which the candidates were taken, if there are more.
 

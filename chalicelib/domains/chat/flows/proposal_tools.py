@@ -42,13 +42,10 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import PersonName, PhoneText
 
-OPEN_FOR = timedelta(minutes=15)
-"""Time for which a visitor can confirm a proposal."""
-MAX_PROPOSALS = 3
-"""Maximum number of proposals in one answer."""
+OPEN_FOR = timedelta(minutes=15)  # A visitor can confirm a proposal for this time.
+MAX_PROPOSALS = 3  # in one answer
 MAX_LINES = 20
-HANDOVER_PAUSE = timedelta(days=1)
-"""Time until an employee can be requested again in a dialog."""
+HANDOVER_PAUSE = timedelta(days=1)  # until an employee can be requested again in a dialog
 SHOWN = (
     "The visitor now sees a card with these details. Nothing is done until the visitor confirms it."
     " Ask the visitor to check the card and to confirm it."
@@ -220,8 +217,8 @@ def _propose(
 
 
 def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
-    """Require the answer. It is gone if the dialog has been erased in the meantime."""
     place = messages.key(context.workspace.id, dialog_id=context.dialog_id, number=context.number)
+    # The answer is gone if the dialog has been erased in the meantime.
     erased = ConflictError("This dialog has ended.")
     unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)
 
@@ -250,12 +247,6 @@ def _known(person: Person) -> dict[str, str]:
 
 
 def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[ProductRow, int]]:
-    """Return the products of an order with their quantities.
-
-    Raises:
-        ToolError: a name fits no product or several, there are fewer pieces in stock, or an order
-            may not have as many.
-    """
     cart: dict[str, tuple[ProductRow, int]] = {}
     for line in lines:
         similar, total = chat_facts.PRODUCT_OFFERS.records(
@@ -276,24 +267,13 @@ def _products(workspace_id: str, lines: Sequence[OrderLine]) -> list[tuple[Produ
 
 
 class _Form(NamedTuple):
-    """The fields of an order's form, divided by who fills them in.
-
-    ``values`` are known, with labels in ``known_values``. The visitor fills in ``fields``. By
-    confirming the card, the visitor gives the ``consent``.
-    """
-
-    values: dict[str, str]
-    known_values: list[tuple[str, str]]
-    fields: list[cards.Field]
-    consent: str | None
+    values: dict[str, str]  # known, by field
+    known_values: list[tuple[str, str]]  # with labels
+    fields: list[cards.Field]  # The visitor fills these in.
+    consent: str | None  # The visitor gives it by confirming the card.
 
     @classmethod
     def from_form(cls, form: FormRow, person: Person) -> "_Form":
-        """Divide the required fields of a form, and those for the visitor's contacts.
-
-        Raises:
-            ToolError: a required field is hidden, so that a visitor cannot fill it in.
-        """
         values: dict[str, str] = {}
         known_values, fields, consents = [], [], []
         for spec, value in _match_contacts(form.specs, person):
@@ -305,6 +285,7 @@ class _Form(NamedTuple):
                     consents.append(spec.label)
                     values[spec.name] = "on"
             elif spec.required and spec.type == "hidden":
+                # A visitor cannot fill in a hidden field.
                 raise ToolError("The form for orders cannot be filled in in a chat.")
             elif spec.required:
                 fields.append(cards.Field(*spec))

@@ -23,8 +23,7 @@ from chalicelib.engine.reading import Rows
 from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts, zoned_times
 
-MAX_TIMES = 40
-"""Maximum number of free times that one call returns."""
+MAX_TIMES = 40  # free times that one call returns
 MAX_DAYS = 31
 
 
@@ -119,11 +118,6 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
 
 
 def _range(search: FreeTimeSearch, zone: str) -> Query:
-    """Return the requested range of local dates.
-
-    Raises:
-        ToolError: the end is before the start, or the range is too long.
-    """
     now = clock.now()
     first = search.first_day or clock.local_day(now, zone)
     last = search.last_day or first + timedelta(days=6)

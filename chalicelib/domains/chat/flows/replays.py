@@ -1,9 +1,8 @@
-"""Stored answers of chat calls with an idempotency key.
+"""Stored answers of chat calls with an idempotency key. The text stays with the dialog.
 
-The text is stored with the dialog; the record refers to the dialog. A session begun by the first
-call is stored encrypted (``gateways.sealing``), for callers with a bot key. A visitor without a
-session or a bot key is not authenticated: strangers behind one address may choose the same
-idempotency key. Therefore a visitor's replay begins a new session.
+A session begun by the first call is stored encrypted (``gateways.sealing``), for callers with a bot
+key. A visitor without a session or a bot key is not authenticated: strangers behind one address may
+choose the same idempotency key. Therefore a visitor's replay begins a new session.
 """
 
 import hashlib
@@ -30,22 +29,19 @@ from chalicelib.gateways.sealing import UnsealError
 
 log = logging.getLogger(__name__)
 
+# A crashed call keeps its key. By then the job has closed its hold.
 MARKED_FOR = timedelta(minutes=10)
-"""Time for which a crashed call keeps its key. By then the job has closed its hold."""
 
 
 class Replay(NamedTuple):
-    """A stored answer. ``reason`` says why it is not whole.
-
-    ``proposals`` are the answer's proposals that the caller can still confirm.
-    """
+    """A stored answer."""
 
     session_token: str
     text: str
     usage: TokenUsage | None
-    reason: EndReason | None
+    reason: EndReason | None  # why it is not whole
     sources: Sequence[Mapping[str, str]]
-    proposals: Sequence[ProposalRow]
+    proposals: Sequence[ProposalRow]  # those that the caller can still confirm
 
 
 def idempotency_record(

@@ -31,28 +31,18 @@ from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import TokenCounter, count_tokens
 
 log = logging.getLogger(__name__)
-GRACE_SECONDS = 5.0
-"""Additional seconds to wait for a model whose adapter did not enforce its timeout."""
+GRACE_SECONDS = 5.0  # for a model whose adapter did not enforce its timeout
 PING_SECONDS = 15.0
-USAGE_SECONDS = 10.0
-"""Maximum time to read the model's usage after the visitor has disconnected, in seconds."""
-CHECKPOINT_SECONDS = 2.0
-"""Maximum time between two checkpoints, in seconds."""
+USAGE_SECONDS = 10.0  # to read the model's usage after the visitor has disconnected
+CHECKPOINT_SECONDS = 2.0  # the longest time between two checkpoints
+# Output tokens between two checkpoints. A crash loses at most this much output.
 CHECKPOINT_TOKENS = 200
-"""Maximum output tokens between two checkpoints. A crash loses at most this much output."""
+# Seconds after the first checkpoint. Each later pause is twice the previous one, up to
+# ``CHECKPOINT_SECONDS``.
 FIRST_PAUSE = 0.25
-"""Seconds between the first checkpoint and the second.
-
-Each later pause is twice the previous one, up to ``CHECKPOINT_SECONDS``.
-"""
-RENEWAL_SECONDS = 5.0
-"""Interval between renewals of the session's lock, in seconds. The lock expires after 20."""
+RENEWAL_SECONDS = 5.0  # between renewals of the session's lock, which expires after 20
 QUEUED_PIECES = 64
-JOIN_SECONDS = 10.0
-"""Maximum time to wait for a thread to end, in seconds.
-
-The reader ends soon, because cancelling the model closes its socket.
-"""
+JOIN_SECONDS = 10.0  # The reader ends soon, because cancelling the model closes its socket.
 
 
 class Start(NamedTuple):
@@ -63,8 +53,6 @@ class Start(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A piece of the answer."""
-
     content: str
 
 
@@ -79,14 +67,11 @@ class Ping(NamedTuple):
 
 
 class Done(NamedTuple):
-    """End of an answer, with its usage and sources.
-
-    ``is_truncated`` is whether the answer reached its maximum length.
-    """
+    """End of an answer, with its usage and sources."""
 
     usage: TokenUsage
     sources: Sequence[Mapping[str, str]] = ()
-    is_truncated: bool = False
+    is_truncated: bool = False  # The answer reached its maximum length.
 
 
 class Failed(NamedTuple):
@@ -112,11 +97,9 @@ class Answer:
         self._begun = False
 
     def __iter__(self) -> Iterator[ChatEvent]:
-        """Return the answer itself."""
         return self
 
     def __next__(self) -> ChatEvent:
-        """Return the next event."""
         self._begun = True
         return next(self._events)
 
@@ -157,7 +140,6 @@ def failed(code: ErrorCode, usage: TokenUsage | None) -> Failed:
 
 
 def _close(exchange: Exchange, ending: Ending) -> None:
-    """Settle or release the hold of an exchange. If this fails, the hold's job does it later."""
     about = {"requestId": exchange.hold.request_id, "agentId": exchange.hold.agent_id}
     try:
         settled = exchange.close(ending)
@@ -178,8 +160,6 @@ def _close(exchange: Exchange, ending: Ending) -> None:
 
 
 class _ModelStream:
-    """The output of a model, read by a separate thread."""
-
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._cancellation = Cancellation()
@@ -271,7 +251,6 @@ class _ModelStream:
         return Ending(text, status, usage, reason, self._first_token_ms, calls.tool_calls)
 
     def _end_reason(self, text: str) -> EndReason | None:
-        """Return why an answer is not whole, although the model has not failed."""
         if self._is_too_large:
             return "truncated"
         if not self._calls.is_complete:  # The visitor has left.
@@ -306,7 +285,6 @@ class _ModelStream:
             self._put(None)
 
     def _add(self, piece: str) -> bool:
-        """Add a piece to the answer. Return False to stop reading the model."""
         room = MAX_ANSWER_BYTES - self._size
         size = len(piece.encode())
         if self._first_token_ms is None:
@@ -320,7 +298,6 @@ class _ModelStream:
         return self._put(piece)
 
     def _put(self, piece: str | Shown | None) -> bool:
-        """Queue a piece, or drop it if the visitor has left. Return False to stop reading."""
         while not self._stopped.is_set():
             if self._visitor_left.is_set():
                 return True
@@ -363,8 +340,8 @@ class _ModelStream:
         return not (self._stopped.is_set() or self._visitor_left.is_set())
 
     def _checkpoint(self) -> None:
-        """Store the sent text and the usage, which never decrease."""
         with self._checkpointing:
+            # The sent text and the usage never decrease.
             text = "".join(self._pieces[: self._sent_pieces])
             output_tokens = count_tokens(text) + self._reasoning_counter.tokens
             self._checkpointed = output_tokens
@@ -385,7 +362,6 @@ def _failure(problem: BaseException, text: str) -> ErrorCode:
 
 
 def _thread(name: str, work: Callable[[], None]) -> Thread:
-    """Start a thread that does not inherit the request's deadline."""
     # A thread starts with an empty context, and so without the deadline.
     thread = Thread(target=work, name=name, daemon=True)
     thread.start()

@@ -29,25 +29,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ToolContext:
-    """The answer for which tools are called. ``number`` is its number in the dialog.
-
-    ``visitor_texts`` are the visitor's own messages, and ``contacts`` the e-mail addresses and
-    phone numbers that the visitor has named in the dialog, in normal form. ``offered_slots`` are
-    the free times that the bot has named, and ``proposed`` are the proposals made in this answer.
-    ``attempted`` is the number of proposals that were begun. ``has_requested_person`` is whether
-    the answer has requested a member of the business.
-    """
+    """The answer for which tools are called."""
 
     workspace: WorkspaceRow
     agent: AgentRow
     dialog_id: str
-    number: int
-    visitor_texts: Sequence[str] = ()
+    number: int  # of the answer in the dialog
+    visitor_texts: Sequence[str] = ()  # the visitor's own messages
+    # E-mail addresses and phone numbers that the visitor has named in the dialog, in normal form.
     contacts: Collection[str] = ()
-    offered_slots: tuple[OfferedSlot, ...] = ()
-    proposed: list[ProposalRow] = field(default_factory=list)
-    attempted: int = 0
-    has_requested_person: bool = False
+    offered_slots: tuple[OfferedSlot, ...] = ()  # free times that the bot has named
+    proposed: list[ProposalRow] = field(default_factory=list)  # in this answer
+    attempted: int = 0  # proposals that were begun
+    has_requested_person: bool = False  # The answer has requested a member of the business.
 
     @property
     def language(self) -> Language:
@@ -71,12 +65,10 @@ class Tool(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name by which models call the tool."""
         return self.run.__name__
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool as a model receives it."""
         description = " ".join((self.run.__doc__ or "").split())
         return ToolSpec(self.name, description, json_schema(self.arguments))
 
@@ -106,12 +98,9 @@ def _names(tools: Collection[Tool]) -> str:
 
 
 def to_text(data: dict[str, Any]) -> str:
-    """Return JSON of at most ``MAX_RESULT_BYTES``.
+    """Return JSON of at most ``MAX_RESULT_BYTES``, or raise ToolError.
 
-    A longer list in the data loses its last items, and ``more`` says so.
-
-    Raises:
-        ToolError: the data are too long without their lists.
+    The longest list in the data loses its last items, and ``more`` says so.
     """
     text = json.dumps(data, ensure_ascii=False)
     while len(text.encode()) > MAX_RESULT_BYTES:

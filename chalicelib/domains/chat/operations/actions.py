@@ -182,8 +182,7 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
 def stage_booked(ctx: Context, proposal_id: str, new_booking: MadeBooking) -> None:
     """Stage the end of a proposal whose booking has waited for an e-mail's link.
 
-    Raises:
-        NotFoundError: the dialog is gone, or the proposal no longer waits.
+    Raises NotFoundError if the dialog is gone, or the proposal no longer waits.
     """
     reference, rows = AGENTS.found_for_visitor(ProposalId.parse(proposal_id)), Rows()
     dialog = DIALOGS.found_for_visitor(
@@ -199,8 +198,6 @@ def stage_booked(ctx: Context, proposal_id: str, new_booking: MadeBooking) -> No
 
 
 class _Proposal(NamedTuple):
-    """A proposal with its dialog, its workspace and its current state."""
-
     row: ProposalRow
     dialog: DialogRow
     workspace: WorkspaceRow
@@ -208,13 +205,8 @@ class _Proposal(NamedTuple):
 
 
 def _find(ctx: Context, args: ActionDecision) -> _Proposal:
-    """Return the proposal of a session's holder.
-
-    Raises:
-        NotFoundError: the proposal does not exist, or it belongs to another session. The error is
-            the same.
-    """
     reference = ProposalId.parse(args.id)
+    # The error is the same for a proposal of another session.
     missing = NotFoundError("This session has no action with this id.")
     if reference is None:
         raise missing
@@ -254,16 +246,6 @@ def _find(ctx: Context, args: ActionDecision) -> _Proposal:
 def _book(
     ctx: Context, proposal: _Proposal, values: dict[str, str]
 ) -> ActionResult | ActionAwaitsMail:
-    """Stage a proposed booking, or the e-mail with its link.
-
-    Raises:
-        ByPhoneOnlyError: the service is paid in advance, but not online.
-        ChangedError: the service is not as the card has shown it.
-        NotFoundError: the service or the resource was deleted, or its site is suspended.
-        BookingLimitError: the visitor has too many bookings, or no e-mail can be sent.
-        SlotUnavailableError: the time is taken. The proposal has then failed.
-        ValidationError: a value of the card is missing or wrong.
-    """
     row, arguments = proposal.row, proposal.row.arguments
     try:
         request = parsing.parse(
@@ -367,14 +349,6 @@ def _for_visitor(error: BookingLimitError, row: ProposalRow) -> BookingLimitErro
 
 
 def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionResult:
-    """Stage a proposed order.
-
-    Raises:
-        ChangedError: a price has changed, or a product is no longer sold.
-        NotFoundError: the form was deleted, or its site is suspended.
-        RateLimitedError: the visitor or the form has too many submissions today.
-        ValidationError: a value of the card is missing or wrong.
-    """
     arguments, dialog = proposal.row.arguments, proposal.dialog
     items = arguments["items"]
     products = PRODUCTS.fetch(ctx.workspace_id, [line["productId"] for line in items])
@@ -400,7 +374,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
 
 
 def _note_contacts(ctx: Context, dialog: DialogRow, entered_contacts: Iterable[str | None]) -> None:
-    """Stage the contacts that a visitor typed into a card, so that an erasure finds the dialog."""
+    # An erasure finds the dialog by them.
     named_contacts = contact_lookups.merge_contacts(dialog.named_contacts, entered_contacts)
     if named_contacts != dialog.named_contacts:
         dialog.named_contacts = named_contacts

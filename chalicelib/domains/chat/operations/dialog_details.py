@@ -84,7 +84,6 @@ class ActionDetails(ActionOut):
 
     @classmethod
     def from_record(cls, row: ProposalRow, state: State) -> Self:
-        """Return the wire form of a stored proposal and its result."""
         result: dict[str, Any] = row.result or {}
         return cls(
             **ActionOut.from_record(row, state).model_dump(),

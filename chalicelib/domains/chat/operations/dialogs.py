@@ -48,7 +48,6 @@ class DialogSummary(Wire):
 
     @classmethod
     def from_record(cls, dialog: DialogRow) -> Self:
-        """Return the wire form of a stored dialog."""
         return cls.from_row(
             dialog.values,
             preview=one_line(dialog.words or "", PREVIEW_CHARACTERS),
@@ -99,7 +98,6 @@ class ActionOut(Wire):
 
     @classmethod
     def from_record(cls, row: ProposalRow, state: proposals.State) -> Self:
-        """Return the wire form of a stored proposal."""
         return cls(
             id=str(row.id),
             message_id=f"{row.id.dialog_id}-{row.id.message}",
@@ -126,7 +124,6 @@ class DialogMessageOut(Wire):
 
     @classmethod
     def from_record(cls, message: MessageRow) -> Self:
-        """Return the wire form of a stored message."""
         return cls.from_row(
             message.attribute_values,
             id=message.id,
@@ -239,10 +236,9 @@ def get_agent_dialog(ctx: Context, args: DialogQuery) -> Transcript:
 
 
 def read_messages(workspace_id: str, args: DialogQuery) -> list[DialogMessageOut]:
-    """Return the messages of the range. A dialog that does not exist has none.
+    """Return the messages of the range, of which a missing dialog has none.
 
-    Raises:
-        PayloadTooLargeError: they do not fit one answer.
+    Raises PayloadTooLargeError if they do not fit one response.
     """
     shown_messages, size = [], 0
     for message in messages.page(

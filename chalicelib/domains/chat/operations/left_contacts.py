@@ -28,8 +28,8 @@ from chalicelib.engine.metrics import Increments
 from chalicelib.lib.sources import drop_query
 
 CONTACTS = Limit("left-contacts", "contacts a minute", 5, timedelta(minutes=1))
+# Contacts of one visitor for one bot. They cost no money, which limits messages of a chat.
 CONTACTS_PER_DAY = Limit("left-contacts-day", "contacts a day", 20, timedelta(days=1))
-"""Contacts of one visitor for one bot. They cost no money, which limits messages of a chat."""
 
 
 class ContactTaken(Wire):

@@ -24,10 +24,8 @@ from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 
-MAX_REPLY = 1_000
-"""Maximum characters of a reply. Each message of a visitor writes the replies once more."""
-MAX_REPLIES = 10
-"""Maximum replies of a dialog. Older ones are removed."""
+MAX_REPLY = 1_000  # characters; each message of a visitor writes the replies once more
+MAX_REPLIES = 10  # of a dialog; older ones are removed
 READS = Limit("replies", "reads of replies a minute", 60, timedelta(minutes=1))
 
 

@@ -50,7 +50,6 @@ class TokenCounts(Wire):
 
     @classmethod
     def from_measures(cls, measures: Mapping[str, int]) -> Self:
-        """Return the tokens from counted measures."""
         input_tokens = measures.get(bot_metrics.INPUT_TOKENS, 0)
         answered = measures.get(bot_metrics.OUTPUT_TOKENS, 0)
         return cls(input=input_tokens, output=answered, total=input_tokens + answered)
@@ -72,7 +71,6 @@ class ChannelCounts(Wire):
 
     @classmethod
     def from_measures(cls, measures: Mapping[str, int]) -> Self:
-        """Return the counts from counted measures."""
         return cls(
             dialogs=measures.get(bot_metrics.DIALOGS, 0),
             messages=measures.get(bot_metrics.MESSAGES, 0),
@@ -225,11 +223,6 @@ def agent_widget_stats(ctx: Context, args: WidgetPeriod) -> WidgetStats:
 
 
 def _read_counts(ctx: Context, args: AgentPeriod, *subjects: str) -> list[dict[date, DayCounts]]:
-    """Return the counters of an existing bot for each day, by subject.
-
-    Raises:
-        NotFoundError: no bot of the workspace has this id.
-    """
     workspace_id = ctx.workspace_id
     with deadline.side_by_side() as start:
         agent = start(partial(AGENTS.require, workspace_id, record_id=args.agent_id))

@@ -13,32 +13,27 @@ from typing import Any, NamedTuple
 from chalicelib.lib import localized, po_files
 from chalicelib.lib.localized import Language
 
-LOCALE = Path(__file__).parent / "locale"
-"""Folder of the PO files, with one folder per language."""
+LOCALE = Path(__file__).parent / "locale"  # PO files, with one folder per language
 NAME, PHONE, EMAIL = "name", "phone", "email"
-CONTACT = "contact"
-"""Field for a phone number or an e-mail address."""
+CONTACT = "contact"  # a phone number or an e-mail address
 
 
 class Field(NamedTuple):
-    """A field that the visitor fills in on a card, with the choices of a select in ``options``."""
+    """A field that the visitor fills in on a card."""
 
     name: str
     label: str
     type: str = "text"
     required: bool = True
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # of a select
 
 
 class Person(NamedTuple):
-    """The visitor, as far as known."""
-
     name: str | None = None
     phone: str | None = None
     email: str | None = None
 
     def known(self, language: Language) -> list[tuple[str, str]]:
-        """Return the labels and values of what is known."""
         return [
             (text(language, label), value)
             for label, value in self._asdict().items()
@@ -86,11 +81,10 @@ def booking(  # noqa: PLR0913  the fields of a booking
     refund_until_min: int | None = None,
     hold_minutes: int | None = None,
 ) -> dict[str, Any]:
-    """Return the card of a booking.
+    """Return the card of a booking, which starts at ``local`` in ``zone``. Prices are in kopecks.
 
-    ``local`` is the start in ``zone``. The price is in kopecks, as is ``due``, which is paid in
-    advance. The payment is refunded until ``refund_until_min`` minutes before the start, and the
-    unpaid booking is held for ``hold_minutes``.
+    ``due`` is paid in advance, and refunded until ``refund_until_min`` minutes before the start.
+    The unpaid booking is held for ``hold_minutes``.
     """
     rest = _price(language, price - due)
     details = [
@@ -128,10 +122,7 @@ def order(  # noqa: PLR0913  the fields of an order
     consent: str | None,
     privacy_url: str | None,
 ) -> dict[str, Any]:
-    """Return the card of an order.
-
-    ``known_fields`` has the labels and values of the form fields whose values are known.
-    """
+    """Return the card of an order. ``known_fields`` are labels and values of known fields."""
     details = [
         (
             line.name,

@@ -12,9 +12,10 @@ ErrorCode = Literal["empty_answer", "filtered", "provider_failed", "timed_out", 
 - ``timed_out``: the time was up before any text
 - ``cut_off``: the provider failed, or the time was up, after some text
 """
+# ``truncated``: the maximum length of the answer is reached.
 EndReason = ErrorCode | Literal["truncated"]
-"""Why an answer is not whole. ``truncated``: its maximum length is reached."""
 END_REASONS: frozenset[EndReason] = frozenset({"truncated", *get_args(ErrorCode)})
+# They never contain a provider's text.
 ERRORS: Mapping[ErrorCode, str] = {
     "empty_answer": "The bot had no answer. Ask in other words.",
     "filtered": "A filter withheld the answer or a part of it. Ask in other words.",
@@ -22,7 +23,6 @@ ERRORS: Mapping[ErrorCode, str] = {
     "timed_out": "The bot took too long to answer. Try again in a moment.",
     "cut_off": "The answer was cut off. Ask again for the rest.",
 }
-"""Messages for visitors. They never contain a provider's text."""
 
 
 def error_code(reason: EndReason | None) -> ErrorCode | None:

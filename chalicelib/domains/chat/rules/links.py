@@ -1,13 +1,11 @@
 """Remove addresses of unknown hosts from the links in a bot's answer.
 
-A model can be made to print any link, by what it reads. So an answer links only to hosts
-that the owner has named. The filter reads an answer in pieces. It holds back a possible link until
-its host is known, and everything else passes without delay. The result does not depend on the
-pieces.
-
-A link is what browsers and Markdown renderers make one of: ``https:``, two slashes or ``www.``
-with a host, the address of a Markdown link, of a reference or in angle brackets. E-mail addresses,
-phone numbers and relative addresses do not link to another host.
+A model can be made to print any link, by what it reads. So an answer links only to hosts that the
+owner has named. The filter reads an answer in pieces. It holds back a possible link until its host
+is known, and everything else passes without delay. The result does not depend on the pieces.
+A link is what browsers and Markdown renderers make one of: ``https:``, two slashes or ``www.`` with
+a host, the address of a Markdown link, of a reference or in angle brackets. E-mail addresses, phone
+numbers and relative addresses do not link to another host.
 """
 
 import html
@@ -18,16 +16,14 @@ from typing import NamedTuple
 
 from chalicelib.lib.localized import Language
 
-MAX_LINK = 2_000
-"""Maximum number of characters that are held back. A longer link is removed."""
-MAX_EAGER = 200
-"""Maximum length, in characters, of held text that is read again with each piece."""
-MAX_LABEL = 500
-"""Maximum number of characters of a Markdown link's text that are held back."""
+MAX_LINK = 2_000  # characters that are held back; a longer link is removed
+MAX_EAGER = 200  # characters of held text that is read again with each piece
+MAX_LABEL = 500  # characters of a Markdown link's text that are held back
 REMOVED: dict[Language, str] = {"en": "[link removed]", "ru": "[ссылка удалена]"}
 
+# White space of JavaScript, which ends links in browsers.
 _SPACE = "\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""White space of JavaScript, which ends links in browsers."""
+# The beginning of Markdown with an address, or a part of an address at the end of the text.
 _MARKDOWN = re.compile(
     r"""
       (?P<label>!?\[)
@@ -38,8 +34,8 @@ _MARKDOWN = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The beginning of Markdown with an address, or a part of an address at the end of the text."""
 _BRACKET = re.compile(r"[\[\]]")
+# The beginning of an address, or a part of an address at the end of the text.
 _URL = re.compile(
     r"""
       (?P<web>(?<![^\W_])https?:)
@@ -51,24 +47,23 @@ _URL = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""The beginning of an address, or a part of an address at the end of the text."""
 _RUN = re.compile(f"[^{_SPACE}<>]*")
+# The part of a run that is removed.
 _FOREIGN = re.compile(rf"(?:[^\\/\[]*[\\/]*\[[0-9a-f:.]*\])?[^{_SPACE}<>\"'`\]*|]*", re.IGNORECASE)
-"""The part of a run that is removed."""
+# An address that every client reads as one, even if it contains another one.
 _WHOLE = re.compile(
     r"(?<!_)https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,4})?[/?#][\w.~%/?#&=+:@$-]*"
 )
-"""An address that every client reads as one, even if it contains another one."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*[^\W_])(?::[0-9]{1,5}(?![0-9]))?", re.IGNORECASE)
+# Punctuation after a host, or a character that ends a host in browsers.
 _AFTER_HOST = re.compile("[.,;:!?\u2026)\\]}\"'`*_~\u00bb\u201d\u2019\u201c-]*(?:[\\[\\]|^].*)?")
-"""Punctuation after a host, or a character that ends a host in browsers."""
 _DOTTED = re.compile(r"\[|[\w%][.%\u3002\uff0e\uff61][\w%]")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+# The end of a Markdown link after its address: a title and the closing parenthesis.
 _TAIL = re.compile(
     rf"""[{_SPACE}]*+(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\))?[{_SPACE}]*\)""",
     re.DOTALL,
 )
-"""The end of a Markdown link after its address: a title and the closing parenthesis."""
 _HALF_TAIL = re.compile(rf"[{_SPACE}]*(?:[\"'(].*)?", re.DOTALL)
 _IN_ANGLES = re.compile(r"<[^<>\n]*>?")
 _INDENT = re.compile(f"[{_SPACE}]*")
@@ -82,19 +77,13 @@ _NAMED_HOST = re.compile(
 
 
 def hosts_in(texts: Iterable[str]) -> set[str]:
-    """Return the hosts that texts name, with or without a scheme.
-
-    Hosts of e-mail addresses are left out.
-    """
+    """Return the hosts that texts name, with or without a scheme, but not in e-mail addresses."""
     hosts = (match[1] or match[2] for text in texts for match in _NAMED_HOST.finditer(text))
     return {host for host in map(normalize_host, hosts) if host}
 
 
 def normalize_host(host: str) -> str:
-    """Return a host in the form in which hosts are compared: punycode, without ``www.``.
-
-    An impossible host becomes an empty string.
-    """
+    """Return a host as hosts are compared: punycode, without ``www.``, or "" if impossible."""
     host = host.lower().strip("._-").removeprefix("www.")
     if host.isascii():
         return host
@@ -107,19 +96,12 @@ def normalize_host(host: str) -> str:
 
 
 class _Step(NamedTuple):
-    """The shown text of a part, and the place where the next part begins.
-
-    ``skips`` is whether the rest of an overlong link follows.
-    """
-
     output: str
     end: int
-    skips: bool = False
+    skips: bool = False  # The rest of an overlong link follows.
 
 
 class _Address(NamedTuple):
-    """Decision whether the address of a Markdown link is kept, and the end of the link."""
-
     is_kept: bool
     end: int
     skips: bool = False
@@ -129,26 +111,23 @@ class LinkFilter:
     """Removes the addresses of links to hosts that are not allowed from a text in pieces.
 
     ``is_allowed`` decides on a host in the form of ``normalize_host``, once a link needs it.
-    ``removed`` replaces an address that has no text of its own. Markdown is filtered first, because
-    the removal of its address can join its neighbours to a new address.
+    ``replacement`` stands for an address that has no text of its own.
     """
 
     def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:
+        # Markdown is filtered first, because the removal of its address can join its neighbours to
+        # a new address.
         self._markdown = _Markdown(is_allowed, replacement)
         self._urls = _Urls(is_allowed, replacement)
 
     def add(self, piece: str) -> str:
-        """Return what can be shown after another piece of the text."""
         return self._urls.add(self._markdown.add(piece))
 
     def end(self) -> str:
-        """Return the rest at the end of the text."""
         return self._urls.add(self._markdown.end()) + self._urls.end()
 
 
 class _Scanner(ABC):
-    """A filter of a text in pieces. It decides on each match of a pattern."""
-
     pattern: re.Pattern[str]
 
     def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:
@@ -219,8 +198,6 @@ class _Scanner(ABC):
 
 
 class _Markdown(_Scanner):
-    """Removes the addresses of Markdown links, references and autolinks."""
-
     pattern = _MARKDOWN
 
     def __init__(self, is_allowed: Callable[[str], bool], replacement: str) -> None:
@@ -230,7 +207,7 @@ class _Markdown(_Scanner):
         self._closed: dict[int, int] = {}
 
     def add(self, piece: str) -> str:
-        """Pair the brackets of a piece, so that each is read once, and filter the piece."""
+        # The brackets of a piece are paired, so that each is read once.
         for bracket in _BRACKET.finditer(piece):
             at = self._length + bracket.start()
             if bracket[0] == "[":
@@ -321,8 +298,6 @@ class _Markdown(_Scanner):
 
 
 class _Urls(_Scanner):
-    """Removes addresses that begin with a scheme, slashes or ``www.``."""
-
     pattern = _URL
 
     def _decide(self, text: str, token: re.Match[str]) -> _Step | None:

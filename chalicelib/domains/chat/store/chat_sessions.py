@@ -21,10 +21,8 @@ from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
-LOCKED_FOR = timedelta(seconds=20)
-"""Time until a lock expires after its last renewal."""
-UNUSED_FOR = timedelta(days=1)
-"""Time that a session begun by a replay waits for its first message."""
+LOCKED_FOR = timedelta(seconds=20)  # after the last renewal of a lock
+UNUSED_FOR = timedelta(days=1)  # A session begun by a replay waits this long for its first message.
 TOKEN_BYTES = 32
 SORT_KEY = "-"
 
@@ -52,7 +50,6 @@ class SessionRow(ConversationRow):
 
     @property
     def is_held(self) -> bool:
-        """Whether an answer is being streamed in the session."""
         return self.held_until is not None and self.held_until >= clock.now()
 
 
@@ -76,11 +73,7 @@ def new(workspace_id: str, *, token: str, agent_id: str, dialog_id: str, holder:
 
 
 def begin(workspace_id: str, *, agent_id: str, dialog_id: str) -> str:
-    """Store an unlocked session before its dialog begins, and return its token.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Store an unlocked session before its dialog; return its token or raise UnavailableError."""
     token = new_token()
     row = SessionRow(
         _partition(workspace_id, token_hash=tokens.digest(token)),
@@ -118,9 +111,9 @@ def key(workspace_id: str, *, token_hash: str) -> Key:
 
 
 def stage_lock(unit: UnitOfWork, session: SessionRow, holder: str) -> None:
-    """Stage locking a session for a request. The session then expires in a year.
+    """Stage locking a session for a request; the commit may raise ``SessionBusyError``.
 
-    The commit raises ``SessionBusyError`` if another request holds the lock.
+    The session then expires in a year.
     """
     now = clock.now()
     actions: list[Action] = [
@@ -144,11 +137,7 @@ def stage_release(unit: UnitOfWork, session: SessionRow | None, holder: str) -> 
 
 
 def renew(workspace_id: str, *, token_hash: str, holder: str) -> None:
-    """Renew a session's lock, unless another request holds it.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Renew a session's lock, unless another request holds it, or raise UnavailableError."""
     table = SessionRow._get_connection()  # noqa: SLF001  ``update`` would read the row again
     try:
         table.update_item(

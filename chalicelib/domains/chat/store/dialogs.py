@@ -1,8 +1,7 @@
 """Dialogs between visitors and bots, without their messages (ADR 25).
 
-Messages are separate rows (``domains.chat.store.messages``). A job removes a dialog and its
-messages a year after the last message. DynamoDB's time to live is not used for dialogs, because it
-would not update counters and index entries.
+A job removes a dialog and its messages a year after the last message. DynamoDB's time to live is
+not used for dialogs, because it would not update counters and index entries.
 """
 
 from datetime import datetime, timedelta
@@ -23,41 +22,33 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
 
-RETENTION = timedelta(days=365)
-"""Time for which a dialog is kept after its last message."""
-WORDS_BYTES = 2048
-"""Maximum bytes of ``words``, which are searched in the list of dialogs."""
+RETENTION = timedelta(days=365)  # after the last message
+WORDS_BYTES = 2048  # of ``words``, which are searched in the list of dialogs
 
 
 class DialogRow(Record):
-    """A dialog. Its id is public. Only the hash of its session token is stored.
-
-    ``words`` is the beginning of the visitor's messages. ``named_contacts`` has the e-mail
-    addresses and phone numbers that they contain. ``last_number`` is the number of the last
-    message, from 1. ``last_message_at`` is the time of the visitor's last message. ``visit_id`` is
-    the widget visit of the dialog. ``handover_at`` is when the bot last asked for an employee, and
-    ``handover_reason`` why. ``client_id`` is the client that the dialog's lead created, if any.
-    ``replies`` are the latest replies of members, oldest first, each with ``id``, ``text``,
-    ``author`` and ``at``. After an erasure only counts remain.
-    """
+    """A dialog. Its id is public. After an erasure only counts remain."""
 
     agent_id = UnicodeAttribute()
     channel = UnicodeAttribute()
     lead_id = UnicodeAttribute(null=True)
-    client_id = UnicodeAttribute(null=True)
-    words = UnicodeAttribute(null=True)
+    client_id = UnicodeAttribute(null=True)  # that the dialog's lead created, if any
+    words = UnicodeAttribute(null=True)  # beginning of the visitor's messages
+    # E-mail addresses and phone numbers in the visitor's messages.
     named_contacts: ListAttribute[str] = ListAttribute(null=True)
     page_url = UnicodeAttribute(null=True)
-    visit_id = UnicodeAttribute(null=True)
-    session_hash = UnicodeAttribute(null=True)
-    handover_at = UTCDateTimeAttribute(null=True)
+    visit_id = UnicodeAttribute(null=True)  # the widget visit of the dialog
+    session_hash = UnicodeAttribute(null=True)  # Only the hash of the token is stored.
+    handover_at = UTCDateTimeAttribute(null=True)  # when the bot last asked for an employee
     handover_reason = UnicodeAttribute(null=True)
+    # The latest replies of members, oldest first, each with ``id``, ``text``, ``author`` and
+    # ``at``.
     replies: JsonAttribute = JsonAttribute(null=True)
-    last_number = NumberAttribute()
+    last_number = NumberAttribute()  # number of the last message, from 1
     messages_count = NumberAttribute()
     input_tokens = NumberAttribute(default=0)
     output_tokens = NumberAttribute(default=0)
-    last_message_at = UTCDateTimeAttribute()
+    last_message_at = UTCDateTimeAttribute()  # of the visitor
 
     kept_when_erased = Record.kept_when_erased | {
         *("agent_id", "channel", "lead_id", "handover_at", "last_message_at"),
@@ -100,15 +91,12 @@ DIALOGS = register_listing(
 
 
 class TotalsRow(ContentRow):
-    """Counters of a dialog. At the end of an answer they are incremented without reading the row.
-
-    The version is incremented too. So a concurrent update that has read the dialog runs again.
-    """
+    """Counters of a dialog, which the end of an answer increments without reading the row."""
 
     messages_count = NumberAttribute()
     input_tokens = NumberAttribute()
     output_tokens = NumberAttribute()
-    version = NumberAttribute()
+    version = NumberAttribute()  # So a concurrent update that has read the dialog runs again.
 
 
 def add_totals(  # noqa: PLR0913  the counts of a dialog

@@ -1,7 +1,7 @@
 """Store the messages of a dialog, numbered from 1.
 
 A visitor's message and its empty answer are stored before the request to the model. Checkpoints
-update the answer while it streams (``checkpoint``). The settlement writes its final text.
+update the answer while it streams. The settlement writes its final text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,23 +27,23 @@ from chalicelib.engine.unit import UnitOfWork
 USER = "user"
 ASSISTANT = "assistant"
 MessageStatus = Literal["ok", "partial", "error"]
+# Of an answer; longer ones are cut. A DynamoDB item is limited to 400 KB.
 MAX_ANSWER_BYTES = 200_000
-"""Maximum bytes of an answer; longer ones are cut. A DynamoDB item is limited to 400 KB."""
 _DIGITS = 9
 
 
 class MessageRow(ConversationRow):
     """A message. Its sort key is its number.
 
-    ``tokens`` of a visitor's message are all input tokens of its request to the model. An answer is
-    open while it streams, or after its request has crashed. An open answer also has the fields that
-    a job needs to settle it: the expected input and, after the first checkpoint, the output.
+    An answer is open while it streams, or after its request has crashed. It then has the fields
+    that a job needs to settle it: the expected input and, after the first checkpoint, the output.
     """
 
     role = UnicodeAttribute()
     content = UnicodeAttribute()
     status = UnicodeAttribute()
     created_at = UTCDateTimeAttribute()
+    # Of a visitor's message: all input tokens of its request to the model.
     tokens = NumberAttribute(null=True)
     is_open = BooleanAttribute(null=True)
     tool_calls: JsonAttribute = JsonAttribute(null=True)
@@ -61,17 +61,14 @@ class MessageRow(ConversationRow):
 
     @property
     def number(self) -> int:
-        """Number of the message in the dialog, from 1."""
         return int(self.sk)
 
     @property
     def dialog_id(self) -> str:
-        """The dialog's id."""
         return self.pk.rpartition("#")[2]
 
     @property
     def id(self) -> str:
-        """Public id of the message."""
         return f"{self.dialog_id}-{self.number}"
 
 
@@ -135,11 +132,7 @@ class Ended(NamedTuple):
 def checkpoint(
     workspace_id: str, *, dialog_id: str, number: int, content: str, ended: Ended
 ) -> None:
-    """Store an answer's text and usage so far. A closed answer is not changed.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Store an open answer's text and usage so far, or raise UnavailableError."""
     actions: list[Action] = [
         MessageRow.content.set(content),
         MessageRow.status.set(ended.status),

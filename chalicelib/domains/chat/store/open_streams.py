@@ -1,7 +1,4 @@
-"""Count the open streams of a visitor in one row per visitor.
-
-If a request crashes without recording its end, its stream expires after the maximum duration.
-"""
+"""Count the open streams of a visitor in one row per visitor."""
 
 from datetime import datetime, timedelta
 
@@ -16,8 +13,8 @@ from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_fai
 from chalicelib.engine.tables import ControlRow, JsonAttribute
 
 MAX_OPEN = 10
+# The timeout of the chat function, and so the maximum duration of a stream.
 LONGEST = timedelta(minutes=6)
-"""Timeout of the chat function, and so the maximum duration of a stream."""
 SORT_KEY = "-"
 
 
@@ -29,11 +26,7 @@ class OpenStreamsRow(ControlRow):
 
 
 def find(visitor: str) -> OpenStreamsRow:
-    """Return the open streams of a visitor, for ``begin``.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Return the open streams of a visitor, for ``begin``, or raise UnavailableError."""
     place = f"OPEN-STREAMS#{visitor}"
     row = OpenStreamsRow.find(place, SORT_KEY) or OpenStreamsRow(place, SORT_KEY, ends={})
     now = clock.now()
@@ -43,13 +36,10 @@ def find(visitor: str) -> OpenStreamsRow:
 
 
 def begin(visitor: str, *, request_id: str, open_streams: OpenStreamsRow | None = None) -> None:
-    """Count a new stream.
+    """Count a new stream, with the row ``open_streams`` if it was read shortly before.
 
-    ``open_streams`` is the visitor's row, if it was read shortly before.
-
-    Raises:
-        RateLimitedError: the visitor has the maximum number of open streams.
-        UnavailableError: the database is unavailable.
+    Raises RateLimitedError if the visitor has the maximum number of open streams, or
+    UnavailableError.
     """
     max_open = round(MAX_OPEN * settings().rate_limit_scale)
     unused = [open_streams] if open_streams is not None else []
@@ -69,11 +59,7 @@ def begin(visitor: str, *, request_id: str, open_streams: OpenStreamsRow | None 
 
 
 def end(visitor: str, *, request_id: str) -> None:
-    """Remove a stream from the count.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Remove a stream from the count, or raise UnavailableError."""
 
     def attempt() -> None:
         row = find(visitor)

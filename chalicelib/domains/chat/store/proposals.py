@@ -1,8 +1,7 @@
 """Store actions that a bot proposes to a visitor, and the free times that the bot has named.
 
-They are kept with the messages of a dialog, in a partition of their own. The newest proposal of a
-dialog replaces earlier ones. Nothing writes to a proposal that expires or is replaced: both follow
-from the rows (``state_of``).
+The newest proposal of a dialog replaces earlier ones. Nothing writes to a proposal that expires or
+is replaced: both follow from the rows (``state_of``).
 """
 
 import re
@@ -24,25 +23,16 @@ Kind = Literal["booking", "order"]
 State = Literal["open", "awaiting_mail", "done", "cancelled", "failed", "expired", "replaced"]
 Decided = Literal["awaiting_mail", "done", "cancelled", "failed"]
 OPEN: Final = "open"
-AWAITING: Final = "awaiting_mail"
-"""The state of a confirmed booking whose link in an e-mail has not been opened."""
-OFFERED_FOR = timedelta(hours=1)
-"""Time for which a bot can propose a free time that it has named."""
-MAX_OFFERED = 50
-"""Maximum number of free times of a dialog that a bot can propose.
-
-The bot has to find older times again.
-"""
+AWAITING: Final = "awaiting_mail"  # a confirmed booking whose link in an e-mail has not been opened
+OFFERED_FOR = timedelta(hours=1)  # A bot can propose a free time that it has named for this long.
+MAX_OFFERED = 50  # Free times of a dialog that a bot can propose. It has to find older times again.
+# Proposals of a dialog whose states the model receives. Only the newest one can be open.
 MAX_READ = 3
-"""Maximum number of proposals of a dialog whose states the model receives.
 
-Only the newest proposal can be open.
-"""
-
+# The sort key of ``LatestRow``, after the keys of proposals, which begin with a digit.
 _LATEST = "~"
-"""Sort key of ``LatestRow``. It sorts after the keys of proposals, which begin with a digit."""
+# Always holds. An update without a condition requires that the row exists.
 _UPSERT = ConversationRow.pk.exists() | ConversationRow.pk.does_not_exist()
-"""A condition that always holds. An update without one requires that the row exists."""
 _ID = re.compile(r"([0-9A-Z]{26})-([0-9A-Z]{26})-([0-9]{1,9})-([0-9])")
 
 
@@ -56,53 +46,43 @@ class ProposalId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse an id, or return None if it is not one."""
         match = _ID.fullmatch(text)
         return cls(match[1], match[2], int(match[3]), int(match[4])) if match else None
 
     def __str__(self) -> str:
-        """Return the id as clients send it."""
         return f"{self.agent_id}-{self.dialog_id}-{self.message}-{self.number}"
 
     @property
     def sort_key(self) -> str:
-        """The sort key of the row."""
         return f"{self.message:09d}-{self.number}"
 
 
 class OfferedSlot(NamedTuple):
-    """A free time that the bot has named. ``start`` is epoch milliseconds.
-
-    The fields below describe the time to a model.
-    """
+    """A free time that the bot has named, described to a model."""
 
     id: str
     service_id: str
     resource_id: str
-    start: int
+    start: int  # epoch milliseconds
     service: str
     local: str
     staff: str
 
 
 class ProposalRow(ConversationRow):
-    """A proposal. ``arguments`` are its operation's arguments, ``card`` is what the visitor sees.
-
-    ``result`` is the answer to the confirmation. It is repeated to later ones.
-    """
+    """A proposal."""
 
     agent_id = UnicodeAttribute()
     kind = UnicodeAttribute()
-    arguments: JsonAttribute = JsonAttribute()
-    card: JsonAttribute = JsonAttribute()
+    arguments: JsonAttribute = JsonAttribute()  # of its operation
+    card: JsonAttribute = JsonAttribute()  # what the visitor sees
     state = UnicodeAttribute(default=OPEN)
     created_at = UTCDateTimeAttribute()
     ends_at = UTCDateTimeAttribute()
-    result: JsonAttribute = JsonAttribute(null=True)
+    result: JsonAttribute = JsonAttribute(null=True)  # of the confirmation, repeated to later ones
 
     @property
     def id(self) -> ProposalId:
-        """Id of the proposal."""
         message, number = self.sk.split("-")
         return ProposalId(self.agent_id, self.pk.split("#")[3], int(message), int(number))
 
@@ -184,8 +164,7 @@ def latest_key(workspace_id: str, *, dialog_id: str) -> Key:
 def keep_offered(workspace_id: str, *, dialog_id: str, slots: tuple[OfferedSlot, ...]) -> None:
     """Store the free times that a bot has named, with a new expiry time.
 
-    Raises:
-        UnavailableError: the database is unavailable.
+    Raises UnavailableError if the database is unavailable.
     """
     now, unit = clock.now(), UnitOfWork(workspace_id)
     unit.update(
@@ -239,13 +218,11 @@ def stage_decision(
     *,
     was: State = OPEN,
 ) -> None:
-    """Stage the end of a proposal. An open one must still be the newest one of its dialog.
-
-    Of several decisions at the same time one commits. The others run again and find its result.
-    """
+    """Stage the end of a proposal. An open one must still be the newest one of its dialog."""
     actions: list[Action] = [ProposalRow.state.set(state)]
     if result is not None:
         actions.append(ProposalRow.result.set(result))
+    # Of several decisions at the same time one commits. The others run again and find its result.
     conflict_error = ConcurrentUpdateError()
     unit.update(row, actions, ProposalRow.state == was, on_conflict=conflict_error)
     if was == OPEN:
