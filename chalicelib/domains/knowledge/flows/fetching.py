@@ -32,8 +32,7 @@ from chalicelib.gateways.public_http import FetchError
 log = logging.getLogger(__name__)
 FETCH = JobKind("knowledge-fetch")
 REFRESH_AFTER = timedelta(days=1)
-MAX_FAILURES = 7
-"""Maximum number of failed reads of a page in a row. The page is not read again then."""
+MAX_FAILURES = 7  # failed reads in a row, after which a page is not read again
 FETCHES = Limit(
     "knowledge-fetches", "pages per day read for the bots of a workspace", 500, timedelta(days=1)
 )
@@ -41,8 +40,7 @@ OVER_BUDGET = "The workspace's pages of today are used up. This one is read tomo
 MISSING_FILE = "The file is missing. Upload it again, and add it as a new source."
 TOO_SLOW = "The file is too complex: it took longer than 20 seconds to read."
 NOT_READ = "The file could not be read. It is damaged, or needs too much memory."
-NOT_FETCHED = "The page was not read:"
-"""Begins the reason why a page was not read. A clause of the fetcher follows."""
+NOT_FETCHED = "The page was not read:"  # begins the reason, a clause of the fetcher
 STILL_ANSWERS = "The bot still answers from the text that was read before."
 GIVEN_UP = (
     f"It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or add "
@@ -53,11 +51,7 @@ _PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """Outcome of a read with a text or a problem.
-
-    Both are missing if the source has not changed.
-    """
-
+    # A text or a problem. Both are missing if the source has not changed.
     text: str = ""
     problem: str = ""
     validators: Validators | None = None
@@ -93,7 +87,6 @@ def fetch_source(job: Job) -> None:
 
 
 def _awaiting(job: Job) -> SourceRow | None:
-    """Return the source of a job, or None if it does not wait for this job."""
     source = SOURCES.find(job.workspace_id, record_id=job.payload["sourceId"])
     return source if source and source.fetch_id == job.payload["fetchId"] else None
 
@@ -127,10 +120,6 @@ def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
 
 
 def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str | None:
-    """Store the text of a read.
-
-    If the bot has no room for the text, return a sentence that says so.
-    """
     text = outcome.text
     if text and source.digest != digest_of(text):
         # Most reads return the text that is stored already, which costs no write.

@@ -1,7 +1,6 @@
-"""Copies of index files on the local disk, in ``/tmp`` on Lambda.
+"""Copies of the index files used last, on the local disk (``/tmp`` on Lambda).
 
-A file never changes under its key, so a copy is valid for ever. A process keeps the files that it
-used last.
+A file never changes under its key, so a copy is valid for ever.
 """
 
 import atexit
@@ -19,8 +18,7 @@ from chalicelib.gateways.object_store import object_store
 
 MAX_FILES = 20
 MAX_BYTES = 100 * 2**20
-LOADERS = 4
-"""Files that a process loads at the same time."""
+LOADERS = 4  # files that a process loads at the same time
 
 
 class _Copy(NamedTuple):
@@ -29,8 +27,6 @@ class _Copy(NamedTuple):
 
 
 class IndexCache:
-    """Cache of the index files that were used last, in a folder."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = Lock()
@@ -41,8 +37,8 @@ class IndexCache:
     def request(self, key: str) -> "Future[Path]":
         """Return the future path of an index. Calls for one key share one download.
 
-        The download continues if the caller does not wait. The future raises
-        FileNotFoundError if the object does not exist, and UnavailableError if the store fails.
+        The download continues if the caller does not wait. The future raises FileNotFoundError if
+        the object does not exist, and UnavailableError if the store fails.
         """
         with self._lock:
             if copy := self._copies.get(key):

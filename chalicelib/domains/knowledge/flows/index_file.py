@@ -1,7 +1,4 @@
-"""The file of an index, which has passages in SQLite and an FTS5 table of their stems (ADR 56).
-
-The file is made in memory, stored as an object, and only read afterwards.
-"""
+"""The file of an index: passages in SQLite and an FTS5 table of their stems (ADR 56)."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -15,10 +12,9 @@ from urllib.parse import quote
 from chalicelib.domains.knowledge.rules.word_stems import stems
 from chalicelib.lib import extracts
 
-MAX_QUESTION_STEMS = 50
-"""Maximum number of different stems of a question that are searched."""
+MAX_QUESTION_STEMS = 50  # different stems of a question that are searched
+# How much a word counts in the title of a source, and in a passage.
 TITLE_WEIGHT, TEXT_WEIGHT = 2.0, 1.0
-"""How much a word counts in the title of a source, and in a passage."""
 _TABLES = "CREATE TABLE passages (id INTEGER PRIMARY KEY, source_id, title, url, text)"
 # The stems contain only letters and digits, so the simplest tokenizer reads them back unchanged.
 _WORDS = "CREATE VIRTUAL TABLE words USING fts5(title, text, content='', tokenize='ascii')"
@@ -29,13 +25,13 @@ _SCAN = "SELECT source_id, title, url, text FROM passages ORDER BY id"
 
 
 class Passage(NamedTuple):
-    """A passage of a source. ``url`` is the URL of a page, or empty. A higher score fits better."""
+    """A passage of a source."""
 
     source_id: str
     title: str
-    url: str
+    url: str  # of a page, or empty
     text: str
-    score: float = 0.0
+    score: float = 0.0  # A higher one fits better.
 
 
 @cache
@@ -68,14 +64,8 @@ def build(passages: Iterable[Passage]) -> bytes:
 def search(path: Path, question: str, limit: int, answers: Callable[[str], bool]) -> list[Passage]:
     """Return up to ``limit`` passages of the sources that answer, best match first.
 
-    Args:
-        path: the file.
-        question: any text.
-        limit: maximum number of passages.
-        answers: whether passages of a source, by its id, may be returned.
-
-    Raises:
-        sqlite3.Error: the file is missing or damaged.
+    ``answers`` is whether passages of a source, by its id, may be returned. Raises sqlite3.Error if
+    the file is missing or damaged.
     """
     question_stems = list(islice(dict.fromkeys(stems(question)), MAX_QUESTION_STEMS))
     if not question_stems:
@@ -104,7 +94,7 @@ def _joined(text: str) -> str:
 
 
 def _is_searchable(database: sqlite3.Connection) -> bool:
-    """Whether the file was made on a platform with FTS5."""
+    # Only if the file was made on a platform with FTS5.
     tables = "SELECT 1 FROM sqlite_master WHERE name = 'words'"
     return database.execute(tables).fetchone() is not None
 

@@ -29,23 +29,17 @@ from chalicelib.engine import jobs
 from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib import extracts
 
-SECONDS = 60.0
-"""Seconds of work per job. Another job continues with the bots that are left."""
-MAX_PAGES = 1000
-"""Maximum number of indexed pages of a workspace. Pages of the oldest sites come first."""
-MAX_PAGES_TEXT = 3_000_000
-"""Maximum size, in bytes, of the indexed text of all pages."""
-READERS = 8
-"""Objects that are read at the same time."""
+SECONDS = 60.0  # of work per job; another job continues with the bots that are left
+MAX_PAGES = 1000  # indexed pages of a workspace; pages of the oldest sites come first
+MAX_PAGES_TEXT = 3_000_000  # bytes of the indexed text of all pages
+READERS = 8  # objects that are read at the same time
 UNUSED_INDEX = JobKind("knowledge-index-unused")
+# Indexes are checked for use at this age. Readers of a replaced index are done by then.
 UNUSED_INDEX_AFTER = timedelta(hours=1)
-"""Age at which indexes are checked for use. Readers of a replaced index are done by then."""
 INDEX_TYPE = "application/vnd.sqlite3"
+# Threads of this process build the indexes of a workspace one after another. The second one then
+# finds nothing to do, instead of doing the same work as the first.
 _LOCKS = [Lock() for _ in range(64)]
-"""Threads of this process build the indexes of a workspace one after another.
-
-The second one then finds nothing to do, instead of doing the same work as the first.
-"""
 log = logging.getLogger(__name__)
 
 
@@ -59,10 +53,7 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
     """Build the indexes of some bots, if they differ from the current knowledge of the bots.
 
     After ``SECONDS``, and for an index that another process has published in the meantime, a job
-    continues.
-
-    Raises:
-        Exception: the error of the first index that could not be built. The others are built.
+    continues. Raises the error of the first index that could not be built; the others are built.
     """
     if not bot_ids:
         return
@@ -89,10 +80,6 @@ def refresh(workspace_id: str, bot_ids: Sequence[str]) -> None:
 
 
 def _refresh(workspace_id: str, *, bot_id: str, row: IndexRow, site_texts: "_Pages") -> bool:
-    """Build and publish the index of a bot if it differs.
-
-    Return False if another builder was quicker.
-    """
     own_documents = [
         Document(source.id, source.title, source.url or "", source.text_key)
         for source in sources.read_all(workspace_id, agent_id=bot_id)
@@ -122,10 +109,8 @@ def remove_unused_indexes(job: Job) -> None:
 
 
 class _Pages:
-    """The published pages of a workspace's active sites, read once for all bots of a job."""
-
     def __init__(self, workspace_id: str) -> None:
-        self.documents = _published(workspace_id)
+        self.documents = _published(workspace_id)  # read once for all bots of a job
         self._passages: list[Passage] | None = None
 
     def passages(self) -> list[Passage]:

@@ -14,21 +14,16 @@ from chalicelib.domains.knowledge.rules.passages import is_page
 from chalicelib.domains.knowledge.store import indexes, sources
 from chalicelib.engine import jobs
 
-LOADING_SECONDS = 0.3
-"""Seconds to wait for an index. A bot then answers without it, and loading continues."""
-NOT_LOADED = "a knowledge index was not loaded"
-"""A line of the log, which a metric counts."""
+LOADING_SECONDS = 0.3  # Then a bot answers without the index, and loading continues.
+NOT_LOADED = "a knowledge index was not loaded"  # a line of the log, which a metric counts
 log = logging.getLogger(__name__)
 
 
 def find(workspace_id: str, *, bot_id: str, question: str, limit: int) -> list[Passage]:
     """Return up to ``limit`` passages that fit a question, best match first.
 
-    The result is empty if nothing fits, if there is no index yet, or if the index cannot be loaded
-    in ``LOADING_SECONDS``. Passages of sources that were deleted since are left out.
-
-    Raises:
-        UnavailableError: the database cannot be read.
+    There are none without an index, or if it cannot be loaded in ``LOADING_SECONDS``. Raises
+    UnavailableError if the database cannot be read.
     """
     row = indexes.find(workspace_id, agent_id=bot_id)
     if row is None:
@@ -44,6 +39,7 @@ def find(workspace_id: str, *, bot_id: str, question: str, limit: int) -> list[P
     if path is None:
         return []
     try:
+        # Sources may have been deleted since.
         return search(path, question, limit, lambda id_: is_page(id_) or id_ in answering)
     except sqlite3.Error:
         # Another thread has removed the file to make room, or the disk has damaged it.

@@ -1,8 +1,4 @@
-"""Texts of sources in the object store.
-
-An object is stored before a record names it. A job that is scheduled before removes it if none
-does, for example because the process died.
-"""
+"""Texts of sources in the object store. A job removes an object that no record names."""
 
 from datetime import timedelta
 from hashlib import sha256
@@ -18,8 +14,8 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.object_store import delete_unused, object_store
 
 UNUSED_TEXT = JobKind("knowledge-text-unused")
+# Stored texts are checked for use at this age. An operation takes a minute at most.
 UNUSED_TEXT_AFTER = timedelta(hours=1)
-"""Age at which stored texts are checked for use. An operation takes a minute at most."""
 TEXT_TYPE = "text/plain; charset=utf-8"
 
 
@@ -29,15 +25,13 @@ def digest_of(text: str) -> str:
 
 
 def store_in_unit(unit: UnitOfWork, source: SourceRow, text: str) -> None:
-    """Store the text of a source, and set it in the record, which the caller stages.
-
-    The new text is removed if the unit fails. A job removes a former one after ``UNUSED_AFTER``.
-    """
+    """Store the text of a source, and set it in the record, which the caller stages."""
     former = source.text_key
 
     def store() -> str:
         key = f"{sources.folder(unit.workspace_id, agent_id=source.agent_id)}texts/{new_id()}.txt"
         # The job is written before the object, so that a process that dies leaves none behind.
+        # The job removes the new text if the unit fails, and the former one after a while.
         job = _removal_job(
             unit.workspace_id, source_id=source.id, keys=[key, former], delay=UNUSED_TEXT_AFTER
         )

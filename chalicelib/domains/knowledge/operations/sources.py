@@ -33,12 +33,10 @@ from chalicelib.engine import locks
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib import public_urls
 
-MAX_TEXT_BYTES = 200 * 1024
-"""Maximum size of a sent source, in bytes of UTF-8."""
+MAX_TEXT_BYTES = 200 * 1024  # of a sent source in UTF-8
 
 
-MAX_FILES_LISTED = 100
-"""Maximum number of files that are listed. A search finds the other files."""
+MAX_FILES_LISTED = 100  # A search finds the other files.
 
 
 def _public_url(url: str) -> str:
@@ -198,12 +196,6 @@ def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
 
 
 def _readable_file(ctx: Context, file_id: str) -> str:
-    """Return the id of a file whose text can be read.
-
-    Raises:
-        NotFoundError: the file does not exist.
-        ValidationError: its type or its size does not fit.
-    """
     file = FILES.require(ctx.workspace_id, record_id=file_id)
     if file.mime_type not in PARSED_TYPES:
         message = f"expected a txt, md, html, csv or pdf file, received {file.mime_type}"

@@ -1,18 +1,16 @@
-"""Plain text of HTML, text and PDF files.
+"""Plain text of HTML, text and PDF files, whose parsers may take any time and memory.
 
-The files come from anywhere, and a parser may take any time and memory. So ``read_text`` runs in a
-process of its own (``gateways.isolation``).
+So ``read_text`` runs in a process of its own (``gateways.isolation``).
 """
 
 import io
 
 from chalicelib.domains.knowledge.rules import passages
 
-MAX_BYTES = 10 * 2**20
-"""Size limit of a file that is parsed."""
-MAX_PAGES = 200
-"""Maximum number of pages of a PDF that is parsed."""
+MAX_BYTES = 10 * 2**20  # of a file that is parsed
+MAX_PAGES = 200  # of a PDF that is parsed
 HTML, TEXT, PDF = "html", "text", "pdf"
+# The parser of each MIME type that is parsed.
 PARSED_TYPES = {
     "text/plain": TEXT,
     "text/markdown": TEXT,
@@ -21,7 +19,6 @@ PARSED_TYPES = {
     "text/html": HTML,
     "application/pdf": PDF,
 }
-"""MIME types that are parsed, with the parser of each."""
 NO_TEXT = "No text was found. Pages that a script fills have none."
 NO_TEXT_IN_PDF = "No text was found in the PDF. It may be scanned: only images of its pages."
 ENCRYPTED = "The PDF is protected with a password. Save it without one."
@@ -38,16 +35,7 @@ class UnreadableError(Exception):
 
 
 def read_text(parser: str, body: bytes, charset: str | None = None) -> str:
-    """Return the text of a file in its normal form.
-
-    Args:
-        parser: a value of ``PARSED_TYPES``.
-        body: the file.
-        charset: the encoding that the server declared, if any.
-
-    Raises:
-        UnreadableError: the file has no text.
-    """
+    """Return the text of a file in its normal form, or raise UnreadableError if it has none."""
     match parser:
         case "pdf":
             text, problem = _pdf_text(body), NO_TEXT_IN_PDF

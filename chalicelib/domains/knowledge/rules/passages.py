@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from chalicelib.lib.extracts import SENTENCE_END
 
-MAX_LENGTH = 800
-"""Maximum length, in characters, of a passage."""
-MIN_LENGTH = 400
-"""Characters of the shortest passage that ends before its text does."""
+MAX_LENGTH = 800  # characters of a passage
+MIN_LENGTH = 400  # characters of the shortest passage that ends before its text does
 
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _SPACES = re.compile(r"[^\S\n]+")
@@ -45,18 +43,18 @@ def _passage_end(text: str, start: int) -> int:
     return text.rfind(" ", start + MIN_LENGTH, limit) + 1 or limit
 
 
+# The version of passages, stems and index files. Increase it to have all indexes built again.
 FORMAT = 1
-"""The version of passages, stems and index files. Increase it to have all indexes built again."""
 _PAGE = "page:"
 
 
 class Document(NamedTuple):
-    """A text with its place. ``key`` is the key of its object, which never changes."""
+    """A text with its place."""
 
     source_id: str
     title: str
     url: str
-    key: str
+    key: str  # of its object, which never changes
 
 
 def page_source(page_id: str) -> str:

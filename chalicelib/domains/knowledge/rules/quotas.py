@@ -3,15 +3,11 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-MAX_SOURCES = 100
-"""Maximum number of a bot's sources."""
-MAX_BOT_BYTES = 3_000_000
-"""Maximum text of all sources of a bot, in bytes of UTF-8."""
+MAX_SOURCES = 100  # sources of a bot
+MAX_BOT_BYTES = 3_000_000  # of UTF-8, in the text of all sources of a bot
 
 
 class Sized(Protocol):
-    """A source with the bytes of its text."""
-
     @property
     def size(self) -> float:
         """Bytes of the text, which the database returns as a number of any kind."""

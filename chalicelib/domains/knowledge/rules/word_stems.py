@@ -9,23 +9,20 @@ from typing import Any
 from chalicelib.core.text import search_fold
 from chalicelib.lib.extracts import carries_meaning
 
-CACHED_WORDS = 50_000
-"""Words whose stems a process caches. A stem takes 70 microseconds to compute."""
-LONGEST_WORD = 64
-"""Characters of a longer word that count. It is hardly a word."""
+CACHED_WORDS = 50_000  # whose stems a process caches; a stem takes 70 microseconds to compute
+LONGEST_WORD = 64  # characters that count; a longer word is hardly a word
 
 _WORD = re.compile(r"\w+(?:-\w+)*")
 _LANGUAGES = ((re.compile("[a-z]+"), "english"), (re.compile("[а-я]+"), "russian"))  # noqa: RUF001  Cyrillic, meant
+# Stemmers keep the word that they work on, so each thread has its own.
 _stemmers = threading.local()
-"""Stemmers by language. They keep the word that they work on, so each thread has its own."""
 
 
 def stems(text: str) -> Iterator[str]:
-    """Yield the stems of a text's words, in order, without frequent words.
-
-    A hyphenated word is found by its parts and as one word, because "Wi-Fi" is also written "WiFi".
-    """
+    """Yield the stems of a text's words, in order, without frequent words."""
     for compound in _WORD.findall(search_fold(text)):
+        # A hyphenated word is found by its parts and as one word, because "Wi-Fi" is also written
+        # "WiFi".
         parts = compound.split("-")
         for word in (*parts, "".join(parts)) if len(parts) > 1 else parts:
             if carries_meaning(word):

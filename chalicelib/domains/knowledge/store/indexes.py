@@ -11,14 +11,11 @@ from chalicelib.engine.tables import ContentRow
 
 
 class IndexRow(ContentRow):
-    """The index of a bot. ``key`` is the key of its object, or None if there is nothing to find.
-
-    ``fingerprint`` is a hash of what was indexed.
-    """
+    """The index of a bot."""
 
     version = VersionAttribute()
-    key = UnicodeAttribute(null=True)
-    fingerprint = UnicodeAttribute()
+    key = UnicodeAttribute(null=True)  # of its object, or None if there is nothing to find
+    fingerprint = UnicodeAttribute()  # a hash of what was indexed
     passages = NumberAttribute()
 
 

@@ -11,20 +11,12 @@ from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import Record
 
 TEXT, URL, FILE = "text", "url", "file"
-"""Kinds of sources."""
 PENDING, READY, FAILED = "pending", "ready", "failed"
-"""States of a source."""
 FILE_DELETED = "The file was deleted. Delete this source, or add another file."
 
 
 class SourceRow(Record):
-    """A source. A source with a ``text_key`` answers, whatever its state.
-
-    ``size`` is the length of its text in bytes, and ``digest`` a hash of the text. ``fetch_id``
-    names the job that reads it next; other jobs for the source do nothing. The server at
-    ``fetched_url`` sent ``etag`` and ``last_modified``. ``failures`` is the number of failed reads
-    in a row.
-    """
+    """A source. A source with a ``text_key`` answers, whatever its state."""
 
     agent_id = UnicodeAttribute()
     title = UnicodeAttribute()
@@ -32,19 +24,20 @@ class SourceRow(Record):
     status = UnicodeAttribute()
     error = UnicodeAttribute(null=True)
     chars = NumberAttribute(default=0)
-    size = NumberAttribute(default=0)
-    digest = UnicodeAttribute(null=True)
+    size = NumberAttribute(default=0)  # bytes of the text
+    digest = UnicodeAttribute(null=True)  # of the text
     text_key = UnicodeAttribute(null=True)
     url = UnicodeAttribute(null=True)
     file_id = UnicodeAttribute(null=True)
+    # The job that reads it next; other jobs for the source do nothing.
     fetch_id = UnicodeAttribute(null=True)
+    # The server there sent ``etag`` and ``last_modified``.
     fetched_url = UnicodeAttribute(null=True)
     etag = UnicodeAttribute(null=True)
     last_modified = UnicodeAttribute(null=True)
-    failures = NumberAttribute(default=0)
+    failures = NumberAttribute(default=0)  # failed reads in a row
 
     def set_text(self, key: str, *, text: str, digest: str) -> None:
-        """Set the object of the source's text, and what follows from the text."""
         self.text_key, self.digest = key, digest
         self.chars, self.size = len(text), len(text.encode())
 
