@@ -42,18 +42,13 @@ __all__ = [
     "settle",
 ]
 
-SETTLED_AFTER = timedelta(minutes=10)
-"""Time after which a job closes a hold that a crash left open."""
-SECONDS = 15.0
-"""Seconds that a step may take, including its retries. A step that takes longer ends with a 503."""
+SETTLED_AFTER = timedelta(minutes=10)  # A job then closes a hold that a crash left open.
+SECONDS = 15.0  # A step that takes longer, with its retries, ends with a 503.
+# Writers contend for one wallet, so retries continue, with jitter, until the deadline.
 RETRY_POLICY = RetryPolicy(attempts=None, longest_pause=1.5)
-"""Retry policy for wallet updates.
 
-Writers contend for one row, so retries continue, with jitter, until the deadline.
-"""
-
+# Stages other writes of a step in the same transaction. It may run several times.
 Stage = Callable[[UnitOfWork], object]
-"""Stages other writes of a step in the same transaction. It may run several times."""
 Outcome = Literal["settled", "released"]
 T = TypeVar("T")
 
@@ -61,31 +56,26 @@ log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
-    """Payer, prices and model of a bot's requests.
+    """Payer, prices and model of a bot's requests."""
 
-    ``account_id`` is the account of the workspace's owner. Spending windows are computed in
-    ``zone``, the workspace's time zone. ``spenders`` are the visitor and network whose
-    shares of the limits are spent; none for callers who have proved who they are.
-    """
-
-    account_id: str
+    account_id: str  # of the workspace's owner
     workspace_id: str
     agent_id: str
-    zone: str
+    zone: str  # of the workspace, for spending windows
     prices: Prices
     model: str
+    # The visitor and network whose shares of the limits are spent; none for callers who have proved
+    # who they are.
     spenders: tuple[str, ...] = ()
 
 
 class Settled(NamedTuple):
-    """Result of a settled or released request. ``cost`` is in kopecks.
-
-    ``adopted`` is true if this call wrote nothing because the request was closed before. Either
-    another call closed it, or an earlier attempt of this call did and its response was lost.
-    """
+    """Result of a settled or released request."""
 
     outcome: Outcome
-    cost: int
+    cost: int  # kopecks
+    # This call wrote nothing because the request was closed before, by another call or by an
+    # earlier attempt whose response was lost.
     adopted: bool = False
 
 
@@ -111,8 +101,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
     ``read`` is the wallet and the budget, if the caller has read them shortly before.
 
     Raises:
-        DailyLimitError: the limit of the day is used up. WeeklyLimitError and MonthlyLimitError are
-            raised in the same way.
+        DailyLimitError: the limit of the day is used up. Likewise for week and month.
         VisitorShareError: the visitor has spent the share of a visitor.
         InsufficientBalanceError: the owner's balance is too low.
         UnavailableError: the wallet was too busy, or the database failed. After an
@@ -171,23 +160,15 @@ def settle(
 ) -> Settled:
     """Charge a request for its usage, at most the held amount, and return the rest.
 
-    ``kind`` is the kind of the ledger entry.
-
     The writes of ``stage`` commit in the same transaction, and therefore once. A second call adopts
-    the first call's outcome and writes nothing.
-
-    Raises:
-        UnavailableError: the hold was not closed within ``seconds``. The job will close it.
+    the first call's outcome and writes nothing. Raises UnavailableError if the hold was not closed
+    within ``seconds``. The job will close it.
     """
     return _close(hold, usage, stage, kind, seconds)
 
 
 def release(hold: Hold, stage: Stage = nothing, *, seconds: float = SECONDS) -> Settled:
-    """Return the whole held amount of a request without usage. ``stage`` works as in ``settle``.
-
-    Raises:
-        UnavailableError: the hold was not closed within ``seconds``. The job will close it.
-    """
+    """Return the whole held amount of a request without usage, like ``settle``."""
     return _close(hold, None, stage, ledger.RELEASE, seconds)
 
 
@@ -238,11 +219,8 @@ def _close(
 def _carry_out(
     hold: Hold, staged: Callable[[UnitOfWork], T], find: Callable[[], T | None], seconds: float
 ) -> T:
-    """Commit a step once, even if responses are lost. ``find`` returns the result of a done step.
-
-    A transaction whose response was lost may still be carried out later. The conditions on the hold
-    and the wallet ensure that only one attempt succeeds.
-    """
+    # A transaction whose response was lost may still be carried out later. The conditions on the
+    # hold and the wallet ensure that only one attempt succeeds.
     lost = False
     with deadline.within(deadline.remaining(seconds)), _alone_with_wallet(hold):
         for number in count():
@@ -263,11 +241,6 @@ def _carry_out(
 def _attempt(
     hold: Hold, staged: Callable[[UnitOfWork], T], find: Callable[[], T | None], *, lost: bool
 ) -> T:
-    """Commit a step, or return its result if it is done already.
-
-    After a lost response, any error of the next attempt may result from the write of the lost one.
-    Therefore ``find`` is called before the error is raised.
-    """
     problem: AppError
     try:
         return run_unit(hold.workspace_id, None, staged, retry_policy=RETRY_POLICY)
@@ -279,6 +252,8 @@ def _attempt(
             raise
         problem = error
     try:
+        # After a lost response, any error of the next attempt may result from the write of the lost
+        # one.
         record = find()
     except UnavailableError as error:
         raise OutcomeUnknownError from error
@@ -292,11 +267,7 @@ _LOCKS = [RLock() for _ in range(64)]
 
 @contextmanager
 def _alone_with_wallet(hold: Hold) -> Iterator[None]:
-    """Serialize changes of a wallet within this process, to avoid needless conflicts.
-
-    Raises:
-        UnavailableError: the lock was not free before the deadline.
-    """
+    # Within this process, a wallet's changes wait for each other, to avoid needless conflicts.
     if hold.free:
         yield
         return

@@ -1,7 +1,4 @@
-"""Read the funds of a bot, which are its owner's wallet and its own budget.
-
-The first request that a limit refuses emits an event.
-"""
+"""Read the funds of a bot, which are its owner's wallet and its own budget."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -29,18 +26,15 @@ from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
-OPEN_HOLDS_RETURN = 5
-"""Retry-After in seconds, if a limit is reached only because of open holds."""
+OPEN_HOLDS_RETURN = 5  # Retry-After in seconds, if a limit is reached only because of open holds
 
 
 class Funds(NamedTuple):
-    """The wallet that pays for a bot, and the bot's budget.
-
-    ``spent`` is what the visitor, and the visitor's network, have spent or hold today.
-    """
+    """The wallet that pays for a bot, and the bot's budget."""
 
     wallet: WalletRow
     budget: BudgetRow
+    # What the visitor, and the visitor's network, have spent or hold today.
     spent: Mapping[str, int] = {}
 
 
@@ -85,11 +79,7 @@ def read(
 
 
 def read_with_open_hold(hold: Hold) -> Funds:
-    """Return the funds of a hold, which is read in the same request.
-
-    Raises:
-        HoldClosedError: the hold has been closed.
-    """
+    """Return the funds of a hold, read in the same request, or raise HoldClosedError."""
     hold_key, rows = ledger.hold_key(hold.account_id, request_id=hold.request_id), Rows()
     rows.read(
         [*keys(hold.account_id, workspace_id=hold.workspace_id, agent_id=hold.agent_id), hold_key]
@@ -103,15 +93,12 @@ def read_with_open_hold(hold: Hold) -> Funds:
 def priced(hold: Hold, zone: str, early: Funds | None = None) -> tuple[Hold, Funds]:
     """Return the hold with as much output as its funds cover, and these funds.
 
-    ``early`` is what was read before. The commit of the hold checks it, but nothing would check a
-    refusal. Therefore the funds are read again before a refusal.
-
-    Raises:
-        SpendingError: the funds do not cover the minimum output.
+    ``early`` is what was read before. Raises SpendingError if they do not cover the minimum output.
     """
     if early is not None:
         with suppress(SpendingError):
             return _priced(hold, early, zone), early
+    # The commit of the hold checks ``early``, but nothing would check a refusal.
     funds = read(
         hold.account_id,
         workspace_id=hold.workspace_id,
@@ -177,10 +164,7 @@ log = logging.getLogger(__name__)
 
 
 def emit_limit_reached(workspace_id: str, *, agent_id: str, window: str) -> None:
-    """Emit ``bot.limit_reached``, unless it was emitted for this window of the bot.
-
-    A failure is logged. The next request that the limit refuses then emits the event.
-    """
+    """Emit ``bot.limit_reached``, unless it was emitted for this window of the bot."""
 
     def stage(unit: UnitOfWork) -> None:
         mark = LimitNoticeRow.new(workspace_id, agent_id=agent_id, window=window)
@@ -193,4 +177,5 @@ def emit_limit_reached(workspace_id: str, *, agent_id: str, window: str) -> None
     try:
         run_unit(workspace_id, None, stage)
     except AppError:
+        # The next request that the limit refuses emits the event.
         log.warning("an event of a reached limit was not emitted", exc_info=True)

@@ -87,7 +87,6 @@ class Balance(Wire):
 
     @classmethod
     def from_record(cls, wallet: WalletRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a wallet."""
         return cls.from_row(
             wallet.attribute_values, account_id=wallet.account_id, entries=wallet.seq, **fields
         )
@@ -118,7 +117,6 @@ class EntryOut(Wire):
 
     @classmethod
     def from_record(cls, entry: LedgerEntryRow, **fields: Any) -> Self:  # noqa: ANN401  as above
-        """Return the wire form of an entry."""
         return cls.from_row(entry.attribute_values, id=str(entry.seq), **fields)
 
 
@@ -164,11 +162,6 @@ def _account(args: Credit | Adjustment) -> str:
 
 
 def _readable_account(ctx: Context, args: BalanceQuery) -> str:
-    """Return the account whose money the caller may read.
-
-    Raises:
-        NotFoundError: no account has this e-mail address, or it is not the session's own account.
-    """
     if isinstance(ctx.principal, SessionPrincipal):
         caller_account = ctx.principal.account_id
         if args.account is None or accounts.get(caller_account).email == args.account:
@@ -182,9 +175,9 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
 
 
 def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
-    """Change a balance once per idempotency key. The key is stored as a row of the ledger."""
     account_id = ctx.unit.tenant
     arguments = [account_id, args.kopecks, args.reason]
+    # The key is stored as a row of the ledger.
     key = ledger.credit_key(kind, key=args.idempotency_key)
     key.fingerprint = hashlib.sha256(to_json(arguments)).hexdigest()
     if used := ledger.find_credit(key):
@@ -249,13 +242,10 @@ def get_statement(ctx: Context, args: StatementQuery) -> Statement:
 
 
 def _statement_rows(account_id: str, args: StatementQuery) -> tuple[list[LedgerEntryRow], int]:
-    """Return a page of entries, and the number of the last entry that was read, or 0.
-
-    An answer has two entries, so a page of outcomes reads twice as many.
-    """
     if not args.outcomes:
         rows = ledger.entries(account_id, args.limit, before_number=args.before)
         return rows, rows[-1].seq if rows else 0
+    # An answer has two entries, so a page of outcomes reads twice as many.
     read = ledger.entries(account_id, 2 * args.limit, before_number=args.before)
     rows = [row for row in read if row.kind != ledger.RESERVE][: args.limit]
     if len(rows) == args.limit:

@@ -5,10 +5,8 @@ Prices are in micro-kopecks per token; amounts are in kopecks.
 
 from typing import NamedTuple
 
-MICRO = 10**6
-"""Micro-kopecks in a kopeck."""
-LEAST_OUTPUT = 64
-"""Minimum number of output tokens that must be affordable. A shorter answer would be useless."""
+MICRO = 10**6  # micro-kopecks in a kopeck
+LEAST_OUTPUT = 64  # Output tokens that must be affordable. A shorter answer would be useless.
 
 
 class Prices(NamedTuple):
@@ -19,13 +17,10 @@ class Prices(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether nothing is charged."""
         return not self.input and not self.output
 
 
 class TokenUsage(NamedTuple):
-    """Number of tokens that a request used."""
-
     input_tokens: int
     output_tokens: int
 
@@ -44,10 +39,7 @@ def least_cost(prices: Prices, input_tokens: int, *, max_output_tokens: int) -> 
 def fitting_output(
     prices: Prices, input_tokens: int, *, max_output_tokens: int, room: int
 ) -> int | None:
-    """Return the output tokens that ``room`` kopecks cover, at most ``max_output_tokens``.
-
-    Return None if they do not cover the input and ``LEAST_OUTPUT`` tokens of output.
-    """
+    """Return the output tokens that ``room`` kopecks cover, or None below ``LEAST_OUTPUT``."""
     if room < least_cost(prices, input_tokens, max_output_tokens=max_output_tokens):
         return None
     if not prices.output:

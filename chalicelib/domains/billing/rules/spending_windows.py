@@ -1,4 +1,4 @@
-"""Compute the spending windows of a bot, which are a day, an ISO week and a month in a time zone.
+"""Compute the spending windows of a bot: a day, an ISO week and a month in a time zone.
 
 Each window has a string as key. Keys sort in order of time.
 """
@@ -12,18 +12,15 @@ from chalicelib.core.errors import AppError
 
 Window = Literal["daily", "weekly", "monthly"]
 WINDOWS: tuple[Window, ...] = ("daily", "weekly", "monthly")
+# Balances in kopecks below which the owner of an account is warned. 100 rubles leave time for a
+# payment: an answer costs some kopecks to a few rubles. The second message, at 10 rubles, comes
+# shortly before bots stop answering.
 LOW_BALANCES = (10_000, 1_000)
-"""Balances in kopecks below which the owner of an account is warned.
-
-100 rubles leave time for a payment: an answer costs some kopecks to a few rubles. The second
-message, at 10 rubles, comes shortly before bots stop answering.
-"""
 
 
-LEAST_DAILY_LIMIT = 10_000
-"""Daily limit of a new bot in kopecks, if a tenth of the balance is less."""
+LEAST_DAILY_LIMIT = 10_000  # in kopecks for a new bot, if a tenth of the balance is less
+# A visitor spends a quarter of a bot's lowest limit a day, and an IPv6 network a half.
 SHARES = {"visitor": 4, "network": 2}
-"""A visitor spends a quarter of a bot's lowest limit a day, and an IPv6 network a half."""
 
 
 def first_daily_limit(balance: int) -> int:
@@ -35,12 +32,10 @@ class SpendingError(AppError):
     """The cost of an answer exceeds a limit or the balance. Messages contain no amounts."""
 
     status = 429
+    # The window whose limit is used up, such as ``daily#2027-01-15``. None if the balance is too
+    # low, if open holds may return enough of the limit, or if the owner has stopped the bot with a
+    # limit of 0.
     used_up: str | None = None
-    """The window whose limit is used up, such as ``daily#2027-01-15``.
-
-    It is None if the balance is too low, if open holds may return enough of the limit, or if the
-    owner has stopped the bot with a limit of 0.
-    """
 
 
 class DailyLimitError(SpendingError):

@@ -1,11 +1,8 @@
 """Store what bots and their visitors may spend and have spent, with open holds.
 
 A bot has limits for windows of time. Each visitor and each IPv6 network has a share of a day.
-Visitors' hashes change daily, so a visitor's row counts for one day and expires soon after.
-
-DynamoDB conditions can compare but not compute. Therefore the code computes the highest permitted
-``used`` value, and the condition compares the stored value with this one. Figures belong to the
-window whose key is stored in the same row. A later window's key replaces them.
+Figures belong to the window whose key is stored in the same row. A later window's key replaces
+them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,17 +24,13 @@ from chalicelib.engine.unit import UnitOfWork
 
 
 class BudgetRow(LedgerRow):
-    """A bot's budget. No limit means unlimited; 0 refuses every paid request.
+    """A bot's budget. No limit means unlimited; 0 refuses every paid request."""
 
-    ``rev`` counts the changes of limits. ``used`` of a window is the amount spent and held;
-    ``held`` is the part that open holds may return.
-    """
-
-    rev = NumberAttribute(null=True)
+    rev = NumberAttribute(null=True)  # changes of limits
     daily_limit = NumberAttribute(null=True)
     daily_key = UnicodeAttribute(null=True)
-    daily_used = NumberAttribute(default=0)
-    daily_held = NumberAttribute(default=0)
+    daily_used = NumberAttribute(default=0)  # spent and held
+    daily_held = NumberAttribute(default=0)  # the part that open holds may return
     weekly_limit = NumberAttribute(null=True)
     weekly_key = UnicodeAttribute(null=True)
     weekly_used = NumberAttribute(default=0)
@@ -48,7 +41,6 @@ class BudgetRow(LedgerRow):
     monthly_held = NumberAttribute(default=0)
 
     def limit(self, window: Window) -> int | None:
-        """Return the limit of a window in kopecks, or None."""
         limit = getattr(self, f"{window}_limit")
         return None if limit is None else int(limit)
 
@@ -71,11 +63,9 @@ class BudgetRow(LedgerRow):
         return False
 
     def room(self, window: Window, key: str, *, settled_alone: bool = False) -> int | None:
-        """Return the rest of a window's limit in kopecks; None if unlimited.
-
-        With ``settled_alone``, open holds are not counted.
-        """
+        """Return the rest of a window's limit in kopecks, or None if unlimited."""
         limit, (used, reserved) = self.limit(window), self.used_in(window, key)
+        # With ``settled_alone``, open holds are not counted.
         return None if limit is None else limit - used + (reserved if settled_alone else 0)
 
     def used_in(self, window: Window, key: str) -> tuple[int, int]:
@@ -85,10 +75,8 @@ class BudgetRow(LedgerRow):
         return int(getattr(self, f"{window}_used")), int(getattr(self, f"{window}_held"))
 
     def current(self, keys: WindowKeys) -> WindowKeys:
-        """Return the windows to count in. A later window that has begun remains current.
-
-        Clocks of two servers can differ, and the time zone of a workspace can change.
-        """
+        """Return the windows to count in. A later window that has begun remains current."""
+        # Clocks of two servers can differ, and the time zone of a workspace can change.
         begun = (getattr(self, f"{window}_key") or "" for window in WINDOWS)
         return WindowKeys(*map(max, keys, begun))
 
@@ -183,6 +171,7 @@ def _all(conditions: Iterable[Condition]) -> Condition:
     return reduce(and_, conditions)
 
 
+# Visitors' hashes change daily, so a visitor's row counts for one day.
 VISITORS_KEPT_FOR = timedelta(days=2)
 
 
@@ -200,10 +189,7 @@ def visitor_key(workspace_id: str, *, agent_id: str, spender: str) -> Key:
 def stage_visitor(
     unit: UnitOfWork, hold: Hold, amount: int, budget: BudgetRow | None = None
 ) -> None:
-    """Stage adding to what a hold's spenders spend.
-
-    With ``budget``, the commit requires that each is within its share.
-    """
+    """Stage adding to what a hold's spenders spend, with ``budget`` within the share of each."""
     used = VisitorSpendingRow.used
     for spender in hold.spenders:
         place = visitor_key(hold.workspace_id, agent_id=hold.agent_id, spender=spender)
@@ -216,8 +202,7 @@ def stage_visitor(
         )
 
 
-NOTICES_KEPT_FOR = timedelta(days=40)
-"""Longer than a month, the longest window."""
+NOTICES_KEPT_FOR = timedelta(days=40)  # longer than a month, the longest window
 
 
 class LimitNoticeRow(ControlRow):
@@ -225,6 +210,5 @@ class LimitNoticeRow(ControlRow):
 
     @classmethod
     def new(cls, workspace_id: str, *, agent_id: str, window: str) -> Self:
-        """Return the mark of a window that is used up now, for the caller to stage."""
         place = f"W#{workspace_id}#BOT-LIMIT#{agent_id}"
         return cls(place, window, expires=clock.now() + NOTICES_KEPT_FOR)

@@ -33,62 +33,44 @@ SORT_KEY = "-"
 OPEN, SETTLED, RELEASED = "open", "settled", "released"
 TOPUP, ADJUST, RESERVE, RELEASE = "topup", "adjust", "reserve", "release"
 SETTLE, EMPTY = "settle", "empty"
+# The kinds of entries. ``empty`` is the charge for a request that the model did not answer.
+# ``topup_returned`` follows a top-up that was refunded or disputed at the provider. It alone may
+# make ``available`` negative.
 TOPUP_RETURNED = "topup_returned"
-"""The kinds of entries. ``empty`` is the charge for a request that the model did not answer.
-
-``topup_returned`` follows a top-up that was refunded or disputed at the provider. It alone may make
-``available`` negative.
-"""
-SETTLE_HOLD = JobKind("settle-hold")
-"""The scheduled job that closes a hold after a crash."""
+SETTLE_HOLD = JobKind("settle-hold")  # closes a hold after a crash
 
 
 class HoldTakenError(Exception):
-    """The request has a hold already. Internal: the caller of ``reserve`` reads that hold.
+    """The request has a hold already. Internal: the caller of ``reserve`` reads that hold."""
 
-    It takes precedence over other conflicts of the same transaction.
-    """
-
-    precedence = 0
+    precedence = 0  # over other conflicts of the same transaction
 
 
 class HoldClosedError(Exception):
-    """The hold has been settled or released already.
-
-    The error is internal, like ``HoldTakenError``.
-    """
+    """The hold has been settled or released already. Internal, like ``HoldTakenError``."""
 
     precedence = 0
 
 
 class WalletRow(LedgerRow):
-    """Money of an account in kopecks: ``available``, and ``reserved`` by open holds.
-
-    ``seq`` is the number of entries so far. The row is created with the first entry.
-    """
+    """Money of an account in kopecks: ``available``, and ``reserved`` by open holds."""
 
     available = NumberAttribute(default=0)
     reserved = NumberAttribute(default=0)
-    seq = NumberAttribute(default=0)
+    seq = NumberAttribute(default=0)  # entries so far; the row is created with the first one
 
     @property
     def account_id(self) -> str:
-        """Id of the account."""
         return self.pk.partition("#")[2]
 
 
 class LedgerEntryRow(LedgerRow):
-    """A change of a wallet.
-
-    ``amount`` is the change of available and reserved money together. ``held`` is the change of
-    reserved money. ``balance_after`` is the available money after the change. A settlement also has
-    the model and its tokens.
-    """
+    """A change of a wallet. A settlement also has the model and its tokens."""
 
     kind = UnicodeAttribute()
-    amount = NumberAttribute()
-    held = NumberAttribute()
-    balance_after = NumberAttribute()
+    amount = NumberAttribute()  # change of available and reserved money together
+    held = NumberAttribute()  # change of reserved money
+    balance_after = NumberAttribute()  # available money
     at = UTCDateTimeAttribute()
     request_id = UnicodeAttribute(null=True)
     agent_id = UnicodeAttribute(null=True)
@@ -99,16 +81,11 @@ class LedgerEntryRow(LedgerRow):
 
     @property
     def seq(self) -> int:
-        """Number of the entry, from 1."""
         return int(self.sk)
 
 
 class HoldRow(LedgerRow):
-    """Money that a request has reserved: a ``Hold`` and its outcome.
-
-    The row has everything needed to close the hold, even if the bot, the model or its prices
-    change.
-    """
+    """Money that a request has reserved, with all that closing it needs, even if prices change."""
 
     state = UnicodeAttribute()
     workspace_id = UnicodeAttribute()
@@ -139,31 +116,25 @@ class CreditKeyRow(LedgerRow):
 
 
 class Hold(NamedTuple):
-    """A reservation for a request: how many tokens and how much money it may use.
-
-    ``granted`` is the maximum of output tokens. ``amount`` is the held amount in kopecks; it is 0
-    for a free model, which has no hold row. ``message_id`` identifies the message that has the
-    answer's text. ``spenders`` are the visitor and network whose shares of the bot's limits it
-    counts for.
-    """
+    """A reservation for a request: how many tokens and how much money it may use."""
 
     request_id: str
     account_id: str
     workspace_id: str
     agent_id: str
     model: str
-    message_id: str
+    message_id: str  # of the message that has the answer's text
     prices: Prices
     input_tokens: int
-    granted: int
-    amount: int
+    granted: int  # output tokens
+    amount: int  # kopecks; 0 for a free model, which has no hold row
     windows: WindowKeys
     due_at: datetime
+    # The visitor and network whose shares of the bot's limits it counts for.
     spenders: tuple[str, ...] = ()
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:
-        """Return the hold from a job's payload."""
         return cls(
             **{
                 **payload,
@@ -175,8 +146,7 @@ class Hold(NamedTuple):
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The hold of a free model as a JSON object."""
-        values = {**self._asdict(), "due_at": self.due_at.isoformat()}
+        values = {**self._asdict(), "due_at": self.due_at.isoformat()}  # of a free model
         del values["spenders"]  # A free answer spends nothing of a share.
         return values
 
@@ -211,10 +181,9 @@ def post(
     held_change: int = 0,
     **details: Any,  # noqa: ANN401  the entry's other attributes
 ) -> int:
-    """Stage a change of a wallet with its entry, and return the available money after the change.
+    """Stage a change of a wallet with its entry, and return the available money afterwards.
 
-    Raises:
-        ValueError: the entry would take more than there is. The caller must rule this out.
+    Raises ValueError if the entry would take more than there is. The caller must rule this out.
     """
     # Only the condition on ``seq`` makes this balance right: it fails after any other change.
     seq, available = wallet.seq + 1, wallet.available + amount - held_change
@@ -249,10 +218,7 @@ def post(
 def entries(
     account_id: str, limit: int | None = None, *, before_number: int | None = None
 ) -> list[LedgerEntryRow]:
-    """Return an account's entries, newest first, at most ``limit``.
-
-    With ``before_number``, return only entries with a lower number.
-    """
+    """Return an account's entries below a number, newest first, at most ``limit``."""
     options: dict[str, Any] = {} if limit is None else {"limit": limit}
     if before_number is not None:
         options["range_key_condition"] = LedgerEntryRow.sk < f"{before_number:015}"
@@ -338,12 +304,9 @@ def close_hold(  # noqa: PLR0913  the fields of an entry
     *,
     kind: str,
 ) -> None:
-    """Stage closing a hold, with its ledger entry of a kind and the deletion of its job.
+    """Stage closing a hold, or releasing it without usage, with its entry and its job's end.
 
-    Without usage, the hold is released.
-
-    Raises:
-        ConcurrentUpdateError: the wallet's reserved money is less than the hold.
+    Raises ConcurrentUpdateError if the wallet's reserved money is less than the hold.
     """
     # The hold may have been closed since the wallet was read, and the retry finds that.
     if wallet.reserved < hold.amount:
@@ -384,11 +347,9 @@ def _job(hold: Hold, payload: dict[str, Any]) -> jobs.JobRow:
 
 
 def credit_key(kind: str, *, key: str) -> CreditKeyRow:
-    """Return the row of an operator's idempotency key, to find or create it.
-
-    Keys are unique across the whole platform. If a payment is credited to the wrong account by
-    mistake, repeating the call with another account does not credit it again.
-    """
+    """Return the row of an operator's idempotency key, to find or create it."""
+    # Keys are unique across the whole platform. If a payment is credited to the wrong account by
+    # mistake, repeating the call with another account does not credit it again.
     hashed = hashlib.sha256(key.encode()).hexdigest()
     return CreditKeyRow(f"KEY#{kind}#{hashed}", SORT_KEY)
 

@@ -14,8 +14,8 @@ from chalicelib.engine.reading import Cost
 from chalicelib.engine.unit import UnitOfWork
 
 SUBJECT = "spending"
+# The end of the measure that counts a bot's answers; the one of its kopecks is the bot's id.
 _ANSWERS = ":answers"
-"""End of the measure that counts a bot's answers. The measure of its kopecks is the bot's id."""
 
 
 class Spent(NamedTuple):
@@ -26,12 +26,9 @@ class Spent(NamedTuple):
 
 
 def count(unit: UnitOfWork, hold: Hold, cost: int) -> None:
-    """Stage counting a paid answer, in the transaction that charges it.
-
-    It counts for the day on which the money was reserved, in the workspace's time zone. The id of
-    the bot is the name of a measure, so counting reads nothing.
-    """
+    """Stage counting a paid answer, in the transaction that charges it."""
     counts = Increments(hold.workspace_id)
+    # The id of the bot is the name of a measure, so counting reads nothing.
     measures = {hold.agent_id: cost, f"{hold.agent_id}{_ANSWERS}": 1}
     # A hold that is settled after midnight belongs to the day on which it was reserved.
     counts.add(SUBJECT, date.fromisoformat(hold.windows.daily), measures)
