@@ -25,10 +25,7 @@ prefixes for the same use begin with 0 and 2 (GS1 General Specifications, GS1 an
 
 
 class BarcodeError(ValueError):
-    """The input is not a barcode.
-
-    The message names the expected form and the received value.
-    """
+    """The input is not a barcode. The message names the expected form and the received value."""
 
 
 class Barcode(NamedTuple):

@@ -38,10 +38,7 @@ def normalize_email(email: str) -> str:
 
 
 def _plain_if_ascii(part: str) -> str:
-    """Return a part of an address with plain dashes, if they make it ASCII.
-
-    In a part in another script, a joiner may be a letter. Without it, mail would go elsewhere.
-    """
+    # In a part in another script, a joiner may be a letter. Without it, mail would go elsewhere.
     plain = replace_dashes(part)
     return plain if plain.isascii() else part
 

@@ -118,11 +118,8 @@ def _spellings(run: str, country: str) -> Iterator[str]:
 
 
 def _parts(run: str) -> Iterator[str]:
-    """Yield the parts of a run between spaces, the longest first.
-
-    Other digits may directly follow a phone number, such as a second number, an hour or a floor. A
-    plus begins another number.
-    """
+    # Other digits may directly follow a phone number, such as a second number, an hour or a floor.
+    # A plus begins another number.
     groups = run.split()
     starts = 1 if run.startswith("+") else len(groups)
     for length in range(len(groups) - 1, 0, -1):

@@ -44,10 +44,7 @@ def read(folder: Path, language: str, *names: str) -> Catalogue:
 
 
 def _parse(content: str) -> dict[str, Text]:
-    """Return the translations of a file by key.
-
-    The empty key has the header of the file.
-    """
+    # The empty key has the header of the file.
     texts: dict[str, Text] = {}
     key = ""
     for field, lines in _FIELD.findall(content):

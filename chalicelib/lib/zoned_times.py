@@ -126,7 +126,6 @@ def find_zone(text: str) -> str | None:
 
 
 def _spelling(text: str) -> str:
-    """Return a name without case, accents, punctuation and the Russian abbreviation of city."""
     letters = "".join(c for c in normalize("NFKD", text.casefold()) if not combining(c))
     return _SEPARATORS.sub(" ", letters).strip().removeprefix("г ")  # noqa: RUF001  Russian
 

@@ -153,7 +153,6 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def _run(page: Mapping[str, str], call: mcp.Call, entry: Entry) -> dict[str, Any]:
-    """Return the result of a tool, as a string for models and as JSON for programs."""
     operation = TOOLS[entry.name]
     if operation.output is catalog.Catalog:
         return _run_by_ucp(page, call, operation)

@@ -226,7 +226,6 @@ def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _to_gateway(response: HttpResponse) -> dict[str, Any]:
-    """Return a response in the form that API Gateway expects of a Lambda function."""
     headers = dict(response.headers)
     location = headers.get("Location", "")
     # Behind the default API address, each path begins with the stage.

@@ -76,12 +76,9 @@ class Policy(NamedTuple):
 
 
 def _admitted(origin: str) -> bool:
-    """Whether a page of an origin may call the tool server.
-
-    On https, every page may: a call needs a token that the page has itself, and a browser refuses
-    the certificate if another site's name leads here (DNS rebinding). On http it does not notice
-    that, so only pages of the own machine may.
-    """
+    # On https, every page may: a call needs a token that the page has itself, and a browser refuses
+    # the certificate if another site's name leads here (DNS rebinding). On http it does not notice
+    # that, so only pages of the own machine may.
     current = settings()
     if origin in current.allowed_origins or origin in _own_origins():
         return True

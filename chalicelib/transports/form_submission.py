@@ -104,11 +104,7 @@ def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
 
 
 def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the operation's input: the values that the visitor typed, and the visit's origin.
-
-    Without script, the page is the ``Referer`` header, which is often only an origin.
-    """
-
+    # Without script, the page is the ``Referer`` header, which is often only an origin.
     def text_of(name: str) -> str | None:
         value = submitted.get(name)
         value = value[-1] if isinstance(value, list) and value else value
@@ -148,7 +144,6 @@ def _query(url: str) -> dict[str, str]:
 
 
 def _decoy_reply(form: PublicForm) -> Reply:
-    """Return a response that looks like the response to a stored submission."""
     result = SubmissionResult(
         id=new_id(), message=form.success_message, redirect_url=form.redirect_url
     )
@@ -173,10 +168,7 @@ def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
 def _failure(
     request: HttpRequest, submitted: Mapping[str, Any] | None, error: AppError
 ) -> HttpResponse:
-    """Return the failure in the form's language.
-
-    JSON responses also have the error code.
-    """
+    # JSON responses also have the error code.
     form = _find_form(request)
     language = form.language if form else _language(request)
     message = form_texts.for_failure(language, code=error.code)
@@ -202,10 +194,7 @@ def _failure(
 
 
 def _find_form(request: HttpRequest) -> PublicForm | None:
-    """Return the requested form, or None.
-
-    The form may not exist, or the database may be unavailable.
-    """
+    # The form may not exist, or the database may be unavailable.
     try:
         return public_form(request.path["id"])
     except AppError:

@@ -316,10 +316,7 @@ def check_body(
 
 
 def media_type(request: HttpRequest) -> str:
-    """Return the content type of a request without parameters.
-
-    A missing type counts as JSON.
-    """
+    """Return the content type of a request without parameters. A missing type counts as JSON."""
     return request.headers.get("content-type", JSON_TYPE).partition(";")[0].strip().lower()
 
 

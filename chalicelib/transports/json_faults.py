@@ -32,7 +32,6 @@ def fault_of(body: bytes, error: ValueError) -> str:
 
 
 def _beyond_syntax(text: str) -> str | None:
-    """Return the fault of a body with valid JSON syntax, or None for a syntax error."""
     constants: list[str] = []
     longest = [0]
 

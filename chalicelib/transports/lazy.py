@@ -31,8 +31,5 @@ class Lazy(Generic[P, R]):
 
 @cache
 def _module(name: str) -> Any:  # noqa: ANN401  any attribute
-    """Import a module once.
-
-    Even the lookup of an imported module takes time.
-    """
+    """Import a module once. Even the lookup of an imported module takes time."""
     return import_module(name)

@@ -177,10 +177,7 @@ def to_response(answer: Answer, log_fields: Mapping[str, Any]) -> HttpResponse:
 
 
 def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
-    """Return the caller.
-
-    A refusal states where clients find out how users sign in.
-    """
+    # A refusal states where clients find out how users sign in.
     try:
         return authenticate_tool_call(request.headers, request.client_ip)
     except UnauthorizedError as error:
@@ -208,7 +205,6 @@ def respond(request: HttpRequest, principal: Principal, server: ToolServer | Non
 
 
 def _respond_to(read: "Callable[[object], Call | None]", message: object) -> Answer:
-    """Dispatch one message."""
     try:
         call = read(message)
     except RpcError as error:
@@ -239,10 +235,7 @@ def _read(
     *,
     in_batch: bool,
 ) -> Call | None:
-    """Read the JSON-RPC envelope, or return None for notifications and responses.
-
-    The server does not respond to these.
-    """
+    # The server does not respond to these.
     if not isinstance(message, dict):
         msg = "Expected one JSON-RPC object, received another JSON value."
         raise RpcError(INVALID_REQUEST, msg)
@@ -276,7 +269,6 @@ def _read(
 
 
 def _check_modern(call: Call) -> None:
-    """Check ``_meta`` of a stateless request, its matching headers, and its protocol version."""
     if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in call.meta]:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}.")
     # An intermediary may route by the headers, so they must say the same as the body.
@@ -316,7 +308,6 @@ def _name(call: Call) -> str:
 
 
 def _server_info(version: str) -> dict[str, Any]:
-    """Return the server info, with an icon if the protocol version knows icons."""
     if version not in _WITH_ICONS:
         return _SERVER_INFO
     icon = {"src": settings().public_url + ICON_PATH, "mimeType": ICON_TYPE, "sizes": ["any"]}
@@ -354,7 +345,6 @@ def _tool_names(call: Call) -> tuple[str, ...]:
 
 
 def _key(call: Call) -> ApiKeyPrincipal:
-    """Return the caller of the server for keys, which ``serve`` has authenticated."""
     return cast("ApiKeyPrincipal", call.principal)
 
 

@@ -14,10 +14,7 @@ MAX_VALUE = 500
 
 
 class Argument(NamedTuple):
-    """An argument of a prompt.
-
-    ``default`` replaces an argument that is omitted or empty.
-    """
+    """An argument of a prompt. ``default`` replaces an argument that is omitted or empty."""
 
     name: str
     description: str
@@ -129,10 +126,7 @@ PROMPTS = {
 
 
 class PromptError(Exception):
-    """A prompt cannot be made.
-
-    The message states what was expected and what was received.
-    """
+    """A prompt cannot be made. The message states what was expected and what was received."""
 
 
 def available_prompts(tools: Collection[str]) -> list[Prompt]:

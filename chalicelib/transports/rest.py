@@ -49,10 +49,7 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:
-    """Run an operation for a visitor. The body may contain an idempotency key.
-
-    The body is read first, because it is small and the visitor needs no access.
-    """
+    # The body is read first, because it is small and the visitor needs no access.
     values, key = idempotency_keys.split(operation, _read_input(operation, request))
     return call(operation, principal, request, lambda: values, key)
 
@@ -106,10 +103,7 @@ def success(reply: Reply) -> HttpResponse:
 
 
 def _read_input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
-    """Read the input from the query or the body.
-
-    Path parameters override both.
-    """
+    # Path parameters override both.
     values: dict[str, Any]
     if operation.reads_query:
         _check_encoding(request.query)

@@ -260,7 +260,6 @@ def _page_named_mcp(request: HttpRequest) -> HttpResponse:
 
 
 def _share_routes(app: App) -> None:
-    """Replace the routes of a workspace's pages by the routes that they share."""
     shared_paths = set()
     for path in list(app.routes):
         if shared_path := app.workspace_pages.add(path):
@@ -279,10 +278,7 @@ def _share_routes(app: App) -> None:
 
 
 def _mount_oauth(app: App) -> None:
-    """Add the routes of OAuth.
-
-    Pages of any origin may call the routes that need no cookie.
-    """
+    # Pages of any origin may call the routes that need no cookie.
     for path, handler in OAUTH_METADATA.items():
         view = "oauth" + re.sub(r"\W+", "_", path)
         _shared_route(app, view, method="GET", path=path, handler=handler, policy=cors.OAUTH)
@@ -305,10 +301,7 @@ def _shared_route(  # noqa: PLR0913  as ``add_route``, and the policy
     policy: cors.Policy,
     post: Handler | None = None,
 ) -> None:
-    """Add a route that pages of other origins may call, with its preflight and its refusals.
-
-    A page with a form also has ``post``, which handles the form.
-    """
+    # A page with a form also has ``post``, which handles the form.
     accepted = {method: handler} | ({"POST": post} if post else {})
     for number, (content_types, serve) in enumerate(accepted.items()):
         add_route(
@@ -352,7 +345,6 @@ def _refusal_handler(app: App) -> Handler:
 def _operation_handler(
     entry: Entry, serve: Callable[[Operation, HttpRequest], HttpResponse]
 ) -> Handler:
-    """Return a handler that runs an operation and imports it at the first request."""
     return lambda request: serve(REGISTRY[entry.name], request)
 
 

@@ -73,7 +73,6 @@ def run_event_jobs() -> dict[str, int]:
 
 
 def _run_event_jobs(end: float) -> Counter[str]:
-    """Run the jobs of events that are due, and the jobs that these stage."""
     counts = Counter[str]()
     while batch_counts := +Counter(_run_due_event_jobs(end)):
         counts += batch_counts

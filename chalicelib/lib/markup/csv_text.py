@@ -35,7 +35,6 @@ def is_formula(text: str) -> bool:
 
 
 def _text(cell: Cell, point: str) -> str | None:
-    """Return the content of a cell, without a formula and without the exponent of a number."""
     if isinstance(cell, str):
         return f"'{cell}" if is_formula(cell) else cell
     # A spreadsheet may read an exponent as a string, such as 1E+3.

@@ -87,7 +87,6 @@ def _parser() -> "MarkdownIt":
 
 
 def _adapt(tokens: "Sequence[Token]", shift: int) -> None:
-    """Shift heading levels, set the size of images, and replace the style of cells by a class."""
     for token in tokens:
         if token.type in {"heading_open", "heading_close"}:
             token.tag = f"h{min(6, int(token.tag[1]) + shift)}"
@@ -123,10 +122,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
 
 
 def _enriched(html: str) -> str:
-    """Add attributes and wrappers after cleaning.
-
-    Plain replacement is safe here: in cleaned HTML these tags occur as elements only.
-    """
+    # Plain replacement is safe here: in cleaned HTML these tags occur as elements only.
     return _TAG.sub(lambda tag: _ADDITIONS[tag[0]], html)
 
 

@@ -89,7 +89,6 @@ def is_relative(url: str) -> bool:
 
 
 def _plain(url: str) -> str:
-    """Return a URL without the characters that browsers remove."""
     return url.strip(_STRIPPED).translate({9: None, 10: None, 13: None})
 
 

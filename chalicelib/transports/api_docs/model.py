@@ -18,10 +18,7 @@ _ENVELOPE = frozenset({"status", "warnings"})
 
 
 class TypePart(NamedTuple):
-    """A part of a type's name.
-
-    ``record`` is the component that it names, if any.
-    """
+    """A part of a type's name. ``record`` is the component that it names, if any."""
 
     text: str
     record: str | None = None
@@ -29,10 +26,7 @@ class TypePart(NamedTuple):
 
 @dataclass(frozen=True)
 class Field:
-    """A field of an input, a response or a record.
-
-    ``place`` of an input is path, query or body.
-    """
+    """A field of an input, a response or a record. ``place`` of an input is path, query or body."""
 
     name: str
     type: tuple[TypePart, ...]
@@ -122,10 +116,7 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """A named object, or a string that has a few allowed values.
-
-    ``facts`` lists these values.
-    """
+    """A named object, or a string that has a few allowed values. ``facts`` lists these values."""
 
     name: str
     description: str
@@ -296,16 +287,11 @@ class Reference:
 
 
 def _values(parameters: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the parameters of path and query.
-
-    A guide explains the headers once.
-    """
+    # A guide explains the headers once.
     return (parameter for parameter in parameters if parameter["in"] != "header")
 
 
 def _sorted(area: str, operations: Iterable[OperationDoc]) -> list[OperationDoc]:
-    """Sort operations by the noun of their path, with the area's own noun first and reads first."""
-
     def noun(operation: OperationDoc) -> str:
         return operation.path.split("/")[2]
 
@@ -334,11 +320,8 @@ def _type(schema: Mapping[str, Any]) -> Iterator[TypePart]:
 
 
 def _drop_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a field's schema without a ``null`` that only means that the field is omitted.
-
-    The guide explains this meaning once. Where ``null`` clears a field, the field's description
-    says so.
-    """
+    # The guide explains this meaning once. Where ``null`` clears a field, the field's description
+    # says so.
     if not schema.get("x-null-omits"):
         return schema
     merged = {name: value for name, value in schema.items() if name != "anyOf"}
@@ -357,7 +340,6 @@ _FLAGS = {"uniqueItems": "no item twice", "deprecated": "deprecated"}
 
 
 def _facts(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the constraints that a schema adds to the type of a value."""
     if "enum" in schema:
         yield "one of " + ", ".join(f"`{_json_text(value)}`" for value in schema["enum"])
     if "const" in schema:
@@ -386,5 +368,4 @@ def _range(minimum: float | None, *, maximum: float | None) -> str:
 
 
 def _json_text(value: object) -> str:
-    """Return a value as JSON, with strings unquoted."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -44,7 +44,6 @@ _PART = {"type": "string", "format": "binary", "contentMediaType": "application/
 
 
 def _documented_operations() -> list[Operation]:
-    """Return the operations with a route that programs and visitors' pages call."""
     return [
         operation for operation in REGISTRY.select(Audience.KEY, Audience.PUBLIC) if operation.path
     ]
@@ -178,7 +177,6 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
 
 
 def _extensions(operation: Operation) -> dict[str, Any]:
-    """Return the facts about an operation that OpenAPI has no keywords for."""
     extensions: dict[str, Any] = {
         "x-tool": operation.tool,
         "x-scope": operation.scope and str(operation.scope),
@@ -204,7 +202,6 @@ def _answers() -> dict[str, Any]:
 
 
 def _add_example_response(entry: dict[str, Any]) -> dict[str, Any]:
-    """Add the example's recorded response, if the operation has one."""
     if (answer := _answers().get(entry["operationId"])) is not None:
         for content in entry["responses"]["200"]["content"].values():
             content["example"] = answer
@@ -227,10 +224,7 @@ No key: pages of any origin may call it."""
 
 
 def _chat(body: str) -> dict[str, Any]:
-    """Return the entry of the chat.
-
-    It streams, so it is not an operation of the registry.
-    """
+    """Return the entry of the chat. It streams, so it is not an operation of the registry."""
     event_stream = {
         "schema": {
             "type": "string",
@@ -266,10 +260,7 @@ def _chat(body: str) -> dict[str, Any]:
 
 
 def _has_named_body(operation: Operation) -> bool:
-    """Whether an operation's body is a component.
-
-    Bodies that are read from forms are inlined.
-    """
+    # Bodies that are read from forms are inlined.
     in_place = operation.path_parameters and operation.served_as
     return not (operation.reads_query or in_place)
 
@@ -333,7 +324,6 @@ def _drop_properties(schema: dict[str, Any], names: tuple[str, ...]) -> dict[str
 
 
 def _schema(operation: Operation) -> dict[str, Any]:
-    """Return the schema of an operation's input without components, for use as parameters."""
     return json_schema(operation.input, for_openapi=True)
 
 
@@ -367,7 +357,6 @@ _WARNINGS = {
 
 
 def _add_envelope(schema: dict[str, Any]) -> None:
-    """Add the common fields of ``data`` to a result."""
     status = {"type": "boolean", "description": "true: the call succeeded."}
     schema["required"] = ["status", *schema.get("required", ())]
     schema["properties"] = {

@@ -19,10 +19,7 @@ each example runs there unchanged.
 
 
 def openapi_json(_request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, built once per process.
-
-    Clients revalidate copies before use.
-    """
+    """Return the OpenAPI document, built once per process. Clients revalidate copies before use."""
     return _response(document())
 
 

@@ -95,13 +95,10 @@ def _shell_quote(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    """Return indented JSON, with short values on one line."""
     return _format(value, 0, lambda scalar: json.dumps(scalar, ensure_ascii=False), "  ", last="")
 
 
 def _python(value: object, depth: int) -> str:
-    """Return a value as a Python literal, formatted as a code formatter would."""
-
     def scalar(value: object) -> str:
         return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 

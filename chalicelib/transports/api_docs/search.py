@@ -15,10 +15,7 @@ MAX_QUERY = 100
 
 
 class Entry(NamedTuple):
-    """An entry of the search index.
-
-    ``words`` are all words that match it, in lower case.
-    """
+    """An entry of the search index. ``words`` are all words that match it, in lower case."""
 
     title: str
     about: str
@@ -32,10 +29,7 @@ def entries(reference: Reference) -> list[Entry]:
 
 
 def find(all_entries: list[Entry], query: str) -> list[Entry]:
-    """Return all entries that have every word of a query.
-
-    Matches in the title come first.
-    """
+    """Return all entries that have every word of a query. Matches in the title come first."""
     words = query[:MAX_QUERY].lower().split()
     if not words:
         return []
@@ -84,7 +78,6 @@ def _guides(reference: Reference) -> Iterator[Entry]:
 
 
 def _sections(reference: Reference, name: str, *, title: str, about: str = "") -> Iterator[Entry]:
-    """Yield a guide and its sections, which match the words of their content."""
     url = f"{PATH}/{name}"
     for heading, text in prose.sections(prose.guide(name, reference)):
         if heading is None:
@@ -111,5 +104,4 @@ def _names(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def _tidy(words: str) -> str:
-    """Return the distinct words, in lower case."""
     return " ".join(dict.fromkeys(words.lower().replace("`", "").split()))

@@ -68,10 +68,7 @@ def handle(request: HttpRequest) -> HttpResponse:
 
 
 def _is_console_trial(request: HttpRequest, args: ChatRequest) -> bool:
-    """Whether the request is a trial in the console.
-
-    A request that only claims the test channel counts as a program's.
-    """
+    # A request that only claims the test channel counts as a program's.
     if args.channel != TEST_CHANNEL or not {"cookie", CSRF_HEADER} & request.headers.keys():
         return False
     from chalicelib.transports.console import access  # visitors do not need it
@@ -80,7 +77,6 @@ def _is_console_trial(request: HttpRequest, args: ChatRequest) -> bool:
 
 
 def _replay_events(replay: Replay, args: ChatRequest) -> Iterator[ChatEvent]:
-    """Yield the stored answer of a repeated request, with its text in one piece."""
     yield Start(replay.session_token)
     if replay.text:
         yield Chunk(replay.text)
@@ -94,10 +90,7 @@ def _replay_events(replay: Replay, args: ChatRequest) -> Iterator[ChatEvent]:
 
 
 class EventStream:
-    """Encodes events as bytes.
-
-    Closing it also closes the source of the events.
-    """
+    """Encodes events as bytes. Closing it also closes the source of the events."""
 
     def __init__(self, events: Iterator[ChatEvent], caller: Caller) -> None:
         self._events = events

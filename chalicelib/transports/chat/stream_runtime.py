@@ -49,19 +49,13 @@ class Invocation(NamedTuple):
 
 
 class RuntimeApi:
-    """Client of the Lambda Runtime API at an address.
-
-    Each call opens its own connection.
-    """
+    """Client of the Lambda Runtime API at an address. Each call opens its own connection."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def next(self) -> Invocation:
-        """Wait for the next event.
-
-        Lambda freezes the process during the wait.
-        """
+        """Wait for the next event. Lambda freezes the process during the wait."""
         # Lambda freezes the process between events, so a connection that is kept open may be dead.
         with closing(HTTPConnection(self._address)) as connection:
             connection.request("GET", f"{BASE}/invocation/next")
@@ -101,10 +95,7 @@ class RuntimeApi:
 
 
 def _send_body(connection: HTTPConnection, path: str, response: "HttpResponse") -> bytes:
-    """Send the prelude and the body.
-
-    Return the trailers, which report an error of the body.
-    """
+    """Send the prelude and the body. Return the trailers, which report an error of the body."""
     connection.putrequest("POST", path)
     connection.putheader("Content-Type", PRELUDE_TYPE)
     connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
@@ -126,7 +117,6 @@ class _BrokenOffError(Exception):
 
 
 def _pieces(response: "HttpResponse") -> Iterator[bytes]:
-    """Yield the prelude, then the body without empty pieces, which would end the body."""
     prelude = {
         "statusCode": response.status,
         "headers": dict(response.headers),
@@ -159,10 +149,7 @@ def _type(error: BaseException) -> str:
 
 
 def _encode_error(error: BaseException) -> bytes:
-    """Encode a failure as Lambda's JSON.
-
-    Only the log has its message, which may be private.
-    """
+    """Encode a failure as Lambda's JSON. Only the log has its message, which may be private."""
     return json.dumps(
         {"errorMessage": "see the log", "errorType": _type(error), "stackTrace": []}
     ).encode()

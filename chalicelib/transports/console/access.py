@@ -160,7 +160,6 @@ def protect(
 
 
 def _leads_to_consent(request: HttpRequest) -> bool:
-    """Whether a request is for the page for consent, or for signing in on the way there."""
     if request.route in {SIGN_IN, SIGN_OUT}:
         return any(map(is_consent_path, request.query.get(NEXT, ()))) or is_consent_path(
             ConsoleRequest(request, "").form_value(NEXT)
@@ -174,10 +173,7 @@ def is_consent_path(path: str) -> bool:
 
 
 def _refuse_api_key(request: HttpRequest) -> HttpResponse:
-    """Refuse a request with an API key.
-
-    Programs get the envelope, browsers get a page.
-    """
+    # Programs get the envelope, browsers get a page.
     if "authorization" not in request.headers and prefers_html(request):
         title, about = "refused", "key_in_console"
         return render.notice(
@@ -191,10 +187,7 @@ def _refuse_api_key(request: HttpRequest) -> HttpResponse:
 
 
 def _has_api_key(request: HttpRequest) -> bool:
-    """Whether a request carries an API key in any of its parts.
-
-    Form fields count, too: a key that is typed as a name would be stored and shown to others.
-    """
+    # Form fields count, too: a key that is typed as a name would be stored and shown to others.
     if "authorization" in request.headers:
         return True
     query = [text for name, values in request.query.items() for text in (name, *values)]
@@ -229,7 +222,6 @@ def signed_in_request(request: HttpRequest) -> ConsoleRequest | None:
 
 
 def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | None:
-    """Return the live session of a request, and its account."""
     token = _token(request)
     session = console_sessions.find(token) if token else None
     if session is None:
@@ -281,7 +273,6 @@ def check_form(request: HttpRequest, csrf: str) -> None:
 
 
 def _token(request: HttpRequest) -> str:
-    """Return the session token of the cookie, or "" if it has another format."""
     token = request.cookies.get(COOKIE, "")
     return token if _TOKEN.fullmatch(token) else ""
 
@@ -329,10 +320,7 @@ def safe_redirect_path(path: str) -> str:
 
 @cache
 def _page_patterns() -> list[re.Pattern[str]]:
-    """Return patterns of the paths that have a page.
-
-    Paths that only accept forms are excluded.
-    """
+    # Paths that only accept forms are excluded.
     paths = (path for path, page in ROUTES.items() if page.get)
     return [re.compile(_VARIABLE.sub(_SEGMENT, path), re.ASCII) for path in paths]
 
@@ -386,10 +374,7 @@ def _view_page(page: Page, view: View, request: ConsoleRequest) -> HttpResponse:
 
 
 def _keep_form(http: HttpRequest) -> HttpResponse | None:
-    """Return a sign-in page that keeps what was typed into a form of the session that has ended.
-
-    None for other requests, and for forms that are not the console's own.
-    """
+    # None for other requests, and for forms that are not the console's own.
     kept_form = kept_forms.from_request(http) if http.method == "POST" else None
     if kept_form is None:
         return None
@@ -476,14 +461,12 @@ def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
 
 
 def _is_own_page(request: HttpRequest) -> bool:
-    """Whether the browser states that a page of this host sent the form."""
     headers = request.headers
     is_stated = "origin" in headers or headers.get("sec-fetch-site") == "same-origin"
     return is_stated and _same_site(request)
 
 
 def _same_site(request: HttpRequest) -> bool:
-    """Whether the browser's headers name this host as the form's origin, or are missing."""
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
         return False
     origin = request.headers.get("origin")

@@ -69,10 +69,7 @@ def prove(request: ConsoleRequest) -> HttpResponse:
 
 
 def change_password(request: ConsoleRequest) -> HttpResponse:
-    """Change the password and end every other session.
-
-    A box disconnects the apps, too.
-    """
+    """Change the password and end every other session. A box disconnects the apps, too."""
     try:
         session = request.call(
             "change_password",
@@ -100,10 +97,7 @@ def sign_out_everywhere(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return the account.
-
-    Its language is the page's language unless the user has chosen one.
-    """
+    """Return the account. Its language is the page's language unless the user has chosen one."""
     account = request.call("get_account")["account"]
     return {**account, "language": account["language"] or request.language}
 

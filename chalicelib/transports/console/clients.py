@@ -79,10 +79,7 @@ FORM = Form(
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change a client.
-
-    A client that was erased during the edit is not created again.
-    """
+    """Change a client. A client that was erased during the edit is not created again."""
     try:
         return _save(request)
     except ErasedMeanwhileError as error:
@@ -125,10 +122,7 @@ def confirm_erase(request: ConsoleRequest) -> HttpResponse:
 
 
 def erase(request: ConsoleRequest) -> HttpResponse:
-    """Erase a client and show what was removed.
-
-    A second click removes nothing more.
-    """
+    """Erase a client and show what was removed. A second click removes nothing more."""
     client = _find(request)
     try:
         gone = request.call("erase_client", clientId=client["id"])
@@ -177,13 +171,11 @@ def _orders(request: ConsoleRequest, leads: list[Client]) -> Client:
 
 
 def _find(request: ConsoleRequest) -> Client:
-    """Return a client with the newest leads and bookings."""
     response = request.call("get_client", id=request.http.path["client"])
     return {**response, **response["client"]}
 
 
 def _is_nobody(client: Client) -> bool:
-    """Whether a client has neither a name nor contacts, as after an erasure."""
     return not any(client[name] for name in CONTACTS)
 
 

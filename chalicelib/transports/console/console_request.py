@@ -299,18 +299,12 @@ class ConsoleRequest:
 
     @property
     def page_number(self) -> int:
-        """The page number of a list in the query, from 1.
-
-        Anything else counts as 1.
-        """
+        """The page number of a list in the query, from 1. Anything else counts as 1."""
         text = self.query_value("page")
         return int(text) if re.fullmatch("[1-9][0-9]{0,5}", text, re.ASCII) else 1
 
     def query_with(self, **changes: object) -> str:
-        """Return the page's query with other values, as a relative link.
-
-        None removes a value.
-        """
+        """Return the page's query with other values, as a relative link. None removes a value."""
         # The confirmation of the last action must not be shown again on the next page.
         values = {name: self.query_value(name) for name in self.http.query if name != "done"}
         values |= {name: "" if value is None else str(value) for name, value in changes.items()}
@@ -382,7 +376,6 @@ class ConsoleRequest:
         return response._replace(headers={**response.headers, **problem.headers})
 
     def _confirmation(self) -> str:
-        """Return the confirmation of the last action, if ``done`` names one."""
         key = f"done_{self.query_value('done')}"
         return self.translate(key) if texts.has(self.language, key) else ""
 

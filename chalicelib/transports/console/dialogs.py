@@ -64,13 +64,11 @@ def _show(request: ConsoleRequest, error: AppError | None = None) -> HttpRespons
 
 
 def _tool_text(request: ConsoleRequest, name: str) -> str:
-    """Return what a tool call did, in plain words."""
     key = f"tool_{name}"
     return request.translate(key) if texts.has(request.language, key) else name
 
 
 def _entries(details: dict[str, Any], *, is_last: bool) -> list[dict[str, Any]]:
-    """Return messages, the actions of each answer, and the handover, in order."""
     entries: list[dict[str, Any]] = []
     for message in details["messages"]:
         entries.append({"kind": "message", "at": message["createdAt"], **message})

@@ -118,10 +118,7 @@ class Form:
         state: State,
         new: Record | None = None,
     ) -> dict[str, Any]:
-        """Return the arguments of a page with this form.
-
-        ``new`` has values of a new record.
-        """
+        """Return the arguments of a page with this form. ``new`` has values of a new record."""
         form_values, fields = state.form_values, state.problem.fields if state.problem else {}
         if form_values is None:
             form_values = {SEEN: "" if record is None else self.seen(record)}
@@ -188,10 +185,7 @@ class Form:
         return _arguments([_read(field, request) for field in self.fields if not field.later])
 
     def editing(self, *parts: Any, **options: Any) -> tuple[View, View]:  # noqa: ANN401  of Save
-        """Return the functions that show the form of a record and save it.
-
-        See ``Save``.
-        """
+        """Return the functions that show the form of a record and save it. See ``Save``."""
         how = Save(*parts, **options)
 
         def show(request: ConsoleRequest) -> HttpResponse:
@@ -260,10 +254,7 @@ class Form:
         )
 
     def problem(self, request: ConsoleRequest, error: AppError) -> Problem:
-        """Return the messages of a failure.
-
-        One field shows the errors of all its items.
-        """
+        """Return the messages of a failure. One field shows the errors of all its items."""
         if isinstance(error, NotFoundError):  # of a record that the form refers to
             return Problem(request.translate("choice_gone"))
         texts_by_field = {field.name: field.wrong for field in self.fields if field.wrong}
@@ -286,10 +277,7 @@ class Form:
     def _conflict(
         self, request: ConsoleRequest, record: Record, compared: list[_Compared]
     ) -> State:
-        """Return the fields that others changed.
-
-        The form keeps what the user typed.
-        """
+        # The form keeps what the user typed.
         rows, form_values = [], {SEEN: self.seen(record)}
         for comparison in compared:
             field = comparison.field
@@ -379,9 +367,6 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
 
 
 def _mark(value: Any) -> str:  # noqa: ANN401  any JSON
-    """Return a mark of a stored value.
-
-    It does not depend on the language of the page.
-    """
+    """Return a mark of a stored value. It does not depend on the language of the page."""
     # The marks only detect changes, so eight bytes are enough.
     return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

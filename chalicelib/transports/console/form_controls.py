@@ -40,10 +40,7 @@ class Field:
     names: Callable[[ConsoleRequest], Mapping[str, str]] = lambda _: {}
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has.
-
-        Browsers send line breaks as CR LF.
-        """
+        """Return what a submitted form has. Browsers send line breaks as CR LF."""
         return {self.name: request.form_value(self.name).replace("\r\n", "\n")}
 
     def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
@@ -85,10 +82,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Switch(Field):
-    """A tick.
-
-    A field with ``states`` has one of two values instead of a bool.
-    """
+    """A tick. A field with ``states`` has one of two values instead of a bool."""
 
     field: str = ""
     states: tuple[Any, Any] = (True, False)
@@ -120,10 +114,7 @@ class Switch(Field):
 
 @dataclass(frozen=True)
 class Ticks(Field):
-    """Ticked values, such as ids of records.
-
-    Their order has no meaning.
-    """
+    """Ticked values, such as ids of records. Their order has no meaning."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what a submitted form has."""

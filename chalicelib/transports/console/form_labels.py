@@ -14,10 +14,7 @@ _CHOICES = frozenset({"checkbox", "radio"})
 
 
 class LabelledValue(NamedTuple):
-    """A value of a form with its label.
-
-    A tick has a label only.
-    """
+    """A value of a form with its label. A tick has a label only."""
 
     label: str
     content: str
@@ -38,7 +35,6 @@ class _Controls(HTMLParser):
         self._is_in_label = self._is_hint = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember the control or the label that begins."""
         values = {attribute: text or "" for attribute, text in attrs}
         name = values.get("name", "")
         match tag:
@@ -58,7 +54,6 @@ class _Controls(HTMLParser):
                 self._is_hint = True
 
     def handle_endtag(self, tag: str) -> None:
-        """Forget the label or the choice that ends."""
         if tag == "label":
             self._is_in_label, self._label_for, self._open_label = False, "", None
             self._is_hint = False
@@ -66,7 +61,6 @@ class _Controls(HTMLParser):
             self._open_option = None
 
     def handle_data(self, data: str) -> None:
-        """Add text to the label or the choice around it."""
         if self._open_option is not None and self._select:
             key = (self._select, self._open_option)
             self.choices[key] = self.choices.get(key, "") + data

@@ -54,7 +54,6 @@ def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str,
 
 
 def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a refused filter, next to the fields of the page."""
     form_problem = request.problem(error)
     names = {parameter: name for name, parameter in FILTERS.items()}
     fields = {names.get(field, field): text for field, text in form_problem.fields.items()}
@@ -62,7 +61,6 @@ def _filter_problem(request: ConsoleRequest, error: AppError) -> Problem:
 
 
 def _preview(lead: dict[str, Any]) -> str:
-    """Return the beginning of what the visitor wrote besides the contacts."""
     contacts = {_letters(lead[name]) for name in ("name", "email")}
     phone = _digits(lead["phone"])[-LAST_DIGITS:] or None
     values = (each if isinstance(each, list) else [each] for each in lead["data"].values())
@@ -104,10 +102,7 @@ def export(request: ConsoleRequest) -> HttpResponse:
 
 
 def _head(request: ConsoleRequest, columns: list[dict[str, Any]]) -> list[str]:
-    """Return the headings of the table.
-
-    A heading that occurs twice gets the field's name.
-    """
+    # A heading that occurs twice gets the field's name.
     head: list[str] = []
     for column in columns:
         text = column["label"] or request.translate(f"csv_{column['name']}")
@@ -116,17 +111,13 @@ def _head(request: ConsoleRequest, columns: list[dict[str, Any]]) -> list[str]:
 
 
 def _csv_cell(request: ConsoleRequest, cell: str | float | bool | None) -> csv_text.Cell:  # noqa: FBT001  a cell
-    """Return a cell in the reader's language."""
     if isinstance(cell, bool):
         return request.translate("yes" if cell else "no")
     return cell
 
 
 def csv_file(text: str, *, name: str) -> HttpResponse:
-    """Return a CSV file.
-
-    By its byte order mark, spreadsheets read the file as UTF-8.
-    """
+    """Return a CSV file. By its byte order mark, spreadsheets read the file as UTF-8."""
     headers = {
         "Content-Type": "text/csv; charset=utf-8",
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -148,7 +139,6 @@ def _saved(request: ConsoleRequest, lead: Record, answer: dict[str, Any]) -> Htt
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return a lead, with its details under ``details``."""
     details = request.call("get_lead_details", id=request.http.path["lead"])
     return {**details["lead"], "details": details}
 

@@ -33,10 +33,7 @@ class ListPage:
     last: int = 999_999
 
     def index(self, request: ConsoleRequest) -> HttpResponse:
-        """List the records that the filters select.
-
-        A wrong filter is reported and ignored.
-        """
+        """List the records that the filters select. A wrong filter is reported and ignored."""
         filters = {name: request.query_value(name).strip() for name in self.filters}
         return self.page(request, filters)
 

@@ -1,7 +1,4 @@
-"""The menu of a workspace's pages, in groups.
-
-A member sees the pages that their role may open.
-"""
+"""The menu of a workspace's pages, in groups. A member sees the pages that their role may open."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -21,10 +21,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 
 def send(request: ConsoleRequest) -> HttpResponse:
-    """Request a link.
-
-    The response is the same for all addresses.
-    """
+    """Request a link. The response is the same for all addresses."""
     try:
         _drop_session(request).call(
             "request_password_reset",
@@ -42,10 +39,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Set the new password.
-
-    The user is signed in, and the browser is a known device.
-    """
+    """Set the new password. The user is signed in, and the browser is a known device."""
     try:
         response = _drop_session(request).call(
             "reset_password",
@@ -62,7 +56,6 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _drop_session(request: ConsoleRequest) -> ConsoleRequest:
-    """Return the request without its session, which may belong to another account."""
     return ConsoleRequest(request.http, request.csrf)
 
 
@@ -99,7 +92,6 @@ def _reset_page(
 
 
 def _gone(request: ConsoleRequest) -> HttpResponse:
-    """Return the page for links that are unknown, expired or used."""
     return render.notice(
         request.http,
         404,

@@ -53,7 +53,6 @@ def links(request: ConsoleRequest) -> Link:
 
 @cache
 def _page_of(pattern: str) -> Page | None:
-    """Return the page of a path with any ids, or None."""
     if not pattern:
         return None
     path = WORKSPACE + pattern.format(id="0", within="0")

@@ -71,10 +71,7 @@ def compute_staff_state(resource: Record, without_hours: Sequence[str]) -> Recor
 
 
 def compute_bot_state(bot: Record, *, is_held: str | None, has_money: bool) -> RecordState:
-    """Return whether a bot responds to visitors.
-
-    ``is_held`` is the reason why it does not.
-    """
+    """Return whether a bot responds to visitors. ``is_held`` is the reason why it does not."""
     page = f"bots/{bot['id']}"
     if not bot["isActive"]:
         step = Step(f"{page}/settings#isActive", "update_agent", "bot_settings")
@@ -90,10 +87,7 @@ def compute_bot_state(bot: Record, *, is_held: str | None, has_money: bool) -> R
 
 
 def compute_booking_page_state(page: Record, services: Sequence[Record]) -> RecordState:
-    """Return whether visitors can book on the booking page.
-
-    ``services`` have their ``lack``.
-    """
+    """Return whether visitors can book on the booking page. ``services`` have their ``lack``."""
     if not page["isOn"]:
         return RecordState("booking_page_off", "")
     if not page["offered"]:

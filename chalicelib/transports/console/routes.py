@@ -27,7 +27,6 @@ LONGEST = 3 * LONG  # It may carry another form, encoded once more.
 
 
 def _view(module: str, *, name: str) -> View | None:
-    """Return a function of this package, imported at the first call, or None for ""."""
     other, _, function = name.rpartition(":")
     return Lazy(f"{__package__}.{other or module}:{function}") if name else None
 
@@ -40,10 +39,7 @@ def _page(
     posts: str = "",
     **options: Any,  # noqa: ANN401  of a page
 ) -> Page:
-    """Return the page of a module's functions.
-
-    The form is for ``shows``, or for ``posts``.
-    """
+    # The form is for ``shows``, or for ``posts``.
     posts = posts or (shows if post else "")
     return Page(_view(module, name=get), _view(module, name=post), shows, posts, **options)
 

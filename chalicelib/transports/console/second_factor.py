@@ -65,7 +65,6 @@ def _page(
 
 
 def _qr_code(url: str) -> str:
-    """Return a QR code as an SVG element. It is dark on light in every colour scheme."""
     import segno
 
     # ISO 18004 requires a quiet zone of four modules.

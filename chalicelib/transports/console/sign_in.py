@@ -95,7 +95,6 @@ def _sign_in_by_code(
 def _begin(
     request: ConsoleRequest, session: dict[str, Any], more_cookies: Sequence[str] = ()
 ) -> HttpResponse:
-    """Redirect a user who has just signed in, or show the form that was kept."""
     next_path, kept_form = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
     if request.account is not None:
         end_session(request, request.session_id)
@@ -110,10 +109,7 @@ def _begin(
 
 
 def sign_out(request: ConsoleRequest) -> HttpResponse:
-    """End this session.
-
-    Pages that need another account are then shown again.
-    """
+    """End this session. Pages that need another account are then shown again."""
     end_session(request, request.session_id)
     next_path = request.form_value(access.NEXT)
     if access.safe_redirect_path(next_path) != next_path:
@@ -127,9 +123,6 @@ def chosen_language(request: ConsoleRequest) -> texts.Language | None:
 
 
 def end_session(request: ConsoleRequest, session_id: str) -> None:
-    """End a session.
-
-    Another tab or a second click may have ended it already.
-    """
+    """End a session. Another tab or a second click may have ended it already."""
     with suppress(NotFoundError):
         request.call("end_session", id=session_id)

@@ -44,10 +44,7 @@ _DOCUMENT = "https://"
 
 
 class Choice(NamedTuple):
-    """A workspace on the page.
-
-    ``obstacle`` is the catalogue key of the reason that excludes it.
-    """
+    """A workspace on the page. ``obstacle`` is the catalogue key of the reason that excludes it."""
 
     membership: Membership
     obstacle: str
@@ -87,13 +84,9 @@ def _decide(http: HttpRequest) -> HttpResponse:
 
 
 def _sign_in_page(http: HttpRequest) -> HttpResponse:
-    """Show the sign-in form, which leads back to this request.
-
-    A client with a metadata document is looked up only after that, because its document is
-    requested from its server. The form is shown here, since the address of the sign-in page could
-    not contain the whole request.
-    """
-
+    # A client with a metadata document is looked up only after that, because its document is
+    # requested from its server. The form is shown here, since the address of the sign-in page could
+    # not contain the whole request.
     def view(request: ConsoleRequest) -> HttpResponse:
         if not request.query_value("client_id").startswith(_DOCUMENT):
             try:
@@ -113,10 +106,7 @@ def _answer(
     request: ConsoleRequest,
     view: Callable[[ConsoleRequest, AuthorizationRequest], HttpResponse],
 ) -> HttpResponse:
-    """Respond to a request of a known client.
-
-    Its mistakes are shown with a link to its URI.
-    """
+    """Respond to a request of a known client. Its mistakes are shown with a link to its URI."""
     try:
         asking = read_client(request.http, clients.find)
     except OAuthError as error:
@@ -134,7 +124,6 @@ def _deny(_: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
 
 
 def _grant(request: ConsoleRequest, asking: AuthorizationRequest) -> HttpResponse:
-    """Grant access, or show the page on which the user confirms."""
     # The form comes from the browser, so only scopes that the client requested count.
     ticked = set(request.form.get(SCOPES, ())) & asking.scopes
     slug = request.form_value(WORKSPACE)
@@ -220,7 +209,6 @@ def _render_consent(
 
 
 def _choices(request: ConsoleRequest) -> list[Choice]:
-    """Return the account's workspaces, those first to which it may give access."""
     choices = [Choice(membership, _obstacle(membership)) for membership in request.memberships]
     return sorted(choices, key=lambda choice: bool(choice.obstacle))
 
@@ -237,10 +225,7 @@ def _error_url(asking: ClientRequest, error: OAuthError) -> str:
 
 
 def _client_url(asking: ClientRequest, **parameters: str) -> str:
-    """Return the client's URL.
-
-    ``iss`` names the server that responds (RFC 9207, 2).
-    """
+    """Return the client's URL. ``iss`` names the server that responds (RFC 9207, 2)."""
     if asking.state:
         # The client compares ``state`` to detect a response to a request that it did not make.
         parameters["state"] = asking.state
@@ -252,10 +237,7 @@ def _client_url(asking: ClientRequest, **parameters: str) -> str:
 def _error_page(
     request: ConsoleRequest, error: OAuthError, asking: ClientRequest | None = None
 ) -> HttpResponse:
-    """Return an error page of the service.
-
-    For a request whose address is checked, it links to the client.
-    """
+    # For a request whose address is checked, it links to the client.
     kinds = {"invalid_client": "unknown_app", "temporarily_unavailable": "app_unreachable"}
     facts, link = [(request.translate("reason"), error.message)], (PREFIX, "to_console")
     if asking is not None:

@@ -51,10 +51,7 @@ def issue(request: HttpRequest) -> HttpResponse:
 
 
 def revoke(request: HttpRequest) -> HttpResponse:
-    """End the connection of a token.
-
-    The response to an unknown token is a success, too.
-    """
+    """End the connection of a token. The response to an unknown token is a success, too."""
     return failures_as_json(_revoke)(request)
 
 

@@ -29,10 +29,7 @@ UPDATED_AFTER = timedelta(days=1)
 
 @render.failures_as_pages
 def index(request: HttpRequest) -> HttpResponse:
-    """Show a page of the published posts, latest first.
-
-    The query may set ``page`` and ``tag``.
-    """
+    """Show a page of the published posts, latest first. The query may set ``page`` and ``tag``."""
     number, tag = _page_number(request), _query_value(request, "tag") or None
     if number is None:
         return _not_found(request)
@@ -65,10 +62,7 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @render.failures_as_pages
 def post(request: HttpRequest) -> HttpResponse:
-    """Show a published post.
-
-    A former slug redirects to the current one.
-    """
+    """Show a published post. A former slug redirects to the current one."""
     post_match = reading.find(request.path["slug"])
     if post_match is None:
         return _not_found(request)
@@ -111,10 +105,7 @@ def sitemap(_request: HttpRequest) -> HttpResponse:
 
 
 def robots(_request: HttpRequest) -> HttpResponse:
-    """Return ``robots.txt`` with the sitemap's URL.
-
-    The longest matching path wins (RFC 9309).
-    """
+    """Return ``robots.txt`` with the sitemap's URL. The longest matching path wins (RFC 9309)."""
     lines = ("User-agent: *", "Disallow: /api/", "Allow: /api/docs", "Disallow: /console")
     return render.robots(lines, f"{settings().public_url}/sitemap.xml")
 

@@ -110,38 +110,31 @@ class _Visit:
 
     @cached_property
     def language(self) -> Language:
-        """The language of the page."""
         return render.preferred_language(self.request)
 
     @property
     def home(self) -> str:
-        """Path of the page with all services."""
         return f"{open_page.PATH}/{quote(self.request.path['workspace'], safe='')}"
 
     @cached_property
     def service(self) -> Mapping[str, Any]:
-        """The service of the path."""
         (service,) = self.page["services"]
         return dict(service)
 
     @property
     def path(self) -> str:
-        """Path of the service's steps."""
         return f"{self.home}/{self.service['id']}"
 
     @property
     def canonical(self) -> str:
-        """URL of the page or service, without a step."""
         return settings().public_url + (self.path if "service" in self.request.path else self.home)
 
     @property
     def tools_path(self) -> str:
-        """Path of the tools for assistants."""
         return f"{settings().base_path}{self.home}/mcp"
 
     @property
     def json_ld(self) -> str:
-        """The page as data for search engines and assistants."""
         return discovery.json_ld(
             self.page, self.canonical, service_url=settings().public_url + self.home
         )
@@ -155,7 +148,6 @@ class _Visit:
         return None if len(ids) > 1 else next(iter(ids), ANYONE)
 
     def staff_name(self, staff: str) -> str:
-        """Return the name of the chosen member of the staff, or the name of any."""
         if (resource := self._resource(staff)) is not None:
             return str(resource["name"])
         return texts.translate(self.language, "book_anyone") if self.page["resources"] else ""
@@ -166,7 +158,6 @@ class _Visit:
         )
 
     def zone(self, staff: str) -> str:
-        """Return the zone in which times are shown."""
         resource = self._resource(staff) or {}
         zones = [bookable["timezone"] for bookable in self.page["resources"]]
         return zoned_times.resolve_timezone(
@@ -174,13 +165,11 @@ class _Visit:
         )
 
     def link(self, **query: str | None) -> str:
-        """Return the link to a step of the service."""
         parameters = {name: value for name, value in query.items() if value}
         return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
 
     @property
     def map_url(self) -> str:
-        """URL of a map with the address, of the service that most readers of the language use."""
         maps = {"ru": "https://yandex.ru/maps/?text="}
         base = maps.get(self.language, "https://www.google.com/maps/search/?api=1&query=")
         return base + quote(self.page["address"] or "", safe="")
@@ -190,7 +179,6 @@ class _Visit:
         return texts.dated(self.language, date(2024, 1, 1 + number), "ccc")
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
-        """Return a page of the workspace."""
         indexed = self.page["isIndexed"] and status == HTTPStatus.OK and not self.request.query
         response = render.page(
             self.request,
@@ -248,10 +236,7 @@ def _term(visit: _Visit, name: str) -> str:
 
 
 def _prepared(request: HttpRequest) -> dict[str, str] | None:
-    """Return what the link of a visitor's assistant has filled in, if the page was opened by one.
-
-    A link that was changed is treated as one whose time is over.
-    """
+    # A link that was changed is treated as one whose time is over.
     token, start = query_value(request, PARAMETER), find_moment(query_value(request, "at"))
     staff = query_value(request, "staff")
     if not (token and start and staff) or max(len(token), len(staff)) > MAX_TOKEN:
@@ -288,10 +273,7 @@ def _form(  # noqa: PLR0913  the parts of the form
     errors: Mapping[str, str] | None = None,
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    """Return the form.
-
-    ``slots`` are times to choose from, if the chosen one is taken.
-    """
+    """Return the form. ``slots`` are times to choose from, if the chosen one is taken."""
     staff = _staff_of(visit, form_values)
     zone = visit.zone(staff)
     return visit.show(
@@ -385,19 +367,16 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
 def _show_changed(
     visit: _Visit, form_values: Mapping[str, str], error: ByPhoneOnlyError | ChangedError
 ) -> HttpResponse:
-    """Show the service as it is now, after it has changed while the visitor typed."""
     if visit.service["byPhone"]:
         return visit.show("by_phone", error.status)
     return _show_form_again(visit, form_values, error, "book_changed")
 
 
 def _number(text: str) -> int | None:
-    """Return a number of the form. A browser that has no such field, or another one, sends none."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def _invalid(visit: _Visit, form_values: Mapping[str, str], error: ValidationError) -> HttpResponse:
-    """Show the form with messages next to the wrong fields."""
     wrong = {field_error.field.removeprefix("client.") for field_error in error.errors}
     if "startAt" in wrong:
         return _show_form_again(visit, form_values, error, "book_taken", slots=[])
@@ -431,7 +410,6 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
 
 
 def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
-    """Return a result that looks like a booking, for a program that filled in the honeypot."""
     begin = find_moment(form_values.get("at", "")) or clock.now()
     workspace_id, booking_id = new_id(), new_id()
 

@@ -29,10 +29,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def book(request: HttpRequest) -> HttpResponse:
-    """Book, and lead to the page of the booking.
-
-    Repeating it has no effect.
-    """
+    """Book, and lead to the page of the booking. Repeating it has no effect."""
     return render.private(_book)(request)
 
 
@@ -78,7 +75,6 @@ def _book(request: HttpRequest) -> HttpResponse:
 
 
 def _show_taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
-    """Say that the time is taken, with the nearest free ones."""
     language = render.preferred_language(request)
     free = free_times.choices(language, error.details["alternatives"])
     return render.notice(

@@ -102,7 +102,6 @@ def _page(request: HttpRequest, reference: Reference, template: str, **values: A
 
 
 def _samples(operation: OperationDoc) -> list[tuple[str, str]]:
-    """Return the sample calls of an operation by the name of the language."""
     calls = {
         "cURL": samples.curl(operation),
         "Python": samples.python(operation),

@@ -21,10 +21,7 @@ _LONG_DAY = "EEEE, d MMMM"
 
 
 class Cell(NamedTuple):
-    """A day of the month.
-
-    A day without free times has no ``link``.
-    """
+    """A day of the month. A day without free times has no ``link``."""
 
     number: int
     label: str
@@ -34,10 +31,7 @@ class Cell(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A time that can be chosen.
-
-    ``at`` is the moment, and ``text`` the local time.
-    """
+    """A time that can be chosen. ``at`` is the moment, and ``text`` the local time."""
 
     at: str
     text: str
@@ -101,10 +95,7 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
 
 
 def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:
-    """Return the times of a day.
-
-    If clocks go back, repeated times are shown with their offset.
-    """
+    """Return the times of a day. If clocks go back, repeated times are shown with their offset."""
     seen = Counter(slot["startLocal"][:16] for slot in slots)
     choices_of_day = []
     for slot in slots:

@@ -9,10 +9,7 @@ from chalicelib.transports.web import render
 
 @render.failures_as_pages
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the start page to a browser.
-
-    Other clients get the JSON response of an unknown path.
-    """
+    """Show the start page to a browser. Other clients get the JSON response of an unknown path."""
     if not prefers_html(request):
         return failure(chalice_app.unknown_path(), request.request_id, Vary="Accept")
     language = (list(request.query.get("lang", ())) or [""])[-1]

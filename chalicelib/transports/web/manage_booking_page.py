@@ -49,10 +49,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def change(request: HttpRequest) -> HttpResponse:
-    """Move or cancel a booking that has not begun, and show it.
-
-    Repeating it has no effect.
-    """
+    """Move or cancel a booking that has not begun, and show it. Repeating it has no effect."""
     return render.private(_change)(request)
 
 
@@ -76,17 +73,14 @@ class _Visit:
 
     @property
     def path(self) -> str:
-        """Path of the page."""
         return booking_links.PAGE.format(token=self.request.path["token"])
 
     @property
     def zone(self) -> str:
-        """The booking's zone."""
         zone: str = self.managed["booking"]["timezone"]
         return zone
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
-        """Return a page of the booking."""
         language = render.preferred_language(self.request)
         booking = self.managed["booking"]
         response = render.page(
@@ -122,10 +116,7 @@ class _Visit:
         )
 
     def overview(self, status: int = 200, problem: str = "", *, notice: str = "") -> HttpResponse:
-        """Return the page with the booking.
-
-        ``problem`` and ``notice`` are catalogue keys.
-        """
+        """Return the page with the booking. ``problem`` and ``notice`` are catalogue keys."""
         return self.show("booking", status, problem=problem, done=notice)
 
 
@@ -140,7 +131,6 @@ def _show(request: HttpRequest) -> HttpResponse:
 
 
 def _times(visit: _Visit, status: int = 200, problem: str = "") -> HttpResponse:
-    """Show the calendar with the times to which the booking can be moved."""
     request, managed = visit.request, visit.managed
     language = render.preferred_language(request)
     anyone = query_value(request, "staff") == ANYONE and managed["hasOtherResources"]
@@ -172,7 +162,6 @@ def _link(visit: _Visit, *, anyone: bool, **query: str) -> str:
 
 
 def _confirm(visit: _Visit) -> HttpResponse | None:
-    """Show what would change, or return None if the link names no time."""
     start = find_moment(query_value(visit.request, "at"))
     if start is None:
         return None
@@ -234,7 +223,6 @@ def _move(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
 
 
 def _show_refusal(visit: _Visit, error: AppError, form_values: Mapping[str, str]) -> HttpResponse:
-    """Show times near the taken one, or the calendar without such times."""
     if not visit.managed["canMove"]:
         return visit.overview(error.status)
     slots = error.details.get("alternatives", ())

@@ -52,10 +52,7 @@ log = logging.getLogger(__name__)
 
 @cache
 def environment() -> "Environment":
-    """Return the template environment.
-
-    It escapes every value that is not ``Markup``.
-    """
+    """Return the template environment. It escapes every value that is not ``Markup``."""
     from markupsafe import Markup
 
     result = templates.environment(Path(__file__).parent / "templates")
@@ -76,10 +73,7 @@ def preferred_language(request: HttpRequest) -> Language:
 
 
 def document(language: Language, template: str, /, **values: object) -> str:
-    """Render a template in a language.
-
-    Paths begin with the path of the base URL.
-    """
+    """Render a template in a language. Paths begin with the path of the base URL."""
     shared = {
         "lang": language,
         "translate": partial(texts.translate, language),
@@ -260,7 +254,6 @@ def _style(name: str) -> str:
 
 
 def _security_headers(style: str) -> dict[str, str]:
-    """Return security headers for a page, without scripts, framing and type sniffing."""
     return {
         "Content-Security-Policy": _POLICY.format(style=style),
         "X-Content-Type-Options": "nosniff",

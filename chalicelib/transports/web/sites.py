@@ -71,11 +71,8 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResponse | None:
-    """Return the redirect to the right URL of a page, or None if it was requested there.
-
-    A site with an active domain is only there. Relative links need the home page's path to end with
-    a slash, and no other.
-    """
+    # A site with an active domain is only there. Relative links need the home page's path to end
+    # with a slash, and no other.
     slug = request.path.get("page", "")
     if rendered.site is None:
         return None
@@ -112,7 +109,6 @@ def site_name(request: HttpRequest) -> str | None:
 
 
 def _is_own_host(name: str) -> bool:
-    """Whether a site with this slug or custom domain has a host of its own."""
     return "." in name or bool(settings().sites_domain)
 
 
@@ -151,7 +147,6 @@ def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
 
 
 def _favicon(name: str) -> HttpResponse:
-    """Redirect to the workspace's logo. Browsers ask for this name if a page names no icon."""
     logo = site_pages.find_logo(name)
     headers = {"Cache-Control": render.CACHED_LONGER}
     if logo is None:

@@ -54,10 +54,7 @@ def catalogue(language: Language) -> po_files.Catalogue:
 
 
 def translate(language: Language, key: str, **values: object) -> str:
-    """Return a translation of the catalogue.
-
-    ``n`` selects the plural form.
-    """
+    """Return a translation of the catalogue. ``n`` selects the plural form."""
     text = catalogue(language).texts[key]
     if isinstance(text, str):
         return text.format(**values)

@@ -107,10 +107,7 @@ def visitor_tool(title: str) -> Callable[[C], C]:
 
 
 def _count(workspace_id: str, *, tool: str, visit: Future[Visit]) -> None:
-    """Count a call for the owner, if the page has tools.
-
-    A call does not fail if it cannot be counted.
-    """
+    # A call does not fail if it cannot be counted.
     measures = {assistant_metrics.CALLS: 1, assistant_metrics.name_measure(tool): 1}
     with suppress(AppError):
         visit.result()

@@ -222,7 +222,6 @@ def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
 def _messages(
     selection: UcpSelection, products: Sequence[ProductRow]
 ) -> list[dict[str, Any]] | None:
-    """Return the remarks about a response. A response without products needs none."""
     messages = [_WORDS] if products else []
     if _own_bounds(selection) != _bounds(selection):
         content = f"The price filter was ignored: prices are in {CURRENCY}."
@@ -231,13 +230,11 @@ def _messages(
 
 
 def _bounds(selection: UcpSelection) -> tuple[int | None, int | None]:
-    """Return the lowest and the highest wanted price."""
     price = (selection.filters and selection.filters.price) or UcpPrice()
     return price.min, price.max
 
 
 def _own_bounds(selection: UcpSelection) -> tuple[int | None, int | None]:
-    """Return the bounds of the price, without those in another currency."""
     return _bounds(selection) if _currency_of(selection) == CURRENCY else NO_BOUNDS
 
 
@@ -246,10 +243,7 @@ def _currency_of(selection: UcpSelection) -> Any:  # noqa: ANN401  as it was sen
 
 
 def _filters_of(selection: UcpSelection) -> UcpFilters | None:
-    """Return the filters that exclude something, or None.
-
-    A filter without a value excludes nothing.
-    """
+    # A filter without a value excludes nothing.
     filters = selection.filters
     if filters and (filters.categories or _bounds(selection) != NO_BOUNDS):
         return filters
@@ -259,7 +253,6 @@ def _filters_of(selection: UcpSelection) -> UcpFilters | None:
 def _fitting(
     products: Iterable[ProductRow], selection: UcpSelection, known: Mapping[str, CategoryRow]
 ) -> list[ProductRow]:
-    """Return the products that fit the filters."""
     filters = _filters_of(selection) or UcpFilters()
     minimum, maximum = _own_bounds(selection)
     category_ids = _ids_of(known, filters.categories) if filters.categories else None
@@ -273,10 +266,7 @@ def _fitting(
 
 
 def _page_of(pagination: UcpPagination) -> tuple[int, int]:
-    """Return the number and size of a requested page.
-
-    A cursor has both.
-    """
+    # A cursor has both.
     if pagination.cursor is None:
         return 1, min(pagination.limit, MAX_PAGE)
     cursor = _CURSOR.fullmatch(pagination.cursor)
@@ -318,7 +308,6 @@ def _active(products: Iterable[ProductRow]) -> list[ProductRow]:
 def _filtered(
     ctx: Context, search: UcpSearch, number: int, *, size: int
 ) -> tuple[ResultPage[ProductRow], Mapping[str, CategoryRow]]:
-    """Return a page of the products that fit the filters, and the categories."""
     filters = _filters_of(search) or UcpFilters()
     price = _own_bounds(search)
     with deadline.side_by_side() as start:
@@ -340,7 +329,6 @@ def _filtered(
 def _fetch(
     ctx: Context, ids: Sequence[str]
 ) -> tuple[dict[str, ProductRow], Mapping[str, CategoryRow]]:
-    """Return the active products with these ids, and the categories."""
     with deadline.side_by_side() as start:
         reading = start(partial(_read_categories, ctx))
         # An id that cannot be one is an unknown id.
@@ -350,13 +338,11 @@ def _fetch(
 
 
 def _read_categories(ctx: Context) -> Mapping[str, CategoryRow]:
-    """Return the categories of products by id, in their order."""
     rows = categories.read_all(ctx.workspace_id)
     return {row.id: row for row in rows if row.kind == "product"}
 
 
 def _ids_of(known: Mapping[str, CategoryRow], names: Iterable[str]) -> list[str]:
-    """Return the ids of the named categories and of those below."""
     parents = {row.id: row.parent_id for row in known.values()}
     values = set(names)
     tops = [row.id for row in known.values() if values & {row.id, row.name, _path(known, row)}]
@@ -366,7 +352,6 @@ def _ids_of(known: Mapping[str, CategoryRow], names: Iterable[str]) -> list[str]
 
 
 def _path(known: Mapping[str, CategoryRow], category: CategoryRow) -> str:
-    """Return the names of a category and of those above, such as ``Hair > Care``."""
     names, row = [category.name], category
     while (parent := known.get(row.parent_id or "")) is not None and len(names) <= len(known):
         names.append(parent.name)
@@ -379,7 +364,6 @@ def _product(
     known: Mapping[str, CategoryRow],
     **of_variant: Any,  # noqa: ANN401  JSON
 ) -> dict[str, Any]:
-    """Return a product of UCP (shopping/types/product.json)."""
     price = {"amount": int(product.price), "currency": CURRENCY}
     in_stock = product.stock is None or product.stock > 0
     description = {"plain": visits.describe(product.description) or product.name}

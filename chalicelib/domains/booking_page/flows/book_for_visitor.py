@@ -109,10 +109,7 @@ class MadeBooking(NamedTuple):
 
 
 class AwaitedBooking(NamedTuple):
-    """A booking that waits for the link in an e-mail.
-
-    ``row`` is the future booking.
-    """
+    """A booking that waits for the link in an e-mail. ``row`` is the future booking."""
 
     row: BookingRow
     link_ends_at: datetime
@@ -306,7 +303,6 @@ def _await_mail(
     source: str,
     proposal: str | None,
 ) -> AwaitedBooking:
-    """Stage the request for a booking, and the e-mail with its link."""
     request_id = ctx.unit.run_side_effect_once("request", new_id)
     token = booking_links.book_token(ctx.workspace_id, request_id=request_id)
     contacts = booking_row.named_contacts or ()

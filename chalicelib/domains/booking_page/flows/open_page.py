@@ -123,7 +123,6 @@ def open_page(
 def _bookable(
     workspace_id: str, ids: list[str], rows: Rows, *, with_hours: bool
 ) -> list[ServiceRow]:
-    """Return the active services among these, except services of suspended sites."""
     read = rows.fetch(SERVICES.key(workspace_id, record_id=service_id) for service_id in ids)
     # The settings may still have the ids of deleted services.
     active_services = [row for row in read if isinstance(row, ServiceRow) and row.status == ACTIVE]
@@ -147,7 +146,6 @@ def _staff_ids(services: Iterable[ServiceRow]) -> list[str]:
 def _weekly_hours(
     workspace_id: str, services: Iterable[ServiceRow], rows: Rows
 ) -> list[tuple[int, int, tuple[Span, ...]]]:
-    """Return the weekly hours in which any of the staff works, by groups of equal weekdays."""
     schedules = [
         opening_hours.schedule_of(hours)
         for staff, hours in opening_hours.find_with_schedules(

@@ -89,10 +89,7 @@ def _find_after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None
 
 
 def _query(month: date, zone: str, now: int) -> Query:
-    """Return the query for the remaining days of a month.
-
-    The query is never empty, even if the month has passed.
-    """
+    # The query is never empty, even if the month has passed.
     first = max(epoch_ms(clock.moment_of(month, zone)), now)
     last = epoch_ms(clock.moment_of(_next(month), zone)) - 1
     return Query(first, max(first, last), now)

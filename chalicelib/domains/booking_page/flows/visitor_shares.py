@@ -151,10 +151,7 @@ def require_mail(
 
 
 def _unverified(service: ServiceRow) -> Limit:
-    """Return the limit on visitors' bookings of a service.
-
-    Their contacts are not proved.
-    """
+    """Return the limit on visitors' bookings of a service. Their contacts are not proved."""
     return Limit(
         "unverified",
         "bookings of this service per hour without e-mail confirmation",

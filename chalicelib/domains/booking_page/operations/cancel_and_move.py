@@ -249,13 +249,11 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
 
 
 def _is_at(row: BookingRow, start: date, resource_id: str | None) -> bool:
-    """Return whether a booking is at a time and resource already."""
     same_time = isinstance(start, datetime) and start.tzinfo and start == row.starts_at
     return bool(same_time) and resource_id in {None, row.resource_id}
 
 
 def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
-    """Return the service of a booking, or None if visitors cannot book it now."""
     service = SERVICES.find(workspace_id, record_id=row.service_id)
     if service is None or service.status != ACTIVE:
         return None

@@ -253,7 +253,6 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PublicBookingMade | B
 
 
 def _was_prepared(page: open_page.OpenPage, args: PageBookingCreate) -> bool:
-    """Whether an assistant has prepared what is booked, also if the visitor typed for long."""
     if args.prepared is None or not isinstance(args.start_at, datetime):
         return False
     subject = prepared_links.booking(args.service_id, args.resource_id, args.start_at)

@@ -78,10 +78,7 @@ class BookingPageSettings(Wire):
 
     @classmethod
     def from_record(cls, workspace_id: str, settings: BookingPageRow) -> Self:
-        """Return the wire form of a page's settings.
-
-        Deleted services do not count.
-        """
+        """Return the wire form of a page's settings. Deleted services do not count."""
         return cls(
             slug=workspaces.get(workspace_id).slug,
             is_on=settings.is_on,

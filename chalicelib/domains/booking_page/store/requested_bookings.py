@@ -49,10 +49,7 @@ def find_awaited(workspace_id: str, *, token: str) -> AwaitedBookingRow | None:
 def new_awaited(
     workspace_id: str, *, token: str, contacts: Iterable[str | None]
 ) -> AwaitedBookingRow:
-    """Return the row of a link.
-
-    The caller sets the request, and stages the row.
-    """
+    """Return the row of a link. The caller sets the request, and stages the row."""
     now = clock.now()
     return AwaitedBookingRow(
         _partition(workspace_id),

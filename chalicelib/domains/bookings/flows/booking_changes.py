@@ -128,10 +128,7 @@ def stage_closing_receipt(unit: UnitOfWork, booking: BookingRow) -> None:
 
 
 def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
-    """Return whether a change may move the booking.
-
-    A start without a UTC offset may be the current start. ``change`` finds that out later.
-    """
+    # A start without a UTC offset may be the current start. ``change`` finds that out later.
     start = requested.start
     same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
     return requested.resource_id not in {None, booking.resource_id} or not (start is None or same)
@@ -150,12 +147,9 @@ def _choose_place(placement: Placement, booking: BookingRow, *, is_by_client: bo
 
 
 def _refund_limit(booking: BookingRow, former: datetime, *, is_by_client: bool) -> datetime:
-    """Return until when a booking that was moved is refunded. ``former`` is the former limit.
-
-    The client chooses the new start with its limit. But once the time for refunds has passed, it
-    has passed for good, or the client would move the booking and then cancel it in time. A move by
-    the business never makes the time shorter.
-    """
+    # The client chooses the new start with its limit. But once the time for refunds has passed, it
+    # has passed for good, or the client would move the booking and then cancel it in time. A move
+    # by the business never makes the time shorter.
     if not is_by_client:
         return max(former, booking.refund_limit_by_start)
     return booking.refund_limit_by_start if clock.now() <= former else former

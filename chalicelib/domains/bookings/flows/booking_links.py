@@ -85,10 +85,7 @@ def token(workspace_id: str, booking: BookingRow, purpose: Purpose) -> str:
 
 
 def calendar_file(workspace_id: str, *, workspace: str, booking: BookingRow) -> bytes:
-    """Return the calendar file of a booking.
-
-    ``workspace`` is the name that it shows as place.
-    """
+    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place."""
     event = calendar_event(workspace_id, workspace=workspace, booking=booking)
     return calendar_files.calendar_file(event, producer=SERVICE)
 

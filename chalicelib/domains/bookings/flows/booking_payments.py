@@ -367,7 +367,6 @@ def _change_receipt(job: Job, payment: PaymentRow, **values: datetime | str) -> 
 
 
 def _end_payment(workspace_id: str, booking: BookingRow, payment_id: str) -> None:
-    """End the payment of an expired hold at the provider, and apply its state."""
     try:
         settle(workspace_id, payment_id, ends=True)
     except (ProviderError, UnknownOutcomeError):

@@ -305,7 +305,6 @@ class Placement:
         self.stage(booking)
 
     def _require_unchanged(self, candidate: Candidate) -> None:
-        """Stage the requirement that opening hours and time off are unchanged at commit."""
         # After a concurrent change of hours or time off, the commit fails and the unit runs again.
         resources.require_unchanged(self.unit, candidate.resource)
         if not self.requested.ignores_schedule:

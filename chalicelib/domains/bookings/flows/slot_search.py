@@ -153,10 +153,7 @@ class Candidates(NamedTuple):
 
 
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
-    """Return the slot rules of a service.
-
-    A booking to be moved keeps its length and buffers.
-    """
+    """Return the slot rules of a service. A booking to be moved keeps its length and buffers."""
     if booking is None:
         return service.rules
     return service.rules._replace(
@@ -225,10 +222,7 @@ class Search(NamedTuple):
 
     @property
     def unavailable_reason(self) -> NoSlotReason | None:
-        """Reason why no range can have slots, or None.
-
-        It is known without reading calendars.
-        """
+        """Reason why no range can have slots, or None. It is known without reading calendars."""
         if self.service.status != ACTIVE:
             return NoSlotReason.SERVICE_INACTIVE
         return self.candidates.reason

@@ -115,7 +115,6 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
 def _client_and_contact(
     ctx: Context, args: BookingCreate, rows: Rows
 ) -> tuple[ClientRow | None, Contact]:
-    """Return the client with the given id, if any, and the contacts to store with the booking."""
     if args.client is not None:
         contact = Contact.create(
             name=args.client.name,

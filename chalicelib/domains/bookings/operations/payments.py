@@ -304,7 +304,6 @@ def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
 def _read_bounds(
     workspace_id: str, day: date | None, cursor: str | None
 ) -> tuple[str | None, str | None]:
-    """Return the lowest id of the requested payments, and an id above the highest one."""
     if day is None:
         return None, cursor
     zone = workspaces.get(workspace_id).timezone
@@ -313,7 +312,6 @@ def _read_bounds(
 
 
 def _require(workspace_id: str, *, payment_id: str) -> PaymentRow:
-    """Return the payment of a booking, and no top-up of an account."""
     payment = payments.require(workspace_id, payment_id=payment_id)
     if payment.purpose != booking_payments.BOOKING:
         raise NotFoundError("No payment of a booking has this id. List the payments.")
@@ -327,7 +325,6 @@ def _to_result(workspace_id: str, payment: PaymentRow, *new_refunds: RefundRow) 
 
 
 def _refunds(workspace_id: str, rows: Sequence[PaymentRow]) -> Mapping[str, list[RefundRow]]:
-    """Return the refunds of payments by payment."""
     refunds_by_payment = defaultdict[str, list[RefundRow]](list)
     for row in payments.refunds_of(workspace_id, [row.id for row in rows]):
         refunds_by_payment[row.payment_id].append(row)

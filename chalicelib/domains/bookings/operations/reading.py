@@ -208,7 +208,6 @@ def _range(ctx: Context, args: BookingListQuery) -> tuple[datetime | None, datet
 
 
 def _zone(ctx: Context, args: BookingListQuery) -> str:
-    """Return the zone of the requested resource, or the one shared by the service's resources."""
     ids = [args.resource_id] if args.resource_id else []
     if (
         not ids

@@ -41,10 +41,7 @@ class Purpose(StrEnum):
 
 
 class BookingToken(NamedTuple):
-    """A parsed token.
-
-    ``is_for`` verifies its signature with the booking's secret.
-    """
+    """A parsed token. ``is_for`` verifies its signature with the booking's secret."""
 
     workspace_id: str
     booking_id: str

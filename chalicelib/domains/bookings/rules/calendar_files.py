@@ -42,10 +42,7 @@ class CalendarEvent(NamedTuple):
 
 
 def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
-    """Return a calendar file with one event.
-
-    ``producer`` names the program that wrote it.
-    """
+    """Return a calendar file with one event. ``producer`` names the program that wrote it."""
     from icalendar import Calendar, Event, vCalAddress, vText
 
     entry = Event()

@@ -1,7 +1,4 @@
-"""Decide when a service can be booked.
-
-Listing and booking use the same predicate.
-"""
+"""Decide when a service can be booked. Listing and booking use the same predicate."""
 
 import hashlib
 from bisect import bisect_left, bisect_right
@@ -102,10 +99,7 @@ class Query(NamedTuple):
 
 
 class ResourceSlots(NamedTuple):
-    """Free seats of one resource, by start in order.
-
-    Without free seats, ``reason`` says why.
-    """
+    """Free seats of one resource, by start in order. Without free seats, ``reason`` says why."""
 
     seats: Mapping[int, int]
     reason: NoSlotReason | None = None
@@ -217,10 +211,7 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
 def next_available(
     service: ServiceRules, calendars: Sequence[Calendar], query: Query
 ) -> Slot | None:
-    """Return the first slot of a range.
-
-    Weeks are searched one by one.
-    """
+    """Return the first slot of a range. Weeks are searched one by one."""
     for first in range(query.first, query.last + 1, _WEEK):
         week = query._replace(first=first, last=min(first + _WEEK - 1, query.last))
         slot_lists = [slots(service, calendar, week) for calendar in calendars]
@@ -241,10 +232,7 @@ def _group_by_start(
 
 
 def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
-    """Return a reason that applies to every range, if there is one.
-
-    Otherwise return ``reason``.
-    """
+    """Return a reason that applies to every range, if there is one. Otherwise return ``reason``."""
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE
     if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
@@ -255,7 +243,6 @@ def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReas
 
 
 def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
-    """Return the end of the last local date that can be booked."""
     day = _local_day(now, calendar.timezone) + service.horizon_days * _DAY
     return clock.epoch_ms(clock.moment_of(day, calendar.timezone, end=True))
 
@@ -263,11 +250,8 @@ def _horizon(service: ServiceRules, calendar: Calendar, now: int) -> int:
 def _starts_in_hours(
     service: ServiceRules, calendar: Calendar, first: int, *, last: int
 ) -> list[int]:
-    """Return the starts on the grid that leave room for the duration in the opening hours.
-
-    Each window has its own grid, in absolute time from the window's start to its end. A slot that
-    begins in one window may continue into adjacent windows.
-    """
+    # Each window has its own grid, in absolute time from the window's start to its end. A slot that
+    # begins in one window may continue into adjacent windows.
     duration, step = service.duration_min * _MINUTE, service.step_min * _MINUTE
     opened = windows(
         calendar.schedule,

@@ -139,10 +139,7 @@ class BookingRow(Record):
 
     @property
     def blocks(self) -> bool:
-        """Whether the booking occupies its time.
-
-        For an unpaid booking, that ends with its hold.
-        """
+        """Whether the booking occupies its time. For an unpaid booking, that ends with its hold."""
         return self.status in BLOCKING
 
     @property
@@ -159,7 +156,6 @@ class BookingRow(Record):
 
 
 def _hold_expired(old_row: BookingRow | None, new_row: BookingRow) -> bool:
-    """Whether an unpaid booking is cancelled at the end of its hold."""
     return (
         old_row is not None
         and (old_row.status, new_row.status) == ("pending_payment", "cancelled")
@@ -273,10 +269,7 @@ def new_event(  # noqa: PLR0913  the parts of an entry
 def mail_entry(
     workspace_id: str, booking: BookingRow, mail_id: str, **mail: str | None
 ) -> EventRow:
-    """Return the entry of an e-mail to the client, to save.
-
-    An e-mail has one entry, the latest.
-    """
+    """Return the entry of an e-mail to the client, to save. An e-mail has one entry, the latest."""
     entry = EventRow.new(
         workspace_id, record_id=booking.id, by="job", status=booking.status, mail=mail
     )
@@ -285,10 +278,7 @@ def mail_entry(
 
 
 def is_upcoming(booking: BookingRow) -> bool:
-    """Return whether a booking has not begun.
-
-    A booking with an expired hold does not count.
-    """
+    """Return whether a booking has not begun. A booking with an expired hold does not count."""
     now, expires = clock.now(), booking.hold_expires_at
     has_expired = expires is not None and expires <= now
     return booking.status in UPCOMING and booking.starts_at > now and not has_expired

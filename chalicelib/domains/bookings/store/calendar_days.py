@@ -38,10 +38,7 @@ class DayFullError(Exception):
 
 
 class CalendarDayRow(ContentRow):
-    """The bookings of a resource on a UTC day.
-
-    ``entries`` has one line per booking.
-    """
+    """The bookings of a resource on a UTC day. ``entries`` has one line per booking."""
 
     version = VersionAttribute()
     entries = UnicodeAttribute(default="")
@@ -122,10 +119,7 @@ def read(
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:
-    """Return the entries of several days.
-
-    A booking that overlaps several days is returned once.
-    """
+    # A booking that overlaps several days is returned once.
     lines = {
         line: None for item in items for line in item.get("entries", _NO_ENTRIES)["S"].splitlines()
     }
@@ -144,10 +138,7 @@ def keys_of(workspace_id: str, spans: Iterable[tuple[str, Span]]) -> dict[tuple[
 
 
 class CalendarDays:
-    """Calendar days that one transaction reads and changes.
-
-    The commit checks their versions.
-    """
+    """Calendar days that one transaction reads and changes. The commit checks their versions."""
 
     def __init__(
         self,
@@ -193,10 +184,7 @@ class CalendarDays:
             self._changed.add((resource_id, day))
 
     def stage(self, unit: UnitOfWork) -> None:
-        """Stage the changed days.
-
-        The commit fails if the versions of the days have changed.
-        """
+        """Stage the changed days. The commit fails if the versions of the days have changed."""
         for resource_day in sorted(self._changed):
             unit.save(self._rows[resource_day])
 

@@ -52,7 +52,6 @@ def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
 
 
 def _within_limits(workspace_id: str, source: str) -> bool:
-    """Return whether the database's limit and the workspace's share allow one more request."""
     try:
         # The workspace's share is taken first, so a busy workspace does not use up the others'
         # limit.

@@ -71,10 +71,7 @@ class DraftOut(Wire):
 
 
 class Drafted(NamedTuple):
-    """A draft.
-
-    ``card`` holds the fields of a ``DraftOut``.
-    """
+    """A draft. ``card`` holds the fields of a ``DraftOut``."""
 
     card: Mapping[str, object]
     images: list[PhotoOut]
@@ -166,7 +163,6 @@ def _daily() -> Limit:
 def _facts_from_product(
     product: ProductRow, categories_by_id: Mapping[str, CategoryRow]
 ) -> dict[str, str]:
-    """Return the facts in a product's own card, by label."""
     category = categories_by_id.get(product.category_id or "")
     facts = {
         "name": product.name,
@@ -206,7 +202,6 @@ def _facts_from_databases(
 
 
 def _categories_of_kind(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]:
-    """Return the categories of a kind, by id."""
     return {
         category.id: category
         for category in categories.read_all(workspace_id)
@@ -215,7 +210,6 @@ def _categories_of_kind(workspace_id: str, kind: Kind) -> dict[str, CategoryRow]
 
 
 def _paths(categories_by_id: Mapping[str, CategoryRow]) -> list[tuple[str, str]]:
-    """Return each category's id with its path of names from the top."""
     parents = {id_: category.parent_id for id_, category in categories_by_id.items()}
     paths = {id_: [id_, *trees.ancestors(parents, id_)] for id_ in categories_by_id}
     return [

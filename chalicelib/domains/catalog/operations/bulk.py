@@ -146,7 +146,6 @@ class _Action:
     require: Callable[[UnitOfWork], None] = lambda _: None
 
     def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
-        """Stage the change of a product, and return its outcome."""
         if self.field is None:
             stage_deletion(unit, product)
             return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
@@ -192,7 +191,6 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
 
 
 def _mark_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
-    """Return outcomes with the messages of a dry run."""
     return [
         outcome.model_copy(
             update={"message": DRY_RUN_MESSAGES.get(outcome.message, outcome.message)}
@@ -225,7 +223,6 @@ def _invalid(item: InvalidItem) -> BulkOutcome:
 
 
 def _parse_action(ctx: Context, args: BulkProducts) -> _Action:
-    """Return the action of a call, with its value checked."""
     if args.action == "delete":
         if not args.confirm and not args.dry_run:
             msg = f"This deletes {len(args.ids)} product(s). Repeat with confirm: true."

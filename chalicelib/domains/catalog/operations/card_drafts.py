@@ -134,10 +134,7 @@ def _result(
 
 
 def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
-    """Look up an article in the open databases.
-
-    A failure adds a warning.
-    """
+    # A failure adds a warning.
     if barcode.in_store:
         ctx.warn(
             "This barcode is for use inside a store, so only the workspace's products were "

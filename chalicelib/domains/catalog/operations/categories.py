@@ -255,7 +255,6 @@ def delete_category(ctx: Context, args: CategoryDelete) -> CategoryDeleted:
 
 
 def _items_in(workspace_id: str, category: CategoryRow) -> tuple[counters.Shards, list[Any]]:
-    """Return the counter of a category's items, and the items if one transaction can move them."""
     if category.kind not in KINDS:
         return {}, []
     listing = categories.listing_of_items(category.kind)
@@ -300,7 +299,6 @@ def empty_category(job: Job) -> None:
 
 
 def _move_batch(deleted: Mapping[str, Any], unit: UnitOfWork, rows: Sequence[IndexEntry]) -> None:
-    """Stage the move of items to their new category, or to none if that is deleted, too."""
     target = deleted["moveTo"]
     if target is not None and CATEGORIES.find(unit.tenant, record_id=target) is None:
         target = None
@@ -314,7 +312,6 @@ def _move_batch(deleted: Mapping[str, Any], unit: UnitOfWork, rows: Sequence[Ind
 def _move_items(
     unit: UnitOfWork, items: Sequence[Any], category_id: str, target: str | None
 ) -> None:
-    """Stage the move of the items that are still in a category."""
     for item in items:
         if item.category_id == category_id:
             item.category_id = target
@@ -335,11 +332,9 @@ class _Tree:
         self.parents = {row.id: row.parent_id for row in self.rows.values()}
 
     def children(self, category_id: str) -> list[CategoryRow]:
-        """Return the categories directly below another."""
         return [row for row in self.rows.values() if row.parent_id == category_id]
 
     def problem(self, node: str | None, *, parent_id: str | None) -> str | None:
-        """Return why a category, or a new one (None), cannot be below a parent (``lib.trees``)."""
         return trees.problem(self.parents, node, parent=parent_id, max_depth=MAX_DEPTH)
 
 
@@ -363,7 +358,6 @@ def _unknown_category_error() -> NotFoundError:
 
 
 def _check_parent(tree: _Tree, node: str | None, *, parent_id: str | None) -> None:
-    """Raise an error for a parent that is missing, is below the node itself, or is too deep."""
     match tree.problem(node, parent_id=parent_id):
         case "missing":
             raise _unknown_category_error()
@@ -375,7 +369,6 @@ def _check_parent(tree: _Tree, node: str | None, *, parent_id: str | None) -> No
 
 
 def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:
-    """Raise an error if items of a deleted category cannot move to this category."""
     if move_to == category.id:
         raise ValidationError.of("moveTo", message="expected another category than the deleted one")
     if move_to is not None and move_to not in tree.rows:

@@ -92,7 +92,6 @@ def duplicate_product(ctx: Context, args: ProductDuplicate) -> ProductResult:
 
 
 def _require_category(ctx: Context, source: ProductRow) -> str | None:
-    """Return the original's category for a copy, or None if the category is being deleted."""
     category = source.category_id and CATEGORIES.find(
         ctx.workspace_id, record_id=source.category_id
     )
@@ -139,7 +138,6 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
 
 
 def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, ProductRow], LockRow]:
-    """Return the products of a reorder, and the lock row of the sort order, in one round trip."""
     key = lock_key(ctx.workspace_id, what=products.ORDER_LOCK)
     keys = [key, *(PRODUCTS.key(ctx.workspace_id, record_id=product_id) for product_id in args.ids)]
     if args.category_id is not None:

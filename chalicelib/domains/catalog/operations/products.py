@@ -95,10 +95,7 @@ class ProductOut(ProductRef):
 
     @classmethod
     def from_record(cls, product: ProductRow, **overrides: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored product.
-
-        ``overrides`` replace stored values.
-        """
+        """Return the wire form of a stored product. ``overrides`` replace stored values."""
         return cls.from_row(product.values, **{"description_truncated": False, **overrides})
 
 

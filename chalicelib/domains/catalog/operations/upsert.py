@@ -114,10 +114,7 @@ class UpsertResult(Wire):
 
 
 def _weight(args: ProductUpsert) -> int:
-    """Return how many heavy calls a call counts as.
-
-    A dry run fetches no images.
-    """
+    # A dry run fetches no images.
     items = 0 if args.dry_run else sum(map(record_images.weight_of, batch_items.valid(args.items)))
     return -(-items // ITEMS_PER_HEAVY_CALL)
 
@@ -180,7 +177,6 @@ def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool)
 
 
 def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
-    """Yield the indexes of the items in each transaction."""
     with_images = {n for n, item in items.items() if "images" in item.model_fields_set}
     yield from split_batches((n for n in items if n not in with_images), PRODUCTS_PER_TRANSACTION)
     yield from ([n] for n in items if n in with_images)
@@ -189,7 +185,6 @@ def _batches(items: Mapping[int, Item]) -> Iterator[list[int]]:
 def _fetch_images(
     ctx: Context, items: Mapping[int, Item], batches: Mapping[str, Sequence[int]]
 ) -> Fetched:
-    """Fetch images, except images of items that a call with this idempotency key has committed."""
     urls = [
         image.url
         for name, (number, *_) in batches.items()
@@ -221,12 +216,10 @@ class _Images:
     files: dict[str, str] = field(default_factory=dict)
 
     def select(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
-        """Return the fetched images of some items."""
         urls = {image.url for item in items for image in item.images or ()}
         return {url: self.fetched[url] for url in urls & self.fetched.keys()}
 
     def replace_urls(self, item: Item) -> Item:
-        """Return the item with source URLs replaced by URLs of stored files, where these exist."""
         images = [
             image.model_copy(update={"url": self.files.get(image.url, image.url)})
             for image in item.images or ()
@@ -235,7 +228,6 @@ class _Images:
 
 
 def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> list[UpsertOutcome]:
-    """Commit some items in a transaction of their own."""
     ready = [images.replace_urls(item) for item in items]
     fetched = images.select(ready)
     late = any(isinstance(one, RejectedImage) and one.late for one in fetched.values())
@@ -259,7 +251,6 @@ def _commit(ctx: Context, name: str, items: Sequence[Item], images: _Images) -> 
 
 
 def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome]:
-    """Return the outcomes of a dry run."""
     without_images = [
         type(item).model_construct(item.model_fields_set - {"images"}, **item.provided("images"))
         for item in items
@@ -288,7 +279,6 @@ class _Rows:
 
     @classmethod
     def read(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
-        """Read the rows of the items, in two round trips."""
         skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
         by_sku = PRODUCTS.find_unique(
             workspace_id, lookup="sku", values=filter(None, map(sku_of, items))
@@ -336,10 +326,7 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
-    """Stage the writes of one item.
-
-    All errors are raised before anything is staged.
-    """
+    # All errors are raised before anything is staged.
     product, values_sent = rows.products.get(key_of(item)), item.provided("sku", "id")
     category_id = values_sent.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:

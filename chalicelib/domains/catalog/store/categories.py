@@ -52,10 +52,7 @@ def read_all(workspace_id: str) -> list[CategoryRow]:
 
 
 def subtree_ids(workspace_id: str, *, category_id: str, kind: str) -> list[str]:
-    """Return the ids of a category and its descendants.
-
-    An unknown category has its own id only.
-    """
+    """Return the ids of a category and its descendants. An unknown category has its own id only."""
     rows = [row for row in read_all(workspace_id) if row.kind == kind]
     return [category_id, *trees.descendants({row.id: row.parent_id for row in rows}, category_id)]
 

@@ -42,10 +42,7 @@ class Found(NamedTuple):
 
 
 def contacts_of(row: Any) -> dict[str, str | None]:  # noqa: ANN401  a row of one of four nouns
-    """Return the e-mail address and phone number of a record.
-
-    A dialog has neither.
-    """
+    """Return the e-mail address and phone number of a record. A dialog has neither."""
     prefix = "client_" if isinstance(row, BookingRow) else ""
     email, phone = (getattr(row, prefix + name, None) for name in (EMAIL, PHONE))
     return {EMAIL: email, PHONE: phone if phones.is_number(phone) else None}
@@ -129,11 +126,8 @@ class Trace:
         return [Found(row, by) for row in rows]
 
     def _records_with(self, value: str) -> list[Found]:
-        """Return the records with a contact, and the clients of records with only this contact.
-
-        A record with only one contact was assigned to its client by that contact. So the client has
-        or had it.
-        """
+        # A record with only one contact was assigned to its client by that contact. So the client
+        # has or had it.
         wave = self._add(CLIENTS, self._clients_with(value), "contact")
         name = _contact_kind(value)
         for listing in (LEADS, BOOKINGS):
@@ -150,13 +144,11 @@ class Trace:
         return wave + self._add(DIALOGS, dialogs, "contact")
 
     def _clients_with(self, value: str) -> list[str]:
-        """Return the ids of the clients that have or had a contact."""
         holders = clients.holders(self.workspace_id, {_contact_kind(value): value})
         client_ids = CLIENTS.find_by(self.workspace_id, lookup=NAMED, value=value)
         return [*holders.values(), *client_ids]
 
     def _related_records(self, wave: list[Found]) -> list[Found]:
-        """Return the records of clients, the dialogs of leads, and the leads of dialogs."""
         more: list[Found] = []
         for record in wave:
             match record.row:
@@ -170,10 +162,7 @@ class Trace:
         return more
 
     def _clients_without_other_records(self) -> list[Found]:
-        """Return clients of found records, if they have no lead or booking beyond the found ones.
-
-        Erased leads and bookings do not count.
-        """
+        # Erased leads and bookings do not count.
         client_ids = []
         for client_id in self._clients_of_records():
             others = [
@@ -189,7 +178,6 @@ class Trace:
         return self._add(CLIENTS, client_ids, "nothing else left")
 
     def _clients_of_records(self) -> Iterator[str]:
-        """Return the ids of clients that found records refer to, without the found clients."""
         ids = {getattr(record.row, "client_id", None) for record in self.records}
         return (client_id for client_id in sorted(filter(None, ids)) if client_id not in self._seen)
 
@@ -198,10 +186,7 @@ class Trace:
 
 
 def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a booking
-    """Return whether a record still has personal data.
-
-    An erased record has counts only.
-    """
+    """Return whether a record still has personal data. An erased record has counts only."""
     names = ["name", "email", "phone", "tags", "data"]
     if isinstance(row, BookingRow):
         names = ["client_name", "client_email", "client_phone"]
@@ -209,12 +194,10 @@ def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a 
 
 
 def _contacts_in(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four nouns
-    """Return every contact of a record."""
     return [*filter(None, contacts_of(row).values()), *(row.named_contacts or ())]
 
 
 def _is_only_contact(value: str, record: Found) -> bool:
-    """Whether a record that was found by a contact is indexed by no other one."""
     return [emails.key(contact) for contact in record.contacts.values() if contact] in (
         [emails.key(value)],
         [emails.key(fold(value))],

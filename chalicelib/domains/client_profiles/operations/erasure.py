@@ -1,7 +1,4 @@
-"""Erase the personal data of a client.
-
-Counts and statistics are kept (ADR 38).
-"""
+"""Erase the personal data of a client. Counts and statistics are kept (ADR 38)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -187,7 +184,6 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
 
 
 def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
-    """Return the records of the person, and clients that may be the same person."""
     country = workspaces.get(ctx.workspace_id).country
     number = phones.find_phone(args.phone, country=country) if args.phone else None
     trace = Trace.run(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
@@ -195,10 +191,7 @@ def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
 
 
 def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
-    """Remove stored responses that contain an id or a contact of the person. Return their number.
-
-    A dry run only counts them.
-    """
+    # A dry run only counts them.
     ids = [record.row.id for record in trace.records]
     texts = [*ids, *trace.contacts, *trace.spellings]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
@@ -208,10 +201,7 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
 
 
 def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
-    """Remove what receivers of webhooks answered to events of the records.
-
-    This is done after the erasure, and again when attempts that are being made have ended.
-    """
+    # This is done after the erasure, and again when attempts that are being made have ended.
     due_at = ctx.unit.run_side_effect_once("due", clock.now) + ATTEMPTS_END
     parts = [{"recordIds": part} for part in split_batches(record_ids, MAX_SHOWN)]
     rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, part, due_at) for part in parts]
@@ -226,10 +216,7 @@ def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
 
 
 def _erase(ctx: Context, rows: Sequence[Any]) -> None:
-    """Erase the records of a wave.
-
-    Clients come first, because a lead of the wave may have led to a client.
-    """
+    # Clients come first, because a lead of the wave may have led to a client.
     for row in rows:
         if isinstance(row, ClientRow):
             _commit_records(ctx, [row.id], partial(_wipe_client, client_id=row.id))
@@ -253,7 +240,6 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
 
 
 def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
-    """Yield the ids of leads in batches that fit one transaction."""
     batch: list[str] = []
     items = 0
     for row in rows:
@@ -304,10 +290,7 @@ def _erase_changes(unit: UnitOfWork, events: Sequence[HistoryRow]) -> None:
 
 
 def _erase_dialog(ctx: Context, dialog_id: str) -> None:
-    """Erase a dialog: end its session, remove its messages, then remove its contacts.
-
-    Contacts are removed last, so that an interrupted erasure finds the dialog again.
-    """
+    # Contacts are removed last, so that an interrupted erasure finds the dialog again.
     _commit(ctx, [f"end-{dialog_id}"], partial(dialog_removal.stage_end, dialog_id=dialog_id))
     for batch in dialog_removal.message_batches(ctx.workspace_id, dialog_id=dialog_id):
         names = [f"{dialog_id}-{row.sk}" for row in batch]
@@ -316,10 +299,7 @@ def _erase_dialog(ctx: Context, dialog_id: str) -> None:
 
 
 def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
-    """Stage the removal of personal data from a booking.
-
-    An upcoming booking is cancelled.
-    """
+    # An upcoming booking is cancelled.
     row = BOOKINGS.find(unit.workspace_id, record_id=booking_id)
     if row is None:
         return

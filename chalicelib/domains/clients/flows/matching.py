@@ -19,10 +19,7 @@ from chalicelib.engine.unit import UnitOfWork
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Match:
-    """The client of a contact.
-
-    It may be new, or have newly filled contacts.
-    """
+    """The client of a contact. It may be new, or have newly filled contacts."""
 
     client: ClientRow
     """If it is neither new nor filled, it may be a reference that has no attributes."""

@@ -140,10 +140,7 @@ def _number(ctx: Context, text: str) -> dict[str, str]:
 
 
 def _check_free(ctx: Context, client: ClientRow, changes: dict[str, Any]) -> None:
-    """Refuse contacts of another client.
-
-    A concurrent change of that client causes a retry.
-    """
+    # A concurrent change of that client causes a retry.
     new_contacts = {
         name: changes[name]
         for name in (EMAIL, PHONE)

@@ -33,7 +33,6 @@ _CONTACTS = ("name", "email", "phone")
 
 
 def _replaces_contacts(old_row: "ClientRow | None", new_row: "ClientRow") -> bool:
-    """Whether a name or contact is replaced or removed. One that was missing changes nothing."""
     if old_row is None or new_row.is_nobody:
         return False
     return any(getattr(old_row, name) not in {None, getattr(new_row, name)} for name in _CONTACTS)

@@ -94,7 +94,6 @@ def existing_images(ctx: Context, images: Sequence[ImageMap]) -> list[ImageMap]:
 
 
 def _own_images(ctx: Context, requested: Sequence[ImageIn], field: str) -> dict[str, ImportedImage]:
-    """Return the images that are given by file id."""
     ids = [image.file_id for image in requested if image.file_id is not None]
     files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
     for number, image in enumerate(requested):

@@ -61,10 +61,7 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that was not imported.
-
-    ``late`` is true if the time limit is the only reason.
-    """
+    """An image that was not imported. ``late`` is true if the time limit is the only reason."""
 
     url: str
     reason: str
@@ -195,10 +192,7 @@ def to_image(file: FileRow) -> ImportedImage:
 
 
 def is_own_url(url: str) -> bool:
-    """Return whether a URL is of this service's files.
-
-    Only other URLs must be fetched.
-    """
+    """Return whether a URL is of this service's files. Only other URLs must be fetched."""
     return url.startswith(settings().public_url + FILES_PATH)
 
 
@@ -309,7 +303,6 @@ def _put(  # noqa: PLR0913  attributes of a file
 
 
 def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
-    """Return the files of the workspace's own images among the URLs, by URL."""
     ids = {url: own_file_id(url) for url in urls if is_own_url(url)}
     files_by_id = (
         {file.id: file for file in FILES.fetch(ctx.workspace_id, ids.values())} if ids else {}
@@ -327,10 +320,7 @@ def _own_files(ctx: Context, urls: Iterable[str]) -> dict[str, FileRow]:
 def _store_all(
     workspace_id: str, urls: Sequence[str], seconds: float, *, allow_http: bool
 ) -> dict[str, StoredObject | RejectedImage]:
-    """Fetch, re-encode and store images, eight at a time. Each is stored or rejected.
-
-    The hosts alternate, so that a slow host does not delay the images of the others.
-    """
+    # The hosts alternate, so that a slow host does not delay the images of the others.
     deadline, hosts, seen_per_host = Deadline(seconds), public_http.Hosts(), Counter[str]()
 
     def position_in_host(url: str) -> int:
@@ -390,10 +380,7 @@ def _file_name(url: str) -> str:
 def _stage(
     ctx: Context, objects: dict[str, StoredObject], folder: str, reserved: int
 ) -> dict[str, FileRow]:
-    """Stage the files of stored objects, as far as the quota allows.
-
-    Return the files by URL.
-    """
+    """Stage the files of stored objects, as far as the quota allows. Return the files by URL."""
     quota = plans.STORAGE_BYTES[ctx.principal.plan]
     free_bytes = quota - used_bytes(ctx.workspace_id) - reserved
     accepted: dict[str, StoredObject] = {}
@@ -417,10 +404,7 @@ def _stage(
 
 
 def folder_at_root(unit: UnitOfWork, name: str) -> str:
-    """Return the id of the root folder with this name.
-
-    A missing folder is staged for creation.
-    """
+    """Return the id of the root folder with this name. A missing folder is staged for creation."""
     existing = root_folder(unit.workspace_id, name=name)
     if existing is not None:
         # The folder may be deleted until the commit, and its files would be lost.

@@ -100,7 +100,6 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
 def _read_records(
     workspace_id: str, names: Iterable[str]
 ) -> dict[str, tuple[Listing[Any], Record]]:
-    """Return records with their listings, by names such as ``PRODUCT#<id>``."""
     keys = {}
     for name in names:
         noun, _, record_id = name.partition("#")
@@ -123,10 +122,7 @@ def list_uses(workspace_id: str, names: Iterable[str]) -> list[FileUse]:
 
 
 def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None:
-    """Stage the removal of a file from records.
-
-    Nouns that cannot drop a file are left unchanged.
-    """
+    # Nouns that cannot drop a file are left unchanged.
     records_by_name = _read_records(unit.tenant, names)
     for name in names:
         listing, record = records_by_name.get(name, (None, None))

@@ -125,7 +125,6 @@ def delete_folder(ctx: Context, args: FolderDelete) -> FolderDeleted:
 def _check_target(
     forest: FolderForest, folder: FolderRow, subfolders: list[FolderRow], target: str | None
 ) -> None:
-    """Raise an error if the content of a folder cannot move to the target."""
     if target is not None:
         forest.folder(target)
     if trees.is_cycle(forest.parents, folder.id, target):
@@ -152,7 +151,6 @@ def empty_folder(job: Job) -> None:
 
 
 def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some folders, and return whether there were any."""
     forest = FolderForest(unit.tenant)
     subfolders = forest.children(deleted_id)[:FOLDERS_PER_TRANSACTION]
     _stage_folders(unit, forest, subfolders, target)
@@ -197,7 +195,6 @@ def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
 
 
 def _files_in(workspace_id: str, *, folder_id: str, size: int) -> list[FileRow]:
-    """Return the first files directly in a folder."""
     query = Query(1, size, "createdAt", filters={"place": folder_id})
     return FILES.page(workspace_id, query, counts=Counter).records
 

@@ -50,10 +50,7 @@ class FolderOut(FolderRef):
 
     @classmethod
     def from_record(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
-        """Return the wire form of a folder.
-
-        ``counts`` are the counters of the files.
-        """
+        """Return the wire form of a folder. ``counts`` are the counters of the files."""
         count = counts.get(counters.name("place", value=folder.id), 0)
         return cls.from_row(folder.values, files_count=count)
 

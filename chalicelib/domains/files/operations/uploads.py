@@ -167,10 +167,7 @@ def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
 
 
 def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0) -> FileOut:
-    """Store bytes and stage their file.
-
-    ``charged`` bytes are already charged to the quota.
-    """
+    """Store bytes and stage their file. ``charged`` bytes are already charged to the quota."""
     stored_file = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, new_file))
     unit.on_failure(lambda: rehosting.remove_objects([stored_file]))
     file = rehosting.file_row(unit.workspace_id, stored_file, new_file.name, new_file.folder_id)
@@ -270,10 +267,7 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
 
 
 def _find_completed(ctx: Context, upload_id: str) -> FileResult:
-    """Return the file of a completed upload.
-
-    The file has the upload's id.
-    """
+    # The file has the upload's id.
     file = FILES.find(ctx.workspace_id, record_id=upload_id)
     if file is None:
         msg = (

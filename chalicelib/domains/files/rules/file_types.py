@@ -164,14 +164,12 @@ def charset(body: bytes) -> str:
 
 
 def _media(body: bytes) -> str:
-    """Return the type of a file in the ISO base media format, by its brands."""
     size = min(int.from_bytes(body[:4], "big"), 256)
     brands = [body[8:12], *(body[at : at + 4] for at in range(16, size - 3, 4))]
     return next((mime_type for brand, mime_type in _BRANDS if brand in brands), "video/mp4")
 
 
 def _is_mpeg_audio(body: bytes) -> bool:
-    """Return whether a file begins with the header of an MPEG layer III frame of some bitrate."""
     return (
         len(body) > 3  # noqa: PLR2004  the header's length
         and body[0] == 0xFF  # noqa: PLR2004  eleven bits of sync

@@ -62,7 +62,6 @@ def has_all_scans(body: bytes) -> bool:
 
 
 def _length(body: bytes, position: int) -> int:
-    """Return the length of the segment at a position, without its marker."""
     return int.from_bytes(body[position + 2 : position + 4])
 
 
@@ -128,10 +127,7 @@ _one_at_a_time = Lock()
 
 
 class ImageError(Exception):
-    """An image that cannot be re-encoded.
-
-    ``reason`` gives the cause and a fix in one sentence.
-    """
+    """An image that cannot be re-encoded. ``reason`` gives the cause and a fix in one sentence."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -218,11 +214,8 @@ def _too_large_message(limit: int) -> str:
 
 
 def _decode_complete(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
-    """Return what ``_decode`` does. A JPEG without its end marker is decoded if its rows are whole.
-
-    The decoder makes up the pixels that are missing, from whatever follows. So they are missing if
-    two endings give two images.
-    """
+    # The decoder makes up the pixels that are missing, from whatever follows. So they are missing
+    # if two endings give two images.
     try:
         return _decode(body, kind)
     except OSError:
@@ -239,11 +232,8 @@ def _decode_complete(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, An
 
 
 def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
-    """Return the pixels and the options to write them with.
-
-    The size in the header is checked before any pixel is decoded. The decoder and its copies of the
-    image are freed on return.
-    """
+    # The size in the header is checked before any pixel is decoded. The decoder and its copies of
+    # the image are freed on return.
     from PIL import Image
 
     with Image.open(BytesIO(body), formats=[kind]) as source:
@@ -288,7 +278,6 @@ def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
 
 
 def _reduce(image: "Image.Image", side: int) -> None:
-    """Make a larger image smaller, to this length of its longer side."""
     image.thumbnail((side, side), reducing_gap=_REDUCING_GAP)
 
 
@@ -298,7 +287,6 @@ def _lowest_alpha(image: "Image.Image") -> int:
 
 
 def _eight_bits(image: "Image.Image") -> "Image.Image":
-    """Return an image in the smallest sufficient mode of L, LA, RGB, RGBA and CMYK."""
     if image.mode.startswith("I"):
         image = _from_16_bits(image)
     if image.has_transparency_data:
@@ -355,10 +343,7 @@ def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
 
 
 def _to_srgb(image: "Image.Image", profile: bytes) -> "Image.Image":
-    """Convert by the colour profile.
-
-    Phones use Display P3, which looks dull without a conversion.
-    """
+    # Phones use Display P3, which looks dull without a conversion.
     from PIL import ImageCms  # needed for images with a profile only
 
     mode = "RGBA" if image.mode == "RGBA" else "RGB"
@@ -410,7 +395,6 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
 
 @cache
 def _our_tables() -> list[list[int]]:
-    """Return the quantisation tables of our own quality."""
     from PIL import Image
 
     body = BytesIO()
@@ -420,11 +404,8 @@ def _our_tables() -> list[list[int]]:
 
 
 def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
-    """Return the tables to write a JPEG with, for brightness and for colour.
-
-    A table is ours, or the image's own where that is coarser. A finer table would only preserve
-    flaws.
-    """
+    # A table is ours, or the image's own where that is coarser. A finer table would only preserve
+    # flaws.
     jpeg: Any = source
     numbers = [component[3] for component in jpeg.layer]
     original_tables = [jpeg.quantization[number] for number in (numbers * 2)[:2]]
@@ -452,11 +433,8 @@ def _encode_jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> b
 
 
 def _mark_transparent(body: BytesIO, frames: "list[Image.Image]") -> None:
-    """Set the flag of transparency of an animation whose canvas shows through.
-
-    libwebp crops opaque parts out of transparent frames and does not set the flag. Without it,
-    readers show the rest of the canvas as black.
-    """
+    # libwebp crops opaque parts out of transparent frames and does not set the flag. Without it,
+    # readers show the rest of the canvas as black.
     view = body.getbuffer()
     if bytes(view[12:16]) == b"VP8X" and any(
         _lowest_alpha(frame) < _LARGEST_BYTE for frame in frames

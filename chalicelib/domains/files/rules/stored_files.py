@@ -1,7 +1,4 @@
-"""Names, sizes and headers of stored files.
-
-The headers prevent uploaded content from running.
-"""
+"""Names, sizes and headers of stored files. The headers prevent uploaded content from running."""
 
 import re
 

@@ -146,19 +146,13 @@ def reserve_bytes(
 
 
 def release_bytes(unit: UnitOfWork, size: int) -> None:
-    """Stage the release of bytes that files or pages used.
-
-    A size of 0 changes nothing.
-    """
+    """Stage the release of bytes that files or pages used. A size of 0 changes nothing."""
     if size:
         unit.update(usage_row(unit.workspace_id), [UsageRow.used.add(-size)])
 
 
 class UploadRow(ContentRow):
-    """An announced large upload.
-
-    Its bytes are charged, but its object may not exist yet.
-    """
+    """An announced large upload. Its bytes are charged, but its object may not exist yet."""
 
     key = UnicodeAttribute()
     name = UnicodeAttribute()
@@ -201,8 +195,5 @@ SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
 
 
 def is_image(file: FileRow) -> bool:
-    """Return whether a record can show a file.
-
-    Only a re-encoded image has a known size.
-    """
+    """Return whether a record can show a file. Only a re-encoded image has a known size."""
     return bool(file.width)

@@ -72,10 +72,7 @@ _MAX_HEADING = 80
 
 
 def _style_sheet(name: str) -> str:
-    """Return a style sheet with one line per rule.
-
-    In the file, blank lines separate rules.
-    """
+    # In the file, blank lines separate rules.
     rules = (_FOLDER / "static" / f"{name}.css").read_text().split("\n\n")
     return "\n".join(filter(None, map(minify_css, rules)))
 
@@ -85,7 +82,6 @@ _PREVIEW_STYLE = "body{margin:1rem;font:1rem/1.5 system-ui,sans-serif}"
 
 
 def _content_source(content: str) -> str:
-    """Return the source of a style sheet or a script for a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
@@ -114,10 +110,7 @@ def form_page_headers(language: str) -> dict[str, str]:
 
 
 class _Control(NamedTuple):
-    """A field for the templates.
-
-    ``type`` is the type of the HTML control.
-    """
+    """A field for the templates. ``type`` is the type of the HTML control."""
 
     name: str
     label: str
@@ -252,10 +245,7 @@ def failure_page(message: str, *, language: str, back_url: str | None) -> str:
 
 
 def _page(template: str, *, language: str, back_url: str | None = None, **values: object) -> str:
-    """Return a page.
-
-    It has a link to ``back_url`` if this is an http(s) URL.
-    """
+    """Return a page. It has a link to ``back_url`` if this is an http(s) URL."""
     # A link with another scheme, such as ``javascript:``, could run code on the page.
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
@@ -285,10 +275,7 @@ def _form(
     errors: Mapping[str, str],
     button: str,
 ) -> dict[str, Any]:
-    """Return the values for ``fields.html``.
-
-    ``button`` is the key of the button's text.
-    """
+    """Return the values for ``fields.html``. ``button`` is the key of the button's text."""
     return {
         "controls": list(_controls(fields, values, errors)),
         "page_url": _display_value(values.get(PAGE)),

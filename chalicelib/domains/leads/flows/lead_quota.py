@@ -26,10 +26,7 @@ If the limiter is unavailable, they are refused.
 
 
 def share(workspace: WorkspaceRow) -> Limit:
-    """Return the limit on a visitor's leads that are counted.
-
-    Further ones are marked.
-    """
+    """Return the limit on a visitor's leads that are counted. Further ones are marked."""
     max_leads = max(LEAST_SHARE, LEADS_A_MONTH[workspace.plan] // 10)
     return Limit("leads-visitor", "leads per day", max_leads, timedelta(days=1))
 

@@ -1,7 +1,4 @@
-"""Forms that visitors submit.
-
-One unit of work stores and counts the lead and client.
-"""
+"""Forms that visitors submit. One unit of work stores and counts the lead and client."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -284,7 +281,6 @@ def _warnings(form: FormRow, sent: SentFields) -> list[str]:
 def _submission_key(
     ctx: Context, form: FormRow, data: dict[str, Any], proposal_id: str | None
 ) -> Key:
-    """Return a key that is equal for equal values from one visitor."""
     sorted_values = sorted((name, to_json(value)) for name, value in data.items())
     parts = [form.id, ctx.principal.rate_limit_key, repr(sorted_values), proposal_id or ""]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -292,10 +288,7 @@ def _submission_key(
 
 
 def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
-    """Return the limits that count a submission in the transaction of its lead, with the subjects.
-
-    A submission that is refused therefore counts nowhere.
-    """
+    # A submission that is refused therefore counts nowhere.
     shared = FORM_SUBMISSIONS_PER_DAY
     subjects = ctx.principal.share_subjects
     return [*lead_quota.visitor_limits(ctx.workspace_id, subjects, shared), (shared, form.id)]
@@ -310,7 +303,6 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     args: FormSubmission,
     origin: Origin,
 ) -> LeadRow:
-    """Stage the lead of a submission with its client, and count it in the statistics."""
     now, data, contact = clock.now(), submitted.data, submitted.contact
     rows, workspace_id = submitted.rows, ctx.workspace_id
     fills = matching.name_for_own_client(
@@ -355,14 +347,12 @@ def _drop_cart(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
-    """Return the page of the form's own site at the URL that the browser reported."""
     # Only a page of the form's own site counts, because the browser may report any URL.
     slug = site.page_slug(url)
     return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 
 
 def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
-    """Return consents as stored, with the label and the time of consent."""
     at = iso(clock.now())
     return {
         spec.name: {"label": spec.label, "at": at}

@@ -21,10 +21,7 @@ class SubmittedValue(NamedTuple):
 
 
 def forms(workspace_id: str, ids: Iterable[str]) -> dict[str, FormRow]:
-    """Return the forms with these ids, by id.
-
-    Forms that were deleted lately are among them.
-    """
+    """Return the forms with these ids, by id. Forms that were deleted lately are among them."""
     form_ids = sorted(set(ids))
     forms_by_id = {form.id: form for form in FORMS.fetch(workspace_id, form_ids)}
     if missing := [form_id for form_id in form_ids if form_id not in forms_by_id]:

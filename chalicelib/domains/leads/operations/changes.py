@@ -159,7 +159,6 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
 def _patch_data(
     ctx: Context, lead: LeadRow, patch: dict[str, Any], workspace: WorkspaceRow
 ) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
-    """Return the form's fields (none if the form is deleted), and the patched data."""
     if CART in patch:
         raise ValidationError.of(
             "data.items", message="the products of an order cannot be changed; omit this field"
@@ -197,7 +196,6 @@ def _updated_contact(
     new_data: dict[str, Any],
     country: str,
 ) -> Contact:
-    """Return the contact with those attributes replaced that the change of the data affects."""
     old, new = (
         Contact.create(name=name, email=email, phone=phone, country=country)._asdict()
         for name, email, phone in (

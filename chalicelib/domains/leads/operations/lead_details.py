@@ -120,16 +120,12 @@ class _Around(NamedTuple):
     people: dict[str, AccountRow]
 
     def get(self, kind: type[R]) -> R | None:
-        """Return the row of a class, or None."""
         row = self.rows.get(kind)
         return row if isinstance(row, kind) else None
 
 
 def _read_around(workspace_id: str, lead: LeadRow, actors: Iterable[str]) -> _Around:
-    """Read what belongs to a lead, in one request.
-
-    A deleted form takes another one.
-    """
+    # A deleted form takes another one.
     places = (
         (FORMS, lead.form_id),
         (SITES, lead.project_id),

@@ -79,10 +79,7 @@ def export_leads(ctx: Context, args: LeadExport) -> LeadTable:
 
 
 def _read(ctx: Context, args: LeadExport) -> list[LeadRow]:
-    """Return the leads with their data. A filter with a counter is counted first.
-
-    A search and a tag read all entries anyway, so counting first would double their cost.
-    """
+    # A search and a tag read all entries anyway, so counting first would double their cost.
     filters = args.provided()
     if not (args.search or args.tag):
         _refuse_many(_page(ctx, filters, 1)[1])
@@ -131,7 +128,6 @@ def table(workspace_id: str, lead_rows: Sequence[LeadRow]) -> LeadTable:
 
 
 def _submitted(lead: LeadRow, forms: Mapping[str, FormRow]) -> dict[str, tuple[str, Cell]]:
-    """Return the label and the cell of each submitted value, by the field's name."""
     return {
         submitted_value.name: (
             submitted_value.label,
@@ -142,7 +138,6 @@ def _submitted(lead: LeadRow, forms: Mapping[str, FormRow]) -> dict[str, tuple[s
 
 
 def _fixed(lead: LeadRow, forms: Mapping[str, FormRow], zone: str) -> Iterable[Cell]:
-    """Yield the cells of the fixed columns."""
     source, form = lead.source or {}, forms.get(lead.form_id)
     lines: list[dict[str, Any]] = lead.whole_data.get(CART) or []
     yield zoned_times.local_time(lead.created_at, zone).text.replace("T", " ")[:16]

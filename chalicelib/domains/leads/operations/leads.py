@@ -209,10 +209,7 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
 
 
 def query_of(ctx: Context, args: LeadListQuery) -> Query:
-    """Return the query for a page of leads, newest first.
-
-    Days are in the workspace's zone.
-    """
+    """Return the query for a page of leads, newest first. Days are in the workspace's zone."""
     bounds: list[Any] = [args.from_, args.to]
     if any(bounds):
         zone = workspaces.get(ctx.workspace_id).timezone

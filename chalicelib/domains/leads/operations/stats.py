@@ -126,10 +126,7 @@ def _days(first: date, *, last: date) -> list[date]:
 
 
 def _can_match(ctx: Context, args: StatsQuery) -> bool:
-    """Return whether any lead can match both the requested form and the requested site.
-
-    All leads of a form belong to the form's site, so it is enough to read one counter.
-    """
+    # All leads of a form belong to the form's site, so it is enough to read one counter.
     if args.form_id is None or args.project_id is None:
         return True
     query = Query(page=1, size=1, sort="createdAt", filters={"form_id": args.form_id})

@@ -1,7 +1,4 @@
-"""Fields of a capture form.
-
-Submitted values are validated and cleaned by field type.
-"""
+"""Fields of a capture form. Submitted values are validated and cleaned by field type."""
 
 import re
 from collections.abc import Container, Mapping, Sequence
@@ -250,10 +247,7 @@ def _first_text(value: object) -> str | None:
 
 
 class _InvalidValueError(Exception):
-    """A value does not fit its field.
-
-    ``key`` is the key of the error message.
-    """
+    """A value does not fit its field. ``key`` is the key of the error message."""
 
     def __init__(self, key: str, **values: object) -> None:
         super().__init__(key)
@@ -316,10 +310,7 @@ def _parse_consent(value: object) -> bool | None:
 
 
 def _entered_text(value: object, kind: str) -> str:
-    """Return the entered value, trimmed.
-
-    A JSON number is converted to text.
-    """
+    # A JSON number is converted to text.
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -345,10 +336,7 @@ def _require_length(text: str, limit: int) -> None:
 
 
 def _parse_checkbox(value: object) -> bool | None:
-    """Return True for a ticked box.
-
-    As in HTML, any value that does not mean "no" counts as ticked.
-    """
+    # As in HTML, any value that does not mean "no" counts as ticked.
     if isinstance(value, str):
         word = value.strip().casefold()
         return None if not word or word in _UNTICKED else True
@@ -384,10 +372,7 @@ def _phone(entered: str, country: str, *, is_required: bool) -> str:
 
 
 def _number(entered: str, *, language: str) -> int | float:
-    """Return a number entered with a decimal point or comma, with or without thousands separators.
-
-    A comma before three digits separates thousands in English, and decimals in Russian.
-    """
+    # A comma before three digits separates thousands in English, and decimals in Russian.
     compact = "".join(entered.split()).replace("\u2212", "-")
     if _THOUSANDS.fullmatch(compact) and (language == "en" or compact.count(",") > 1):
         compact = compact.replace(",", "")
@@ -429,7 +414,6 @@ def _date(entered: str, timezone: str) -> str:
 
 
 def _format_options(options: Sequence[str]) -> str:
-    """Return the options as one line that is short enough to show next to a field."""
     line = ", ".join(options)
     short_line = cut_bytes(line, _MAX_OPTIONS_BYTES)
     return short_line if short_line == line else f"{short_line}…"

@@ -9,10 +9,7 @@ _RATINGS = ("rating_5", "rating_4", "rating_3", "rating_2", "rating_1")
 
 
 class TemplateField(NamedTuple):
-    """A field of a template.
-
-    The keys of its label and options are in the catalogue of forms.
-    """
+    """A field of a template. The keys of its label and options are in the catalogue of forms."""
 
     name: str
     type: str = "text"

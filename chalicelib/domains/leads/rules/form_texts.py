@@ -29,8 +29,5 @@ def form_text(language: str, key: str, **values: object) -> str:
 
 
 def for_failure(language: str, *, code: str) -> str:
-    """Return the message for an error code.
-
-    Programs read the code itself.
-    """
+    """Return the message for an error code. Programs read the code itself."""
     return form_text(language, _FAILURES.get(code, "failed"))

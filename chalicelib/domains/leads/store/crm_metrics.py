@@ -28,10 +28,7 @@ def subject(*, form_id: str | None = None, project_id: str | None = None) -> str
 
 
 def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> None:
-    """Stage the counting of new leads, each with a flag for a new client.
-
-    Call it once per unit.
-    """
+    """Stage the counting of new leads, each with a flag for a new client. Call it once per unit."""
     counts = Increments(unit.workspace_id)
     for lead, with_client in created:
         day = date.fromisoformat(lead.day)
@@ -45,10 +42,7 @@ def count_created(unit: UnitOfWork, created: Iterable[tuple[LeadRow, bool]]) -> 
 
 
 def count_status(unit: UnitOfWork, lead: LeadRow, old_status: str) -> None:
-    """Stage the counting of a lead's change of status.
-
-    Call it once per unit.
-    """
+    """Stage the counting of a lead's change of status. Call it once per unit."""
     counts = Increments(unit.workspace_id)
     for subject in _subjects(lead):
         # The counts move on the day of creation, so the statuses of each day add up to its leads.
@@ -57,10 +51,7 @@ def count_status(unit: UnitOfWork, lead: LeadRow, old_status: str) -> None:
 
 
 def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
-    """Stage the counting of a new client of an existing lead.
-
-    Call it once per unit.
-    """
+    """Stage the counting of a new client of an existing lead. Call it once per unit."""
     counts = Increments(unit.workspace_id)
     for subject in _subjects(lead):
         counts.add(subject, day, {CLIENTS: 1})

@@ -167,10 +167,7 @@ class DataRow(ContentRow):
 
 
 class EventRow(HistoryRow):
-    """A change of a lead, stored as names of fields and statuses.
-
-    No other values are stored.
-    """
+    """A change of a lead, stored as names of fields and statuses. No other values are stored."""
 
     noun = "LEAD"
 
@@ -182,10 +179,7 @@ class EventRow(HistoryRow):
 
 
 class SubmissionRow(ContentRow):
-    """Record that a visitor's values created a lead.
-
-    They create no other one until it expires.
-    """
+    """Record that a visitor's values created a lead. They create no other one until it expires."""
 
     version = VersionAttribute()
     lead_id = UnicodeAttribute()
@@ -250,10 +244,7 @@ def attach_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
 
 
 def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
-    """Set the data of a lead.
-
-    The caller stages the creation or update of the lead.
-    """
+    """Set the data of a lead. The caller stages the creation or update of the lead."""
     key = data_key(unit.workspace_id, lead_id=lead.id)
     if size_of(data) > INLINE_DATA_BYTES:
         # The number is the revision after the commit, by which a torn read is noticed.

@@ -251,7 +251,6 @@ def _counters(
     plan: str | None,
     shares: Sequence[str],
 ) -> list[_Counter]:
-    """Return the limits that an e-mail counts for. The budget of the address is the first."""
     counters = [_Counter(BUDGETS[mail_class], mailbox, "by_address")]
     if mail_class == "link":
         subjects = [f"{share}#{mailbox}" for share in shares]
@@ -277,10 +276,7 @@ def _count(  # noqa: PLR0913  what decides on an e-mail
     until: datetime,
     shares: Sequence[str],
 ) -> Verdict:
-    """Count an e-mail for the budget of its address, the plan and the shares.
-
-    What the workspace has in reserve counts for the budget, too, but passes if that is used up.
-    """
+    # What the workspace has in reserve counts for the budget, too, but passes if that is used up.
     tenant, mailbox = _tenant(workspace_id), mail_budgets.budget_key(address)
     budget = BUDGETS[mail_class]
     plan = workspaces.get(workspace_id).plan if workspace_id else None

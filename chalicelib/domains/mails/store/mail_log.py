@@ -31,20 +31,14 @@ SORT_KEY = "mail"
 
 
 class ClientMailRow(ControlRow):
-    """State of an e-mail that was counted or withheld.
-
-    The row contains no address.
-    """
+    """State of an e-mail that was counted or withheld. The row contains no address."""
 
     state = UnicodeAttribute()
     reason = UnicodeAttribute(null=True)
 
 
 class WithheldRow(ControlRow):
-    """The e-mails that were withheld in a workspace on a day, by reason.
-
-    Days are in UTC.
-    """
+    """The e-mails that were withheld in a workspace on a day, by reason. Days are in UTC."""
 
     by_address = NumberAttribute(default=0)
     by_plan = NumberAttribute(default=0)

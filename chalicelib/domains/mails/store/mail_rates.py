@@ -36,10 +36,7 @@ class MailDayRow(ControlRow):
 
 
 class MailReportRow(ControlRow):
-    """A report that was counted.
-
-    SQS may deliver it again within 14 days.
-    """
+    """A report that was counted. SQS may deliver it again within 14 days."""
 
 
 class MailPauseRow(ControlRow):

@@ -167,10 +167,7 @@ def _class_of_reminder(booking: BookingRow) -> MailClass:
 
 
 def _schedule_next(workspace_id: str, booking: BookingRow, options: MailOptions) -> None:
-    """Make the job of the next reminder.
-
-    Reminders whose time has passed are left out.
-    """
+    # Reminders whose time has passed are left out.
     if booking.status != "confirmed":
         return
     now, start_ms = clock.now(), epoch_ms(booking.starts_at)

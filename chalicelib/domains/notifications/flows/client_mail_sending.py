@@ -155,7 +155,6 @@ def _business(workspace: WorkspaceRow) -> Business:
 
 
 def _language(workspace: WorkspaceRow, page_language: str | None) -> Language:
-    """Return the language of the client's page, or else of the workspace's country."""
     return cast("Language", page_language or localized.language_of_country(workspace.country))
 
 
@@ -181,7 +180,6 @@ def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
 
 
 def _pay_url(workspace_id: str, booking: BookingRow) -> str | None:
-    """Return the page that pays a booking, if the workspace takes payments."""
     if not booking.is_payable or merchants.find_current(workspace_id) is None:
         return None
     return booking_links.pay_url(workspace_id, booking)

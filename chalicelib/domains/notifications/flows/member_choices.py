@@ -117,7 +117,6 @@ def remove(workspace_id: str, *, account_id: str) -> None:
 
 
 def _stage_unwanted(unit: UnitOfWork, workspace_id: str, everyone: Iterable[Choices]) -> None:
-    """Stage the kinds of messages that no member wants from now on."""
     unwanted = choices.unwanted(everyone)
     unit.update(*subscriptions.change_of_people(workspace_id, unwanted))
     # Other processes learn of the change within ten seconds.

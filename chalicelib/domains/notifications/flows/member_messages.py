@@ -60,12 +60,10 @@ class _Recipient(NamedTuple):
 
     @property
     def console_url(self) -> str:
-        """URL of the workspace in the console."""
         return f"{settings().public_url}/console/w/{self.workspace.slug}"
 
     @property
     def window(self) -> str:
-        """Key of the windows that its messages are counted in."""
         return f"W#{self.workspace.id}#NOTIFY-WINDOW#{self.account.id}#{self.channel}#{self.kind}"
 
 
@@ -90,7 +88,6 @@ def send_digest(job: Job) -> None:
 
 
 def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None:
-    """Send the message of a job, or postpone the job if the message is delayed."""
     recipient, at = _recipient(job), datetime.fromisoformat(job.payload["at"])
     if recipient is None:
         return
@@ -164,7 +161,6 @@ def _send_digest(job: Job, recipient: _Recipient) -> None:
 
 
 def _recipient(job: Job) -> _Recipient | None:
-    """Return the recipient of a message, or None if the member or the wish has ended."""
     account_id, kind = job.payload["accountId"], job.payload["kind"]
     channel: Channel = job.payload["channel"]
     account = accounts.get(account_id)

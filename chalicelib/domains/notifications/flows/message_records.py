@@ -50,7 +50,6 @@ def _bot(workspace_id: str, agent_id: str) -> Record:
 
 
 def _moved(workspace_id: str, booking_id: str) -> Record | None:
-    """Return a booking with its time and resource before the last move, if they are recorded."""
     record = records.read(workspace_id, event_type="booking.moved", record_id=booking_id)
     moves = [entry["move"] for entry in (record or {}).get("statusHistory", ()) if entry["move"]]
     if record is None or not moves:

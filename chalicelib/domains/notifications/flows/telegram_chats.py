@@ -100,7 +100,6 @@ def _text(message: Message, answer: Answer, **values: str) -> str:
 
 
 def _start(message: Message) -> str:
-    """Link the chat to the member who created the code."""
     code = telegram_links.find_code(message.argument)
     if code is not None:
         stage: Stage = partial(_stage_link, message)
@@ -119,10 +118,7 @@ def _start(message: Message) -> str:
 def _once(
     message: Message, tenant: str, *, account_id: str, operation: str | None, stage: Stage
 ) -> str:
-    """Commit what a message changes for an account.
-
-    A repeated update only gets the answer.
-    """
+    # A repeated update only gets the answer.
     record = IdempotencyRecord(f"telegram#{account_id}", str(message.update_id), fingerprint="")
     # Telegram sends an update again until it gets a response with the status 200.
     if stored_record := idempotency.find(tenant, record):
@@ -187,10 +183,7 @@ def _stage_end(account_id: str, chat_id: int, unit: UnitOfWork) -> str:
 
 
 def end_link(workspace_id: str, *, account_id: str, ended_at: datetime) -> None:
-    """Remove the link of a former member.
-
-    A later link of a member who has returned is kept.
-    """
+    """Remove the link of a former member. A later link of a member who has returned is kept."""
     link = telegram_links.find(workspace_id, account_id=account_id)
     if link is None:
         return

@@ -60,10 +60,7 @@ def workspace_name(subscription: Subscription) -> str:
 
 
 def unsubscribe(subscription: Subscription) -> None:
-    """End the e-mails of a kind to a member.
-
-    A former member gets no e-mails in any case.
-    """
+    """End the e-mails of a kind to a member. A former member gets no e-mails in any case."""
     workspace_id, account_id, kind = subscription
     event = AuditEvent(OPERATION, account_id, resources=(f"account:{account_id}",))
 

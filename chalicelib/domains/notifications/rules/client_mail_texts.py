@@ -138,7 +138,6 @@ def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]
 
 
 def _payment_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]:
-    """Return what is to be paid now and until when, what is paid, and the rest at the visit."""
     in_advance = facts.due or facts.paid
     rest = facts.price - in_advance if in_advance else 0
     until = facts.due_until if facts.due else None

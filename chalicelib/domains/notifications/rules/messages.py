@@ -139,10 +139,7 @@ def mail(
     unsubscribe_url: str,
     console_url: str,
 ) -> RenderedMail:
-    """Return a message as an e-mail.
-
-    ``console_url`` is the URL of the workspace in the console.
-    """
+    """Return a message as an e-mail. ``console_url`` is the URL of the workspace in the console."""
     return mails.render(
         TEMPLATES,
         "member",
@@ -363,7 +360,6 @@ def _phone(person: Record) -> str | None:
 
 
 def _address(key: str, *, value: str) -> str | None:
-    """Return the URL that calls a number or writes to an address, or None for other facts."""
     if key == "phone":
         return f"tel:{value}" if phones.is_number(value) else None
     return f"mailto:{value}" if key == "email" and emails.find_email(value) else None

@@ -59,7 +59,6 @@ class Choices:
         return channel == "mail" and self._is_mailed(told)
 
     def _is_mailed(self, told: ToMembers) -> bool:
-        """Whether the member gets a kind by mail without a choice."""
         is_staff = self._is_staff and "staff" in told.mailed
         return is_staff or self._role in told.mailed
 
@@ -95,10 +94,7 @@ def find(workspace_id: str, *, account_id: str) -> ChoicesRow | None:
 
 
 def read_all(workspace_id: str) -> dict[str, ChoicesRow]:
-    """Return the choices by account.
-
-    A job removes the choices of former members.
-    """
+    """Return the choices by account. A job removes the choices of former members."""
     return {row.sk: row for row in ChoicesRow.partition(_place(workspace_id))}
 
 

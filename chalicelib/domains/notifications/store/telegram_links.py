@@ -48,10 +48,7 @@ class TelegramLinkRow(ContentRow):
 
 
 class TelegramChatRow(ContentRow):
-    """Entry of a link under its chat.
-
-    It belongs to the platform, as a chat has no workspace.
-    """
+    """Entry of a link under its chat. It belongs to the platform, as a chat has no workspace."""
 
 
 class TelegramCodeRow(ControlRow):
@@ -83,10 +80,7 @@ def read_memberships(chat_id: int) -> list[Membership]:
 def stage_link(
     unit: UnitOfWork, account_id: str, chat_id: int, name: str, *, language: str
 ) -> None:
-    """Stage the link of a member to a chat.
-
-    It replaces the member's former link.
-    """
+    """Stage the link of a member to a chat. It replaces the member's former link."""
     link = find(unit.tenant, account_id=account_id)
     if link is not None and link.chat_id != chat_id:
         # The former chat must not receive what the member's new chat gets.
@@ -123,10 +117,7 @@ def find_code(code: str) -> TelegramCodeRow | None:
 
 
 def stage_use(unit: UnitOfWork, code: TelegramCodeRow, chat_id: int) -> None:
-    """Stage the use of a code by a chat.
-
-    Of several chats, one commits.
-    """
+    """Stage the use of a code by a chat. Of several chats, one commits."""
     unit.update(
         code, [TelegramCodeRow.chat_id.set(chat_id)], TelegramCodeRow.chat_id.does_not_exist()
     )

@@ -39,10 +39,7 @@ class StaffDayPlan(NamedTuple):
 
 
 def all_staff(workspace_id: str) -> list[ResourceRow]:
-    """Return all resources in their order.
-
-    Changes of the last second may be missing.
-    """
+    """Return all resources in their order. Changes of the last second may be missing."""
     entries = sorted(
         RESOURCES.entries(workspace_id), key=lambda entry: (entry.numbers[0], entry.id)
     )
@@ -138,7 +135,6 @@ class StaffPlan(NamedTuple):
 
 
 def _split(span: Span, busy: Sequence[Span]) -> Iterator[tuple[Span, int]]:
-    """Yield the parts of a span between which the number of bookings changes, with the number."""
     inside = {moment for booking in busy for moment in booking if span.start < moment < span.end}
     for start, end in pairwise(sorted({*span, *inside})):
         yield Span(start, end), sum(booking.start <= start < booking.end for booking in busy)

@@ -78,7 +78,6 @@ def list_bookings_at_closed_times(ctx: Context, args: ClosedTimesQuery) -> Mispl
 def _reason(
     booking: BookingRow, resource: ResourceRow, hours: ScheduleRow | None, off: Sequence[TimeOff]
 ) -> str | None:
-    """Return why a booking's time cannot be booked, or None if it can."""
     spans = [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)]
     if any(span.start < booking.busy.end and booking.busy.start < span.end for span in spans):
         return "time_off"

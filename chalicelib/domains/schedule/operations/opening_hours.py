@@ -115,10 +115,7 @@ class Availability(Wire):
 
     @classmethod
     def from_record(cls, resource: ResourceRow, row: opening_hours.ScheduleRow | None) -> Self:
-        """Return the wire form of stored opening hours.
-
-        ``row`` is None if they were never set.
-        """
+        """Return the wire form of stored opening hours. ``row`` is None if they were never set."""
         rules = open_windows.canonical(row.schedule) if row else []
         return cls(
             resource_id=resource.id,

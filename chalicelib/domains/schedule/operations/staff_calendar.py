@@ -185,18 +185,12 @@ def _days(args: CalendarQuery, today: date) -> list[date]:
 
 
 def _begin(entry: BookingEntry, period: Span) -> int:
-    """Return when a booking begins in the period.
-
-    A booking from the day before begins with the period.
-    """
+    # A booking from the day before begins with the period.
     return max(entry.span.start, period.start)
 
 
 def _share(counts: Sequence[int], limit: int) -> list[int]:
-    """Return how many bookings of each day to show, at most ``limit`` together.
-
-    Days with many bookings are cut first.
-    """
+    # Days with many bookings are cut first.
     for max_shown in range(max(counts, default=0), 0, -1):
         limits = [min(count, max_shown) for count in counts]
         if sum(limits) <= limit:
@@ -226,7 +220,6 @@ def _pages(
 
 
 def _staff_days(plan: StaffPlan, span: Span, rows: Sequence[BookingRow]) -> list[StaffDay]:
-    """Return the days of the planned staff, and of other staff that have bookings."""
     by_staff: dict[str, list[BookingRow]] = {}
     for row in rows:
         by_staff.setdefault(row.resource_id, []).append(row)

@@ -202,7 +202,6 @@ def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
 
 
 def _period(args: TimeOffCreate, timezone: str) -> _Period:
-    """Return the period of new time off in whole dates if both ends are dates, else in moments."""
     start, end = args.start_at, args.end_at
     if not isinstance(start, datetime) and not isinstance(end, datetime):
         if end < start:
@@ -219,7 +218,6 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
 
 
 def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> booked_times.Blocking:
-    """Return the first bookings within time off, and their total number."""
     ids, total = list[str](), 0
     for timezone, resource_ids in _resources(ctx, absence, rows):
         start, end = absence.span(timezone)
@@ -234,10 +232,7 @@ def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> booked_times.Blocki
 def _resources(
     ctx: Context, absence: TimeOff, rows: Rows
 ) -> Sequence[tuple[str, list[str] | None]]:
-    """Return the resources with affected bookings, grouped by zone.
-
-    None means all resources.
-    """
+    # None means all resources.
     workspace_id = ctx.workspace_id
     if absence.moments is not None and absence.resource_id is None:
         return [("UTC", None)]
@@ -258,7 +253,6 @@ def _all_ids(workspace_id: str) -> list[str]:
 
 
 def _wire_times(absence: TimeOff) -> tuple[str, str]:
-    """Return the start and the end in wire form."""
     if absence.moments is None:
         return str(absence.first_day), str(absence.last_day)
     start, end = (datetime.fromtimestamp(moment / 1000, UTC) for moment in absence.moments)

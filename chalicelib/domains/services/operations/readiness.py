@@ -91,8 +91,6 @@ def _lack(
     *,
     takes_payments: bool,
 ) -> UnbookableService | None:
-    """Return what a service lacks with its existing resources, or None if it can be booked."""
-
     def lack(reason: Lack, resource: ResourceRow | None = None) -> UnbookableService:
         return UnbookableService(
             service_id=service.id, reason=reason, resource_id=resource.id if resource else None

@@ -156,7 +156,6 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
 
 
 def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
-    """Return the ids that pass the filters, or None without such filters."""
     if args.service_id is None:
         return None if args.id is None else {args.id}
     service = SERVICES.find(ctx.workspace_id, record_id=args.service_id)

@@ -301,11 +301,8 @@ def _warn_of_payment(ctx: Context, service: ServiceRow) -> None:
 def _to_attributes(
     ctx: Context, fields: Mapping[str, Any], old_images: Sequence[ImageMap]
 ) -> dict[str, Any]:
-    """Return the values to store for wire fields. The commit requires the records they refer to.
-
-    Unknown ids raise an error before images are fetched. ``old_images`` has the current images.
-    They are kept if no new image can be imported.
-    """
+    # Unknown ids raise an error before images are fetched. ``old_images`` has the current images.
+    # They are kept if no new image can be imported.
     values, rows = dict(fields), Rows()
     rows.read(_reference_keys(ctx.workspace_id, values))
     if values.get("category_id") is not None:
@@ -331,7 +328,6 @@ def _to_attributes(
 
 
 def _reference_keys(workspace_id: str, values: Mapping[str, Any]) -> list[Key]:
-    """Return the keys of the site, the bot and the resources that a service is to refer to."""
     nouns = ((SITES, values.get("site_id")), (AGENTS, values.get("agent_id")))
     keys = [
         listing.key(workspace_id, record_id=record_id)

@@ -183,10 +183,7 @@ def _has_room(spans: Sequence[Span], minutes: int) -> bool:
 
 
 def _weekdays(index: int, rule: Rule) -> set[int]:
-    """Return the weekdays of a rule, with Monday as 0.
-
-    A rule for a date has none.
-    """
+    """Return the weekdays of a rule, with Monday as 0. A rule for a date has none."""
     kinds = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
     if sum(kinds) != 1:
         raise ScheduleError(
@@ -274,10 +271,7 @@ def intervals(hours: Sequence[Span]) -> tuple[Interval, ...]:
 
 
 def _expressible(span: Span) -> Iterator[Span]:
-    """Yield the span, or two spans that merge into it if ``HH:MM`` cannot express its end.
-
-    Merged intervals can be longer than a day, such as 00:00-23:59 with 23:58-23:00.
-    """
+    # Merged intervals can be longer than a day, such as 00:00-23:59 with 23:58-23:00.
     if span.end - span.start < _DAY or span == (0, _DAY):
         yield span
     else:

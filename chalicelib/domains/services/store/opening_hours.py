@@ -121,10 +121,7 @@ def keys_of_schedules(workspace_id: str, ids: Collection[str]) -> list[Key]:
 def stage_deletion(
     unit: UnitOfWork, resource: ResourceRow, schedule: ScheduleRow | None, *, retention: timedelta
 ) -> None:
-    """Stage a resource's deletion, which ends its slots.
-
-    Its hours are kept for the same time.
-    """
+    """Stage a resource's deletion, which ends its slots. Its hours are kept for the same time."""
     until = clock.now() + retention
     unit.soft_delete(resource, until=until)
     if schedule is not None:

@@ -164,19 +164,13 @@ def find_all(workspace_id: str, ids: Sequence[str]) -> list[TimeOffRow]:
 
 
 def stage_creation(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage new time off of a resource or the workspace.
-
-    Concurrent bookings then conflict.
-    """
+    """Stage new time off of a resource or the workspace. Concurrent bookings then conflict."""
     unit.create(row)
     _raise_version(unit, row, resource)
 
 
 def stage_deletion(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage the deletion of time off.
-
-    ``resource`` is its resource, if it still exists.
-    """
+    """Stage the deletion of time off. ``resource`` is its resource, if it still exists."""
     unit.delete(row, if_there=True)
     _raise_version(unit, row, resource)
 
@@ -187,10 +181,7 @@ def lock_key(workspace_id: str) -> Key:
 
 
 def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
-    """Return the lock row of the workspace's time off.
-
-    Read it before ``overlapping``.
-    """
+    """Return the lock row of the workspace's time off. Read it before ``overlapping``."""
     return locks.lock_row(workspace_id, what=LOCK, rows=rows)
 
 
@@ -202,7 +193,6 @@ def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
 
 
 def _raise_version(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:
-    """Stage new versions of the lock, which concurrent bookings require, and of the resource."""
     unit.mention(f"time_off:{row.id}")
     locks.stage_raise(unit, LOCK)
     if resource is not None:
@@ -218,7 +208,6 @@ def _ends(moment: int) -> str:
 
 
 def _read(item: Mapping[str, Any]) -> TimeOff:
-    """Read a raw item of the table or of its compact index."""
     resource_id = item["f1"]["S"] if "f1" in item else None
     if "n1" in item:
         moments = Span(int(item["n1"]["N"]), int(item["n2"]["N"]))

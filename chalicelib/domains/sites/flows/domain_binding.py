@@ -81,10 +81,7 @@ def apply_proofs(
 
 
 def _claim_domain(unit: UnitOfWork, site: SiteRow, name: str, proofs: frozenset[str]) -> None:
-    """Stage the claim of a domain that a site has just proven to own.
-
-    Another site with the domain loses it if its own proof is no longer in the DNS.
-    """
+    # Another site with the domain loses it if its own proof is no longer in the DNS.
     claim = find_domain_claim(name)
     if claim is None:
         unit.create(domain_claim(unit.workspace_id, domain=name, site_id=site.id))
@@ -116,10 +113,7 @@ def stage_checks(unit: UnitOfWork, site: SiteRow, domain: DomainMap) -> None:
 
 
 def _check_job(workspace_id: str, payload: dict[str, Any], number: int) -> JobRow:
-    """Return a check of a domain since a call.
-
-    Equal arguments give the same row.
-    """
+    # Equal arguments give the same row.
     since = datetime.fromisoformat(payload["since"])
     pauses = (GROWTH**number - 1) / (GROWTH - 1)
     due = since + min(FIRST_PAUSE * pauses, TIME_LIMIT)
@@ -181,7 +175,6 @@ def _check_host(job: Job) -> str | None:
 
 
 def _check_proof(job: Job) -> str | None:
-    """Look for the proof of a pending domain, and return the domain's state."""
     current = _current(job)
     if current is None or current[1].state != PENDING:
         return None

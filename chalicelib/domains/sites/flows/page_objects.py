@@ -136,7 +136,6 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
 
 
 def _orders_to_search_engines(html: str) -> tuple[bool | None, str | None]:
-    """Return the attributes ``noindex`` and ``canonical`` of the page with this HTML."""
     if not _ORDER.search(html):
         return None, None
     metadata = page_html.find_metadata(html)
@@ -145,7 +144,6 @@ def _orders_to_search_engines(html: str) -> tuple[bool | None, str | None]:
 
 
 def _warn_of_missing_host(ctx: Context, page: PageRow, html: str) -> None:
-    """Add a warning about what works only on a host of the site's own."""
     if hosts := parts_without_host(page.url, html):
         others = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
         ctx.warn(
@@ -164,10 +162,8 @@ def parts_without_host(page_url: str, html: str) -> list[str]:
 
 
 def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
-    """Return a new object, after scheduling the job that removes the object if it is still unused.
-
-    One job covers the new object and the old one. The page's record decides which object is unused.
-    """
+    # One job covers the new object and the old one. The page's record decides which object is
+    # unused.
     folder = pages.html_folder(ctx.workspace_id, site_id=page.project_id, page_id=page.id)
     key = f"{folder}{new_id()}.html"
     payload = {"pageId": page.id, "keys": [key, page.html_key]}
@@ -202,10 +198,7 @@ def remove_unused_html(job: Job) -> None:
 
 
 def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow]) -> None:
-    """Stage the deletion of versions of a page.
-
-    A job removes their objects.
-    """
+    # A job removes their objects.
     for version in versions:
         unit.delete(version)
     keys = [version.html_key for version in versions]

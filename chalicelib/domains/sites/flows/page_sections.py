@@ -34,7 +34,6 @@ def set_sections(ctx: Context, page: PageRow, values: Sequence[Mapping[str, Any]
 
 
 def _photos(ctx: Context, sections: Sequence[Section]) -> dict[str, Photo]:
-    """Return the images of sections by file."""
     ids = {section.file_id for section in sections if section.file_id}
     files = {file.id: file for file in FILES.fetch(ctx.workspace_id, ids)} if ids else {}
     photos = {}

@@ -103,10 +103,7 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
 
 
 def _moved_to(found_site: FoundSite, slug: str) -> str | None:
-    """Return the present slug of a page that had another one, or whose name was a file's.
-
-    Sites of files have addresses such as ``about.html``, and ``index.html`` for the home page.
-    """
+    # Sites of files have addresses such as ``about.html``, and ``index.html`` for the home page.
     former = pages.find_former(found_site.workspace_id, found_site.row, slug)
     if former is not None:
         return former.slug
@@ -122,7 +119,6 @@ def _moved_to(found_site: FoundSite, slug: str) -> str | None:
 
 
 def _not_found(found_site: FoundSite) -> RenderedPage:
-    """Return the site's own notice of an unknown page, if it has a page for that."""
     page = _page(found_site, NOT_FOUND_SLUG)
     html = _read_html(page) if page else ""
     if page is None or not html.strip():

@@ -70,10 +70,7 @@ def first_batch(records: Iterable[R]) -> list[R]:
 
 
 def drop_missing_files(workspace_id: str, pages: Sequence[PageRow]) -> list[str]:
-    """Remove the files that are gone from the lists of the pages' files.
-
-    Returns their ids.
-    """
+    """Remove the files that are gone from the lists of the pages' files. Returns their ids."""
     ids = sorted({file_id for page in pages for file_id in page.file_ids})
     there = {file.id for file in FILES.fetch(workspace_id, ids)} if ids else set()
     for page in pages:

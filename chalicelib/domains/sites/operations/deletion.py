@@ -103,7 +103,6 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
 
 
 def _contents(workspace_id: str, *, site_id: str) -> tuple[list[IndexEntry], list[str]]:
-    """Return the entries of a site's live pages and the ids of its live forms."""
     with deadline.side_by_side() as start:
         forms = start(partial(_forms, workspace_id, site_id=site_id))
         return PAGES.entries(workspace_id, site_id), forms.result()
@@ -112,7 +111,6 @@ def _contents(workspace_id: str, *, site_id: str) -> tuple[list[IndexEntry], lis
 def _delete_some(
     unit: UnitOfWork, site: SiteRow, until: datetime, contents: tuple[list[IndexEntry], list[str]]
 ) -> bool:
-    """Stage the deletion of a site's next pages and forms, and return whether they are all."""
     workspace_id, together_with = unit.workspace_id, str(site.deletion_id)
     page_entries, forms = contents
     keys = [
@@ -134,7 +132,6 @@ def has_contents(workspace_id: str, *, site_id: str) -> bool:
 
 
 def _forms(workspace_id: str, *, site_id: str) -> list[str]:
-    """Return the ids of a site's live forms."""
     form_entries = listing_of(FORM).entries(workspace_id, project_id=site_id)
     return [entry.id for entry in form_entries]
 

@@ -86,7 +86,6 @@ def _check_not_blank(html: str) -> str:
 
 
 def _check_web_url(url: str) -> str:
-    """Return a full URL, normalised as browsers do."""
     if not is_web(url) or not _AUTHORITY.fullmatch(urlsplit(url).netloc):
         raise PydanticCustomError(
             "web_url", "expected a full URL that begins with http:// or https://"
@@ -95,7 +94,6 @@ def _check_web_url(url: str) -> str:
 
 
 def _reject_together(args: Wire, name: str, *, other: str, why: str) -> None:
-    """Reject a field that has no meaning together with another field."""
     if getattr(args, name) is not None and getattr(args, other) is not None:
         field, other_field = wire_name(type(args), name), wire_name(type(args), other)
         raise PydanticCustomError(
@@ -265,7 +263,6 @@ def _read_source(args: PageImport) -> ImportedHtml:
 
 @contextmanager
 def _report_growth(field: str, *, size_label: str) -> Iterator[None]:
-    """Convert the error of a page that grows too large when its URLs are replaced."""
     try:
         yield
     except html_import.PageTooLargeError as error:
@@ -275,7 +272,6 @@ def _report_growth(field: str, *, size_label: str) -> Iterator[None]:
 
 
 def _fetch_page(url: str) -> fetch.Fetched:
-    """Fetch a public web page."""
     try:
         fetched = fetch.fetch(url, allow_http=True, max_bytes=MAX_BODY_BYTES, accept="text/html")
     except RefusedUrlError as error:

@@ -176,10 +176,7 @@ class PagePatch(Patch, PageRef):
     @model_validator(mode="before")
     @classmethod
     def _check_design_is_whole(cls, design: Any) -> Any:  # noqa: ANN401  unvalidated input
-        """Reject a listed record that is sent back.
-
-        Its null would clear a long design system.
-        """
+        """Reject a listed record that is sent back. Its null would clear a long design system."""
         left_out = isinstance(design, dict) and design.get("designSystemTruncated") is True
         if left_out and design.get("designSystem", design) is None:
             message = (

@@ -137,7 +137,6 @@ def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
 
 
 def _revived(workspace_id: str, site: SiteRow, deleted: list[PageRow]) -> list[PageRow]:
-    """Return the live records of deleted pages."""
     revived = [PAGES.revived(workspace_id, page) for page in deleted]
     for page in revived:
         page.site = site
@@ -167,7 +166,6 @@ def restore_rest_of_site(job: Job) -> None:
 
 
 def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
-    """Stage the return of a site's next pages, or else forms, and return whether any existed."""
     batch = _next_deleted(PAGES, unit.workspace_id, site)
     live = _revived(unit.workspace_id, site, batch)
     drop_missing_files(unit.workspace_id, live)
@@ -182,14 +180,12 @@ def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
 
 
 def _next_deleted(listing: Listing[R], workspace_id: str, site: SiteRow) -> list[R]:
-    """Return the next records that return with a site, the home page first."""
     ids = listing.deleted_ids(workspace_id, together_with=str(site.restoring_id))
     ids.sort(key=lambda record_id: record_id != site.home_page_id)
     return first_batch(listing.fetch_deleted(workspace_id, ids[:RECORDS_PER_TRANSACTION]))
 
 
 def _free_slugs(workspace_id: str, site: SiteRow, live: list[PageRow]) -> None:
-    """Give pages whose slug was taken since the site's return another one."""
     _, taken_slugs = pages.site_and_taken_slugs(
         workspace_id, site_id=site.id, slugs=[page.slug for page in live]
     )

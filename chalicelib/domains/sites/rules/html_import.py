@@ -212,7 +212,6 @@ def decode(body: bytes, charset: str | None) -> tuple[str, str]:
 
 
 def _base(html: str, *, base_url: str) -> str:
-    """Return the base of relative URLs, or "" if it is unknown."""
     from turbohtml import TokenType, tokenize
 
     if "<base" in html.lower():
@@ -251,10 +250,7 @@ class _UrlRewriting:
         return change_within_limit
 
     def page(self, html: str) -> str:
-        """Return a page with its URLs changed.
-
-        Record its title and description.
-        """
+        # Record its title and description.
         from turbohtml import TokenType, tokenize
 
         self._size = max(self._size, len(html))
@@ -282,16 +278,12 @@ class _UrlRewriting:
         return "".join(parts)
 
     def _text(self, text: str, *, element: str) -> str:
-        """Change the URLs in an element's own text, up to the next tag."""
         if element == "style":
             return self._css(text)
         return self._inner_page(text) if element == "noscript" else text
 
     def _inner_page(self, html: str) -> str:
-        """Change the URLs of a page embedded in a page.
-
-        Deeper levels do not change, to bound the work.
-        """
+        # Deeper levels do not change, to bound the work.
         if self._nested:
             return html
         self._nested = True
@@ -301,7 +293,6 @@ class _UrlRewriting:
             self._nested = False
 
     def _tag(self, token: "Token", source: str) -> str:
-        """Return a start tag unchanged, or rewritten if one of its URLs changes."""
         tag, attributes = token.tag or "", dict(token.attrs or ())
         # An image that only counts visitors counts at its own URL.
         image = self._link if tag == "img" and third_parties.is_pixel(attributes) else self._image
@@ -344,7 +335,6 @@ class _UrlRewriting:
         return value
 
     def _note_form(self, tag: str, attributes: dict[str, str]) -> None:
-        """Record where a form sends. A form without an address sends to the page itself."""
         action = attributes.get("action" if tag == "form" else "formaction")
         sends = tag == "form" and attributes.get("method", "").strip().lower() == "post"
         if action is not None or sends:
@@ -353,10 +343,7 @@ class _UrlRewriting:
                 self.forms[target] = None
 
     def _lazy(self, value: str, image: UrlRewriter) -> str:
-        """Change the URLs in an attribute of a script.
-
-        Other text in the attribute does not change.
-        """
+        # Other text in the attribute does not change.
         if _CSS_IMAGE.search(value):
             return self._css(value)
         is_url = not _is_data(value) and _URL_LIKE.match(value.strip())
@@ -380,7 +367,6 @@ class _UrlRewriting:
 
 
 def _is_data(value: str) -> bool:
-    """Whether the value of a script's attribute is JSON or has parts that a script replaces."""
     return "{" in value or value.lstrip().startswith(("[", '"'))
 
 

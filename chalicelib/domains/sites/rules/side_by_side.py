@@ -15,10 +15,7 @@ The comparison takes time in proportion to the product of both numbers.
 
 
 class Row(NamedTuple):
-    """A line of each text.
-
-    An absent line is None. The ``skipped`` previous lines are equal.
-    """
+    """A line of each text. An absent line is None. The ``skipped`` previous lines are equal."""
 
     old_line: str | None
     new_line: str | None

@@ -1,7 +1,4 @@
-"""Search-and-replace edits of a string.
-
-Each edit applies to the result of the previous one.
-"""
+"""Search-and-replace edits of a string. Each edit applies to the result of the previous one."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,10 +17,7 @@ class Edit(Protocol):
 
     @property
     def all(self) -> bool:
-        """Whether every match is replaced.
-
-        If false, there must be exactly one match.
-        """
+        """Whether every match is replaced. If false, there must be exactly one match."""
 
 
 class MismatchError(Exception):

@@ -62,10 +62,7 @@ def _partition(workspace_id: str) -> str:
 
 
 def keep(unit: UnitOfWork, page: PageRow) -> str:
-    """Stage the page's HTML as a version, before other HTML replaces it.
-
-    Returns its id.
-    """
+    """Stage the page's HTML as a version, before other HTML replaces it. Returns its id."""
     # Ids sort by time, so an id must be later than the last one, whatever the clocks of two
     # processes say. A retry after a conflict takes a new id, because another save was first.
     now: datetime = clock.now()

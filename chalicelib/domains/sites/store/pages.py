@@ -73,10 +73,7 @@ class PageRow(Record):
 
     @property
     def design(self) -> dict[str, Any] | None:
-        """The design system, of any length.
-
-        ``find`` must have read the page.
-        """
+        """The design system, of any length. ``find`` must have read the page."""
         short: dict[str, Any] | None = self.design_system
         return short if self.design_revision is None else self.long_design
 
@@ -150,10 +147,7 @@ MAX_SITE_IDS = 10_000
 
 
 def set_site(page: PageRow, site: SiteRow) -> None:
-    """Set a page's site, and cache the site's id.
-
-    Both are then read in one request.
-    """
+    """Set a page's site, and cache the site's id. Both are then read in one request."""
     page.site = site
     # A process that serves many sites must not remember all their pages.
     if len(_site_ids) >= MAX_SITE_IDS:
@@ -201,10 +195,7 @@ def read_design(workspace_id: str, page: PageRow) -> None:
 
 
 def set_design(unit: UnitOfWork, page: PageRow, design: dict[str, Any] | None) -> None:
-    """Set the design system of a page.
-
-    The caller stages the update of the page.
-    """
+    """Set the design system of a page. The caller stages the update of the page."""
     is_long = len(to_json(design)) > INLINE_DESIGN_BYTES
     key = design_key(unit.workspace_id, page_id=page.id)
     if is_long:
@@ -265,10 +256,7 @@ def find_id(workspace_id: str, site: SiteRow, slug: str) -> str | None:
 
 
 def rename(page: PageRow, slug: str) -> None:
-    """Give a page another slug.
-
-    The former slug redirects, until another page has it.
-    """
+    """Give a page another slug. The former slug redirects, until another page has it."""
     if slug != page.slug:
         former = [
             former_slug for former_slug in (*page.former_slugs, page.slug) if former_slug != slug

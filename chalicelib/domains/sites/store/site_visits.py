@@ -61,10 +61,7 @@ def count(  # noqa: PLR0913  the attributes of a visit
 
 
 def _is_first_view(workspace_id: str, *, site_id: str, day: date, visitor: str) -> bool:
-    """Return whether a visitor is new on this day.
-
-    Of concurrent views, exactly one is the first.
-    """
+    # Of concurrent views, exactly one is the first.
     expires = datetime.combine(day, time(), clock.now().tzinfo) + SEEN_TTL
     row = SeenRow(f"W#{workspace_id}#SEEN#{site_id}#{day}#{visitor}", SORT_KEY, expires=expires)
     try:

@@ -62,10 +62,7 @@ class DomainMap(MapAttribute[str, Any]):
 
     @property
     def state(self) -> str:
-        """The present state.
-
-        A domain that was not proven in time has failed.
-        """
+        """The present state. A domain that was not proven in time has failed."""
         return FAILED if self._is_late else str(self.status)
 
     @property
@@ -205,10 +202,7 @@ def domain_claim(workspace_id: str, *, domain: str, site_id: str) -> ClaimRow:
 
 
 def find_domain_claim(domain: str) -> ClaimRow | None:
-    """Return the claim on a domain.
-
-    Its ``target`` is the id of the site that holds the domain.
-    """
+    """Return the claim on a domain. Its ``target`` is the id of the site that holds the domain."""
     return ClaimRow.find_claim(DOMAIN_CLAIM, name=domain)
 
 

@@ -63,7 +63,6 @@ def change(request: ConsoleRequest) -> HttpResponse:
 
 
 def _change_money(request: ConsoleRequest, booking: Booking, action: str) -> HttpResponse:
-    """Mail the link that pays a booking, or note a payment at the visit."""
     booking_id = booking["id"]
     try:
         if action == "send_link":
@@ -80,7 +79,6 @@ def _change_money(request: ConsoleRequest, booking: Booking, action: str) -> Htt
 
 
 def _refund_cancelled(request: ConsoleRequest, payment_id: str) -> HttpResponse:
-    """Refund the payment of a booking that was just cancelled, or lead to the form for a code."""
     page = f"{_path(request)}/payments/{payment_id}?done=booking_cancelled"
     try:
         request.call("refund_payment", id=payment_id)
@@ -119,10 +117,7 @@ def _send(request: ConsoleRequest, booking: Booking, new_values: Mapping[str, An
 def _conflict(
     request: ConsoleRequest, error: ConflictError, new_values: Mapping[str, Any], action: str
 ) -> HttpResponse:
-    """Show what prevents a change: another change, or a time that is no longer free.
-
-    A second click finds the change of the first one, and is a success.
-    """
+    # A second click finds the change of the first one, and is a success.
     booking = _find(request)
     if error.code == "version_conflict":
         if all(booking[name] == new_values[name] for name in new_values if name in booking):
@@ -145,7 +140,6 @@ def _conflict(
 
 
 def _refusal(error: ConflictError, action: str) -> str:
-    """Return the catalogue key of the reason why a booking cannot have a time."""
     if action != MOVE:
         return "booking_taken_status"
     is_taken = error.details.get("reason") in {"fully_booked", "day_full"}
@@ -155,7 +149,6 @@ def _refusal(error: ConflictError, action: str) -> str:
 def _differences(
     request: ConsoleRequest, booking: Booking, new_values: Mapping[str, Any]
 ) -> list[tuple[str, str, str]]:
-    """Return what is stored and what was wanted, each with its label."""
     rows = []
     if "status" in new_values:
         stored_label, new_label = (
@@ -183,10 +176,7 @@ def _page(
     part: str = "",
     **values: object,
 ) -> HttpResponse:
-    """Show a booking. ``part`` is ``MOVE``, ``ASK`` or "".
-
-    For a move, the free times of the form's day are found. An invalid day is reported.
-    """
+    # For a move, the free times of the form's day are found. An invalid day is reported.
     times, staff, day = FreeTimes([], []), _staff(request, booking), ""
     if part == MOVE:
         day = _day(request, booking)
@@ -229,7 +219,6 @@ def _page(
 
 
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:
-    """Return the name of a booking's actor, which is a member or a kind of caller."""
     kind = by.partition(":")[0]
     actor_kind = kind if kind in {"operator", "visitor", "job"} else "account"
     return people.get(by) or request.translate(f"actor_{actor_kind}")
@@ -240,10 +229,7 @@ def _client_path(request: ConsoleRequest, booking: Booking) -> str:
 
 
 def _day(request: ConsoleRequest, booking: Booking) -> str:
-    """Return the day of the free times: the form's, else the booking's, else today.
-
-    A booking in the past has today.
-    """
+    # A booking in the past has today.
     day = request.form_value("date") or request.query_value("date")
     if day:
         return day.strip()
@@ -254,7 +240,6 @@ def _day(request: ConsoleRequest, booking: Booking) -> str:
 
 
 def _staff(request: ConsoleRequest, booking: Booking) -> str:
-    """Return the resource of the free times, from the form or from the booking."""
     staff_id = request.form_value("staff") or request.query_value("staff")
     return staff_id or str(booking["resourceId"])
 

@@ -20,10 +20,7 @@ _PAGE = re.compile("[1-9][0-9]{0,4}", re.ASCII)
 
 @dataclass(frozen=True)
 class Offer(Switch):
-    """The tick of a service.
-
-    A service that the page does not list has an unknown state.
-    """
+    """The tick of a service. A service that the page does not list has an unknown state."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return whether the service is ticked."""
@@ -40,10 +37,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the settings.
-
-    Services that the form did not list do not change.
-    """
+    """Change the settings. Services that the form did not list do not change."""
     how = Save(_find, "set_booking_page", _page, "booking_page_saved", "", _arguments)
     return _form(request.form.get("listed", [])).save(request, how)
 
@@ -76,7 +70,6 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return the settings, with whether each service of the list is offered under its id."""
     number = _PAGE.fullmatch(request.query_value("page"))
     page = int(number[0]) if number else 1
     settings_page = request.call("get_booking_page", q=_query(request) or None, page=page)

@@ -44,10 +44,7 @@ def index(request: ConsoleRequest) -> HttpResponse:
 
 
 def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
-    """Show a day or a week.
-
-    An invalid date or staff member is reported and ignored.
-    """
+    # An invalid date or staff member is reported and ignored.
     view = view if view in VIEWS else "day"
     view_options = {"view": view, "date": request.query_value("date").strip()}
     # A member of the staff sees the own calendar first.
@@ -118,13 +115,11 @@ class _Axis(NamedTuple):
     last: int
 
     def quarter(self, moment: datetime, day: date) -> int:
-        """Return the quarter of an hour of a day that a moment is in, within the shown hours."""
         local = texts.local(moment, self.timezone)
         quarters = (local.date() - day).days * 96 + local.hour * 4 + local.minute // 15
         return min(max(quarters, self.first * 4), self.last * 4)
 
     def span(self, row: Mapping[str, Any], day: date) -> tuple[int, int]:
-        """Return the first quarter of a row and the quarter after its last one."""
         start, end = (datetime.fromisoformat(row[name]) for name in ("startAt", "endAt"))
         first = min(self.quarter(start, day), self.last * 4 - 1)
         return first, max(self.quarter(end - timedelta(seconds=1), day) + 1, first + 1)
@@ -151,7 +146,6 @@ def _axis(calendar: Mapping[str, Any]) -> _Axis:
 
 
 def _columns(calendar: Mapping[str, Any], axis: _Axis, view: str) -> list[dict[str, Any]]:
-    """Return a column of each staff member for a day, or of each day for a week."""
     colours = {staff["id"]: f"c{n % COLOURS}" for n, staff in enumerate(calendar["staff"])}
     columns = []
     for day in calendar["days"]:
@@ -173,7 +167,6 @@ def _columns(calendar: Mapping[str, Any], axis: _Axis, view: str) -> list[dict[s
 
 
 def _now(calendar: Mapping[str, Any], axis: _Axis, day: str) -> str:
-    """Return the classes of the line of the current time, or "" on another day."""
     if day != calendar["today"]:
         return ""
     quarter = axis.quarter(clock.now(), date.fromisoformat(day))
@@ -183,11 +176,8 @@ def _now(calendar: Mapping[str, Any], axis: _Axis, day: str) -> str:
 def _place(
     rows: list[dict[str, Any]], axis: _Axis, day: date, colours: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the rows by time, with the classes of their places.
-
-    Bookings that overlap share the width of the column. So does the free time of a group next to
-    its bookings.
-    """
+    # Bookings that overlap share the width of the column. So does the free time of a group next to
+    # its bookings.
     rows = sorted(rows, key=lambda row: (str(row["startAt"]), row["kind"] == "free"))
     clusters: list[list[dict[str, Any]]] = []
     lanes: list[int] = []

@@ -20,10 +20,7 @@ CONTACTS = ("name", "phone", "email", "notes")
 
 
 def new(request: ConsoleRequest) -> HttpResponse:
-    """Show the form.
-
-    The query may choose service, staff, date, time and client.
-    """
+    """Show the form. The query may choose service, staff, date, time and client."""
     form_values = {name: request.query_value(name).strip() for name in TYPED}
     form_values |= dict.fromkeys(CONTACTS, "")
     return _form(request, form_values)
@@ -77,13 +74,11 @@ def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str
 
 
 def _only_service(request: ConsoleRequest) -> str:
-    """Return the service of a workspace that has only one, or ""."""
     services = request.call("list_services", status="active", size=2)["services"]
     return str(services[0]["id"]) if len(services) == 1 else ""
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure next to the fields of this page."""
     if error.code == "slot_unavailable":
         is_taken = error.details.get("reason") in {"fully_booked", "day_full"}
         return Problem(request.translate("booking_taken_new" if is_taken else "booking_closed_new"))
@@ -135,14 +130,12 @@ def _form(  # noqa: PLR0913  the parts of the form
 
 
 def _choose_time(form_values: dict[str, str], times: FreeTimes) -> None:
-    """Choose the first slot from a clock time on, as a link of the calendar requests."""
     later = [slot for slot in times.slots if slot["time"] >= form_values["time"]]
     if later:
         form_values["start"] = later[0]["value"]
 
 
 def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
-    """Return the chosen client, or None without a choice or if the client was deleted."""
     if not client_id:
         return None
     try:

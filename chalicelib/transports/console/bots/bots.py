@@ -113,7 +113,6 @@ def _limits_form(windows: Iterable[str]) -> Form:
 
 
 def _budget(request: ConsoleRequest) -> Record:
-    """Return a bot's spending, with the limit of each window under its name."""
     budget = request.call("get_bot_limits", agentId=agent(request)["id"])
     limits: dict[str, Any] = {window: budget[window]["limit"] for window in WINDOWS}
     return {"id": budget["agentId"], "budget": budget, **limits}
@@ -159,7 +158,6 @@ def has_no_money(request: ConsoleRequest) -> bool:
 
 
 def _add_states(request: ConsoleRequest, bots: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return bots with their states."""
     held_bots = request.call("list_held_back_bots")["bots"]
     reasons = {held_bot["agentId"]: held_bot["reason"] for held_bot in held_bots}
     has_money = not has_no_money(request)

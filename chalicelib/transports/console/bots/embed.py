@@ -25,10 +25,7 @@ BUILDERS = ("tilda", "wordpress", "wix", "html")
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show the embed code.
-
-    With ``preview`` in the query, show the chat itself as well.
-    """
+    """Show the embed code. With ``preview`` in the query, show the chat itself as well."""
     return _page(request, 200)
 
 
@@ -41,7 +38,6 @@ def place(request: ConsoleRequest) -> HttpResponse:
 
 
 def _options(request: ConsoleRequest) -> dict[str, str]:
-    """Return the valid options of the widget in the query."""
     questions = [line.strip() for line in request.query_value("questions").splitlines()]
     options = {
         "color": request.query_value("color"),
@@ -89,10 +85,7 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 
 def _preview(request: ConsoleRequest, bot: dict[str, Any], options: Mapping[str, str]) -> str:
-    """Return a document with the chat.
-
-    It is shown in a sandbox, without the console's cookies.
-    """
+    """Return a document with the chat. It is shown in a sandbox, without the console's cookies."""
     tag = _tag(bot, options, "data-open", "data-preview")
     about = escape(request.translate("preview_page"))
     return (
@@ -102,7 +95,6 @@ def _preview(request: ConsoleRequest, bot: dict[str, Any], options: Mapping[str,
 
 
 def _allow_chat(response: HttpResponse) -> HttpResponse:
-    """Allow the page to reach the chat, which has a host of its own."""
     url = urlsplit(chat_route.url())
     policy = response.headers["Content-Security-Policy"].replace(
         "connect-src 'self'", f"connect-src 'self' {url.scheme}://{url.netloc}"

@@ -40,10 +40,7 @@ Fields = dict[str, object]
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """List a bot's sources.
-
-    ``?add=`` names the kind of source whose form to show.
-    """
+    """List a bot's sources. ``?add=`` names the kind of source whose form to show."""
     return _page(request, 200, request.query_value("add"))
 
 
@@ -81,7 +78,6 @@ def _path(request: ConsoleRequest, bot: Fields) -> str:
 
 
 def _sources(request: ConsoleRequest, bot: Fields) -> list[Fields]:
-    """Return a bot's sources, newest first, with their errors in the language of the page."""
     sources = request.call("list_knowledge", id=bot["id"])["sources"]
     return [
         {**source, "error": _translated(request, source["error"] or "")}

@@ -39,7 +39,6 @@ def _redirect_to_new_bot(request: ConsoleRequest, answer: dict[str, Any]) -> Htt
 
 
 def _models(request: ConsoleRequest, current_model: str) -> list[tuple[str, str]]:
-    """Return the names of models with their price in words, the cheapest first."""
     models = [
         (
             answer_costs.rubles_per_thousand(

@@ -46,10 +46,7 @@ def confirm_delete(request: ConsoleRequest) -> HttpResponse:
 
 
 def delete(request: ConsoleRequest) -> HttpResponse:
-    """Delete a post.
-
-    A post that is gone, as after a second click, counts as deleted.
-    """
+    """Delete a post. A post that is gone, as after a second click, counts as deleted."""
     with suppress(NotFoundError):
         request.call("delete_blog_post", id=_find(request)["id"])
     return redirect(f"{PATH}?done=post_deleted")

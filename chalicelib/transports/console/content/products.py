@@ -1,7 +1,4 @@
-"""Pages of products.
-
-Orders of products are leads.
-"""
+"""Pages of products. Orders of products are leads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,10 +42,7 @@ def _names(request: ConsoleRequest) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class CategoryField(Field):
-    """A category by its name.
-
-    A name that no category has is a ``NewCategory``.
-    """
+    """A category by its name. A name that no category has is a ``NewCategory``."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return what was typed, and the id of the category that has this name."""
@@ -71,7 +65,6 @@ class CategoryField(Field):
 
 
 def _create_category(request: ConsoleRequest, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an operation after creating the category that they name."""
     name = arguments.get("categoryId")
     if not isinstance(name, NewCategory):
         return arguments
@@ -83,7 +76,6 @@ def _create_category(request: ConsoleRequest, arguments: dict[str, Any]) -> dict
 
 
 def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
-    """Return the messages of failures that products have."""
     if error.code == SkuTakenError.code:
         return Problem(request.translate("wrong_fields"), {"sku": request.translate("sku_taken")})
     if error.code == InsufficientStockError.code:
@@ -163,7 +155,6 @@ def _form_page(
     state: State = STORED,
     lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
-    """Show the form of a product, or of a new one."""
     return request.page(
         "product",
         product=product,
@@ -175,7 +166,6 @@ def _form_page(
 
 
 def _refused_in_list(request: ConsoleRequest, product: Product, state: State) -> HttpResponse:
-    """Show the whole form of a product, with what was typed in its row of the list."""
     form_values = FORM.page_values(request, product, STORED)["typed"]
     seen = {"seen": FORM.seen(product)}
     return _form_page(

@@ -26,10 +26,7 @@ _FIELD = re.compile(r"fields\.([0-9]+)(?:\.(\w+))?", re.ASCII)
 
 @dataclass(frozen=True)
 class FormFields(Field):
-    """The fields of a form.
-
-    A new one has no name yet.
-    """
+    """The fields of a form. A new one has no name yet."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the fields as they were typed."""
@@ -62,10 +59,7 @@ class FormFields(Field):
         ]
 
     def value(self, form_values: Typed) -> Fields:
-        """Return the typed fields.
-
-        Only a select has options.
-        """
+        """Return the typed fields. Only a select has options."""
         return [
             {
                 "name": field["name"] or None,
@@ -99,7 +93,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    """Return the messages of a failure, each at the control that it is about."""
     if not error.errors:
         return None
     fields: dict[str, str] = {}
@@ -135,10 +128,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _act(fields: Fields, action: str) -> None:
-    """Add, move or remove a field.
-
-    An action that is not possible changes nothing.
-    """
+    # An action that is not possible changes nothing.
     if action == "add" and len(fields) < MAX_FIELDS:
         fields.append({"name": "", "label": "", "type": "text", "options": "", "required": False})
     match = _ACTION.fullmatch(action)

@@ -23,10 +23,7 @@ def new_form_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a form from a template.
-
-    A form that is sent twice creates one.
-    """
+    """Create a form from a template. A form that is sent twice creates one."""
     template = request.form_value("template")
     if template not in form_templates.TEMPLATES:
         text = request.translate("wrong_template")

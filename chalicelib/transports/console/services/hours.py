@@ -24,10 +24,7 @@ Rules = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Hours(Field):
-    """The hours of a weekday.
-
-    Hours in another zone are others, so ``record`` has the zone.
-    """
+    """The hours of a weekday. Hours in another zone are others, so ``record`` has the zone."""
 
     record: Record | None = None
 
@@ -101,7 +98,6 @@ def _form(hours: Record) -> Form:
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return a resource with its rules, their version, and the hours of each weekday."""
     resource = find_resource(request)
     availability = request.call("list_availability", resourceId=resource["id"])
     weekly = {rule["weekday"]: rule["intervals"] for rule in availability["rules"]}
@@ -116,10 +112,7 @@ def _find(request: ConsoleRequest) -> Record:
 
 
 def _arguments(hours: Record, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules with the changed days.
-
-    Rules of dates do not change.
-    """
+    # Rules of dates do not change.
     week = {**hours["week"], **{day: intervals for day, (_, intervals) in changes.items()}}
     weekly = [{"weekday": day, "intervals": week[day]} for day in WEEKDAYS if week[day]]
     return _rules(hours, [*weekly, *(rule for rule in hours["rules"] if rule["date"])])
@@ -133,10 +126,7 @@ def _rules(hours: Record, rules: Rules) -> dict[str, Any]:
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    """Return the error of each line, after the name of its day.
-
-    Messages are keys of the catalogue.
-    """
+    # Messages are keys of the catalogue.
     keys = [field_error.message for field_error in error.errors]
     if not keys or not all(texts.has(request.language, key) for key in keys):
         return None
@@ -150,7 +140,6 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
 
 
 def _change_lines(form_values: Typed, action: str, *, target: str) -> None:
-    """Copy Monday, add a blank line to a day, or remove a line, in what was typed."""
     key, _, number = target.partition("-")
     if action == "copy":
         form_values |= {day: form_values["mon"]._replace(key=day) for day in WEEKDAYS[:5]}
@@ -167,10 +156,7 @@ def _date_typed(request: ConsoleRequest) -> Typed:
 
 
 def _add_date(request: ConsoleRequest, hours: Record) -> HttpResponse:
-    """Add the hours of a date.
-
-    Other dates and the week do not change.
-    """
+    # Other dates and the week do not change.
     day: Day = _date_typed(request)[DATE]
     day_text = request.form_value("date").strip()
     wrong = hours_form.errors(day)
@@ -195,7 +181,6 @@ def _is_date(text: str) -> bool:
 
 
 def _today(hours: Record) -> str:
-    """Return the date of today in the resource's zone."""
     return str(clock.local_day(clock.now(), hours["timezone"]))
 
 

@@ -40,10 +40,7 @@ class Typed(NamedTuple):
 
 
 class Day(NamedTuple):
-    """The hours of a day as typed.
-
-    ``key`` is ``mon`` to ``sun``, or ``date``.
-    """
+    """The hours of a day as typed. ``key`` is ``mon`` to ``sun``, or ``date``."""
 
     key: str
     is_open: bool
@@ -56,10 +53,7 @@ class Day(NamedTuple):
 
     @property
     def intervals(self) -> Intervals:
-        """The hours as ``set_availability`` takes them.
-
-        A closed day has none.
-        """
+        """The hours as ``set_availability`` takes them. A closed day has none."""
         return [
             {"start": _padded(line.start), "end": _end(line)}
             for line in (self.filled if self.is_open else ())
@@ -166,9 +160,6 @@ def add_line(day: Day) -> Day:
 
 
 def remove_line(day: Day, number: int) -> Day:
-    """Return a day without one of its lines.
-
-    Without any, it is closed.
-    """
+    """Return a day without one of its lines. Without any, it is closed."""
     lines = [line for place, line in enumerate(day.lines) if place != number]
     return day._replace(is_open=day.is_open and bool(lines), lines=lines or [Typed()])

@@ -91,7 +91,6 @@ def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str,
 
 
 def _deleted(request: ConsoleRequest) -> dict[str, Any]:
-    """Return what stops with a service."""
     service = _find(request)
     effect = request.call("delete_service", id=service["id"], dryRun=True)
     return {
@@ -113,7 +112,6 @@ def _find(request: ConsoleRequest) -> Service:
 
 
 def _show_new_service(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
-    """Show what a new service needs next."""
     return _show_service(request, answer, "service_created")
 
 
@@ -135,7 +133,6 @@ def _form_page(
     state: State = STORED,
     lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
-    """Show the form of a service, or of a new one."""
     staff_id = request.query_value("staff")
     form = FORM.page_values(
         request, service, state, {"resourceIds": [staff_id] if staff_id else []}

@@ -56,10 +56,7 @@ Resource = dict[str, Any]
 
 
 def _deleted(request: ConsoleRequest) -> dict[str, Any]:
-    """Return what stops with a resource.
-
-    Bookings do not prevent it, because they are shown.
-    """
+    # Bookings do not prevent it, because they are shown.
     resource = find_resource(request)
     effect = request.call("delete_resource", id=resource["id"], dryRun=True)
     return {
@@ -111,7 +108,6 @@ def _services_of(request: ConsoleRequest, resource: Resource) -> list[dict[str, 
 
 
 def _show_new_resource(request: ConsoleRequest, answer: dict[str, Any]) -> HttpResponse:
-    """Go on to the opening hours of a new resource."""
     resource: Resource = answer["resource"]
     if lost := image_warnings(answer):
         return _form_page(request, resource, State(notice="staff_created"), lost)
@@ -133,7 +129,6 @@ def _form_page(
     state: State = STORED,
     lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
-    """Show the form of a resource, or of a new one."""
     service_id = request.query_value("service")
     zone = request.current_membership.workspace.timezone
     new = {"serviceIds": [service_id] if service_id else [], "timezone": zone}

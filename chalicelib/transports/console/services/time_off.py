@@ -109,7 +109,6 @@ def _page(
 
 
 def _text(request: ConsoleRequest, time_off: dict[str, Any], zone: str) -> str:
-    """Return the period of time off, in the zone of its resource."""
     start, end = time_off["startAt"], time_off["endAt"]
     if time_off["allDay"]:
         first, last = (texts.day(request.language, date.fromisoformat(day)) for day in (start, end))

@@ -19,10 +19,7 @@ _SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKe
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a page of the log, newest first.
-
-    An invalid filter is reported and ignored.
-    """
+    """Show a page of the log, newest first. An invalid filter is reported and ignored."""
     form_values = {name: request.query_value(name).strip() for name in FILTERS}
     filters = {name: value for name, value in form_values.items() if value}
     position = {"before": request.query_value("before")} if request.query_value("before") else {}
@@ -51,16 +48,12 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def _field_names(request: ConsoleRequest, entry: dict[str, Any]) -> str:
-    """Return the names of the fields that a call sent, in the reader's language if they are known.
-
-    A field of an unknown name is shown as the API names it.
-    """
+    # A field of an unknown name is shown as the API names it.
     names = (name for name in entry["fields"] if name not in _SILENT)
     return ", ".join(_text_or(request, f"input_{name}", default=name) for name in names)
 
 
 def _kind_of(request: ConsoleRequest, kind: str) -> str:
-    """Return the name of a kind of resource."""
     return _text_or(request, f"kind_{kind.replace('-', '_')}", default=kind)
 
 

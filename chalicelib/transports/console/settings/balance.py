@@ -1,7 +1,4 @@
-"""The balance, the spending of bots, and the ledger.
-
-Only the account that owns them sees them.
-"""
+"""The balance, the spending of bots, and the ledger. Only the account that owns them sees them."""
 
 import re
 from collections.abc import Sequence
@@ -73,7 +70,6 @@ def top_up(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find_top_up(request: ConsoleRequest) -> dict[str, Any] | None:
-    """Return the top-up from which the provider has led back, if there is one."""
     if payment_id := request.query_value("payment"):
         with suppress(AppError):  # an unknown id, or a provider that does not respond
             top_up: dict[str, Any] = request.call("get_top_up", id=payment_id)["topUp"]
@@ -104,7 +100,6 @@ def _page(
 
 
 def _start(request: ConsoleRequest) -> dict[str, int]:
-    """Return the argument for the entries before the number in the query."""
     entry_number = request.query_value("before")
     is_number = re.fullmatch("[1-9][0-9]{0,14}", entry_number, re.ASCII)
     return {"before": int(entry_number)} if is_number else {}

@@ -1,7 +1,4 @@
-"""The page behind the link of an invitation.
-
-Opening it changes nothing.
-"""
+"""The page behind the link of an invitation. Opening it changes nothing."""
 
 from typing import Any
 
@@ -66,7 +63,6 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 
 def _person_problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the messages of a failure, in which ``name`` is a user's name."""
     problem = request.problem(error)
     if "name" not in problem.fields:
         return problem
@@ -75,7 +71,6 @@ def _person_problem(request: ConsoleRequest, error: AppError) -> Problem:
 
 
 def _gone(request: ConsoleRequest) -> HttpResponse:
-    """Return the page for links that are unknown, expired, used or revoked."""
     return render.notice(
         request.http,
         404,

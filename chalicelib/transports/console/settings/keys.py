@@ -30,10 +30,7 @@ MAX_INACTIVE_SHOWN = 20
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """List the keys.
-
-    Active keys come first.
-    """
+    """List the keys. Active keys come first."""
     response = request.call("list_keys")
     query = request.query_value("q")
     keys = [
@@ -65,10 +62,7 @@ def new_key_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
-    """Create a key and show its token once.
-
-    If the form chooses a preset, only tick its boxes.
-    """
+    """Create a key and show its token once. If the form chooses a preset, only tick its boxes."""
     if preset_name := request.form_value("preset"):
         return _key_form(request, 200, ticked=preset(preset_name, admin=_admin(request)))
     ticked = frozenset(request.form.get("scopes", ()))
@@ -115,10 +109,7 @@ def revoke(request: ConsoleRequest) -> HttpResponse:
 
 
 def preset(name: str, *, admin: bool) -> frozenset[str]:
-    """Return the scopes of a preset.
-
-    Only ADMIN accounts get the blog's scopes.
-    """
+    """Return the scopes of a preset. Only ADMIN accounts get the blog's scopes."""
     scopes = [scope for scope in Scope if admin or not scope.admin_only]
     reads = {str(scope) for scope in scopes if scope.endswith(":read")}
     match name:
@@ -199,7 +190,6 @@ def _end_of_day(text: str, *, timezone: str) -> str | None:
 
 
 def _example_path(scopes: list[str]) -> str:
-    """Return a path that the key may read, for an example call."""
     for scope in scopes:
         area, _, right = scope.partition(":")
         if right == "read" and area in SCOPED and SCOPED[area].example:

@@ -60,7 +60,6 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _tick(request: ConsoleRequest, which: str, *, channel: str) -> None:
-    """Tick every kind for a channel in a form that was sent, or none."""
     kinds = [choice["kind"] for choice in request.call("get_notifications")["choices"]]
     request.form[channel] = kinds if which == "all" else []
 
@@ -75,7 +74,6 @@ def _arguments(_: Record, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return the choices, with the channels of each kind under its name."""
     preferences = request.call("get_notifications")
     channels_by_kind = {
         kind["kind"]: [channel for channel in CHANNELS if kind[channel]]

@@ -32,10 +32,7 @@ View = Callable[[ConsoleRequest], HttpResponse]
 
 @dataclass(frozen=True)
 class Types(Field):
-    """The types of events.
-
-    An empty list means all types.
-    """
+    """The types of events. An empty list means all types."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the choice, and what is ticked."""
@@ -77,8 +74,6 @@ FORM = Form(
 
 
 def _redirect_if_deleted(view: View) -> View:
-    """Return a view that leads to the list if the webhook was deleted."""
-
     def run(request: ConsoleRequest) -> HttpResponse:
         try:
             return view(request)
@@ -112,10 +107,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
 
 @_redirect_if_deleted
 def set_status(request: ConsoleRequest) -> HttpResponse:
-    """Switch a webhook off or on.
-
-    ``sendWaiting`` is ticked to send the waiting events.
-    """
+    """Switch a webhook off or on. ``sendWaiting`` is ticked to send the waiting events."""
     status = "active" if request.form_value("status") == "active" else "off"
     request.call(
         "update_webhook",
@@ -162,10 +154,7 @@ def send_again(request: ConsoleRequest) -> HttpResponse:
 
 
 def _send_event(request: ConsoleRequest, send: Callable[[], object], notice: str) -> HttpResponse:
-    """Send an event.
-
-    If it cannot be sent, show the reason on the page of the webhook.
-    """
+    """Send an event. If it cannot be sent, show the reason on the page of the webhook."""
     webhook = _find(request)
     try:
         send()
@@ -221,7 +210,6 @@ def _webhook_page(request: ConsoleRequest, webhook: Webhook, state: State = STOR
 
 
 def _secret_page(request: ConsoleRequest, response: dict[str, str], title: str) -> HttpResponse:
-    """Show a secret, the only time that it is known."""
     path = f"{_list_path(request)}/{response['webhookId']}"
     return request.page("webhook_secret", title=title, secret=response["secret"], path=path)
 

@@ -19,10 +19,7 @@ def new_site_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def create_site(request: ConsoleRequest) -> HttpResponse:
-    """Create a site, and continue with its first page.
-
-    A form that is sent twice creates one.
-    """
+    """Create a site, and continue with its first page. A form that is sent twice creates one."""
     title = request.form_value("title")
     try:
         made = request.call_once("create_site", title=title)
@@ -61,7 +58,6 @@ def create_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def _restorable_until() -> str:
-    """Return the time until which a record that is deleted now can be restored."""
     return clock.iso(clock.now() + KEPT_AFTER_DELETION)
 
 
@@ -86,7 +82,6 @@ def _page_asked(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def _site_asked(request: ConsoleRequest) -> dict[str, Any]:
-    """Return a site, with what would be deleted."""
     site_id = request.http.path["site"]
     site = request.call("list_deleted_pages", projectId=site_id)["project"]
     cascade = {"pages": None, "forms": None, "domain": None}

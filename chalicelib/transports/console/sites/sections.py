@@ -35,10 +35,7 @@ _CONTROLS = {"fileId": "photo", "formId": "form"}
 
 @dataclass(frozen=True)
 class SectionsField(Field):
-    """The sections of a page.
-
-    The controls of a section have its place in their names.
-    """
+    """The sections of a page. The controls of a section have its place in their names."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
         """Return the sections as they were typed, with the photos that were sent."""
@@ -96,7 +93,6 @@ def _content(section: Record) -> dict[str, Any]:
 
 
 def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
-    """Return the messages next to the controls of the sections."""
     fields = {}
     for wrong in error.errors:
         if match := _SECTION.fullmatch(wrong.field):
@@ -124,10 +120,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _act(sections: Sections, action: str) -> None:
-    """Add, move or remove a section.
-
-    An action that is not possible changes nothing.
-    """
+    # An action that is not possible changes nothing.
     kind = action.removeprefix("add:")
     if kind in TYPES and len(sections) < MAX_SECTIONS:
         sections.append({"type": kind, "text": "", "fileId": "", "formId": "", "url": ""})

@@ -205,7 +205,6 @@ def set_domain(request: ConsoleRequest) -> HttpResponse:
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the problem that a page shows after a refused restore."""
     codes = {"quota_exceeded", "version_conflict"}
     return Problem(request.translate(f"restore_{error.code if error.code in codes else 'refused'}"))
 

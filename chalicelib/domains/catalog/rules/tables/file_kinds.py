@@ -104,7 +104,6 @@ def utf16_encoding(raw: bytes) -> str | None:
 
 
 def _decoded_start(raw: bytes) -> str | None:
-    """Return the first characters of text, or None if the file is binary."""
     start = raw[:_START]
     if encoding := utf16_encoding(raw):
         return start[: len(start) & ~1].decode(encoding, errors="replace").lstrip("\ufeff")

@@ -132,7 +132,6 @@ def read(raw: bytes, unit: Unit | None) -> Table:
 def _product_table(
     table: TextTable, shop: Shop, columns: Mapping[Role, Sequence[int]], unit: Unit
 ) -> Table:
-    """Read a table of a shop, a person or an accounting program."""
     all_lines = [Line(number, cells, columns) for number, cells in table.lines]
     totals = [line for line in all_lines if shop_products.is_total(line)]
     notes = [f"Row {line.number} is a total, so it is left out." for line in totals]
@@ -242,7 +241,6 @@ _ID = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
 
 
 def _is_exported(names: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]]) -> bool:
-    """Whether a table has ids of products, possibly after columns were moved or removed."""
     if tuple(names) == EXPORT_COLUMNS:
         return True
     bare = [name.strip() for name in names]
@@ -291,7 +289,6 @@ def _row(product: Product, cells: Sequence[str], unit: Unit) -> Row:
 
 
 def _exported_row(number: int, cells: Sequence[str], *, fields: Sequence[str]) -> Row:
-    """Read a row of an exported table without its empty cells, as in any table."""
     if any(cell.strip() for cell in cells[len(fields) :]):
         fault = f"expected at most {len(fields)} cells, received {len(cells)}"
         return Row(number, cells, {}, fault)
@@ -312,7 +309,6 @@ def _exported_row(number: int, cells: Sequence[str], *, fields: Sequence[str]) -
 
 
 def _typed_text(name: str, *, cell: str) -> str:
-    """Return the string that a cell held when it was entered, without line breaks in a name."""
     text = unmark_text(cell)
     if name not in {*CODES, "name"}:
         return text
@@ -322,10 +318,7 @@ def _typed_text(name: str, *, cell: str) -> str:
 def _convert(
     item: dict[str, Any], cells: Mapping[str, str], unit: Unit, notes: list[str]
 ) -> str | None:
-    """Convert the strings of an item, and return the reason to refuse the item, if any.
-
-    A barcode that is none is left out, because the product can be sold without it.
-    """
+    # A barcode that is none is left out, because the product can be sold without it.
     stock = item.get("stock", "")
     for name, convert in _CONVERTED.items():
         if name in item:
@@ -439,7 +432,6 @@ def refuse_repeated(rows: Sequence[Row], live: Collection[str] | None = None) ->
 
 
 def _key(row: Row, live: Collection[str] | None) -> tuple[str, str]:
-    """Return the field that names the product of a row, and its value in normal form."""
     record_id = row.item.get("id")
     if record_id and (live is None or record_id in live or not row.sku):
         return "id", str(record_id)

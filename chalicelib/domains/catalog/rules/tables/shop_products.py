@@ -166,7 +166,6 @@ def _kind(shop: Shop, line: Line) -> Kind:
 
 
 def _groups(shop: Shop, lines: Sequence[Line]) -> list[list[Line]]:
-    """Return the rows of each product."""
     groups: dict[object, list[Line]] = {}
     codes: dict[str, int] = {}
     if "parent" in {role for line in lines for role in line.columns}:
@@ -286,7 +285,6 @@ def _name(shop: Shop, line: Line, head: Line, options: Sequence[str]) -> str:
 
 
 def _code(shop: Shop, line: Line, head: Line, options: Sequence[str], *, name: str) -> str:
-    """Return the SKU of a row, or else a code that is the same in the next export."""
     is_head = line is head
     if (sku := line.one("sku", is_last=not is_head)) and (is_head or sku != head.one("sku")):
         return _unmarked(sku) if shop.name else sku
@@ -301,12 +299,10 @@ def _code(shop: Shop, line: Line, head: Line, options: Sequence[str], *, name: s
 
 
 def _unmarked(code: str) -> str:
-    """Return a code without the apostrophe that Shopify and Ozon put before it."""
     return unmark_text(code).removeprefix("'")
 
 
 def _with_own_skus(found: Sequence[Product]) -> list[Product]:
-    """Add its options to the SKU of each variant whose SKU other variants have as well."""
     counts = Counter(fold(product.values.get("sku", "")) for product in found)
     return [
         replace(
@@ -344,7 +340,6 @@ def _unescaped(text: str) -> str:
 
 
 def _images(line: Line, head: Line, group: Sequence[Line], notes: list[str]) -> list[str]:
-    """Return the addresses of the images of a row, of its product and of all variants."""
     cells = line.all("images") + [cell for each in group for cell in each.all("gallery")]
     if line is not head:
         cells += head.all("images")
@@ -389,7 +384,6 @@ def _has_category(line: Line) -> bool:
 
 
 def _category(shop: Shop, line: Line, notes: list[str]) -> str:
-    """Return the path of one category: the deepest of those that a row names."""
     if levels := line.all("level"):
         return path_text(levels)
     cells = line.all("category")
@@ -449,7 +443,6 @@ def _price(shop: Shop, line: Line, head: Line, notes: list[str]) -> str:
 
 
 def _status(line: Line, head: Line) -> tuple[str, str | None]:
-    """Return the status of a product, inactive if any of its columns says so, and a fault."""
     words = line.all("status") or head.all("status")
     flags = [fold(flag) for flag in dict.fromkeys(line.all("published") + head.all("published"))]
     if unknown := [flag for flag in flags if flag not in YES | NO]:
@@ -462,7 +455,6 @@ def _status(line: Line, head: Line) -> tuple[str, str | None]:
 
 
 def _stock(shop: Shop, line: Line, inherited: Inherited, notes: list[str]) -> tuple[str, bool]:
-    """Return the stock of a product, and whether the shop sells it without a limit."""
     cells = [unmark_text(cell) for cell in line.all("stock")]
     is_oversold = fold(line.one("oversold")) in YES
     flag = line.one("in stock")
@@ -489,7 +481,6 @@ def _stock(shop: Shop, line: Line, inherited: Inherited, notes: list[str]) -> tu
 
 
 def _sum(cells: Iterable[str], notes: list[str]) -> str:
-    """Return the sum of a product's stocks in several places; unchanged if one is no number."""
     cells = list(cells)
     try:
         total = sum(number(cell) for cell in cells)

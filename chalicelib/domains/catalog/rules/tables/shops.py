@@ -90,7 +90,6 @@ class Shop:
 
 
 def _roles(**headers: Sequence[str] | str) -> dict[str, Role]:
-    """Return the roles by header; underscores in a role are spaces."""
     return {
         header: role.replace("_", " ")  # type: ignore[misc]
         for role, names in headers.items()
@@ -99,7 +98,6 @@ def _roles(**headers: Sequence[str] | str) -> dict[str, Role]:
 
 
 def _marks(*headers: str) -> tuple[frozenset[str], ...]:
-    """Return sets of headers, each written with ``;`` between them."""
     return tuple(frozenset(names.split(";")) for names in headers)
 
 

@@ -71,7 +71,6 @@ def text_table(raw: bytes) -> TextTable:
 
 
 def _texts(raw: bytes) -> list[str]:
-    """Return a file as text, in each encoding that it may have, the likeliest first."""
     wide = file_kinds.utf16_encoding(raw)
     texts = [raw.decode(wide, errors="replace").removeprefix("\ufeff")] if wide else []
     if wide == "utf-16":
@@ -87,14 +86,12 @@ def _texts(raw: bytes) -> list[str]:
 
 
 def _likelihood(reading: tuple[str, str]) -> tuple[int, int]:
-    """Return the known columns of a reading, and then all columns: the more, the likelier it is."""
     text, delimiter = reading
     header = _header_of(_rows(text, delimiter=delimiter))[1][:MAX_COLUMNS]
     return recognized(header), len(header)
 
 
 def _without_declaration(text: str) -> tuple[str, str]:
-    """Return the text below a line that declares the delimiter, and the possible delimiters."""
     declared = _DECLARED.match(text)
     return (text[declared.end() :], declared[1]) if declared else (text, DELIMITERS)
 
@@ -105,11 +102,8 @@ def _rows(text: str, *, delimiter: str) -> Iterator[list[str]]:
 
 
 def _header_of(rows: Iterable[list[str]]) -> tuple[int, list[str]]:
-    """Return the index of the header's last row, and the header.
-
-    A table may begin with a title, and a header may take two rows, of which the upper names groups
-    of columns. So the row, or the two rows, with the most known headers are used.
-    """
+    # A table may begin with a title, and a header may take two rows, of which the upper names
+    # groups of columns. So the row, or the two rows, with the most known headers are used.
     try:
         first = [row for row in islice(enumerate(rows), 10 * HEADER_ROWS) if any(row[1])]
     except csv.Error:
@@ -128,7 +122,6 @@ def _header_of(rows: Iterable[list[str]]) -> tuple[int, list[str]]:
 
 
 def _joined(upper: Sequence[str], *, lower: Sequence[str]) -> list[str]:
-    """Return the header of two rows, or nothing if the lower row is one of a product."""
     shop = shop_of(upper)
     width = max(len(upper), len(lower))
     pairs = [
