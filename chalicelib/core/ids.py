@@ -1,11 +1,11 @@
 """Identifiers that are opaque to clients and ordered by time for the database."""
 
+import re
 from datetime import datetime
 
 from chalicelib.core import clock
-from chalicelib.core.text import lazy_pattern
 
-_ID = lazy_pattern(r"[0-9A-HJKMNP-TV-Z]{26}")
+_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 """26 characters of Crockford's Base32."""
 
 

@@ -4,10 +4,8 @@ import codecs
 import re
 from collections.abc import Iterable
 
-from chalicelib.core.text import lazy_pattern
-
-_WORD = lazy_pattern(rb"[A-Za-z\x80-\xff]+")
-_OF_FORMS = lazy_pattern(
+_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
+_OF_FORMS = re.compile(
     r"utf-(8|16)|cp[0-9]+|iso8859-[0-9]+|koi8-[ru]|mac-cyrillic|gb(k|2312|18030)|big5|euc_(jp|kr)"
     r"|shift_jis|ascii"
 )

@@ -23,11 +23,11 @@ _EXTENSION = re.compile(
     r"(?<![\s,;])[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)",
     re.IGNORECASE,
 )
-_FORMER_MOBILE_PREFIX = lazy_pattern(
+_FORMER_MOBILE_PREFIX = re.compile(
     r"(?:00[\s().-]*)?(52)[\s().-]*1(?=(?:[\s().-]*[0-9]){10}(?![0-9]))"
 )
 """The 1 of mobile numbers in Mexico, which is not dialled since 2019 and is still printed."""
-_RUN = lazy_pattern(
+_RUN = re.compile(
     r"(?<![+(])[+(]*[0-9](?:[\s().-]*[0-9])*"
     r"(?:[\s,;]*\(?(?:доб\.?|ext\.?|x|#|;ext=)\s*[0-9]{1,7}(?![0-9]))?",
     re.IGNORECASE,

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from chalicelib.core.errors import ValidationError
-from chalicelib.core.text import lazy_pattern
 from chalicelib.lib import charsets
 from chalicelib.transports.http import HttpRequest, media_type
 
@@ -37,8 +36,8 @@ class SentFile(NamedTuple):
     content: bytes
 
 
-_CHARSET = lazy_pattern(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-_EXTENDED_NAME = lazy_pattern(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
 """``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
 
 # Callers receive the error of a malformed body, so the parser does not log it.

@@ -1,8 +1,7 @@
 """What a field holds by its name: an e-mail address, a phone, a name or a message."""
 
+import re
 import unicodedata
-
-from chalicelib.core.text import lazy_pattern
 
 EMAIL, PHONE, NAME, MESSAGE = "email", "phone", "name", "message"
 _WORDS = {
@@ -18,8 +17,8 @@ _WORDS = {
 }
 ROLES = {word: role for role, words in _WORDS.items() for word in words.split()}
 """What a field is by its name or label, as ``plain`` returns it."""
-_PREFIX = lazy_pattern(r"(?:q[0-9]+_|input_|field_|form_fields_|wpforms_|field:)+")
-_YOUR = lazy_pattern(r"(?:your|contact|ваша|ваше|ваш)(?=.)")
+_PREFIX = re.compile(r"(?:q[0-9]+_|input_|field_|form_fields_|wpforms_|field:)+")
+_YOUR = re.compile(r"(?:your|contact|ваша|ваше|ваш)(?=.)")
 
 
 def role_of(name: str) -> str | None:

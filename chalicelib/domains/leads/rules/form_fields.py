@@ -11,14 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic_core import to_json
 
 from chalicelib.core.errors import FieldError, ValidationError
-from chalicelib.core.text import (
-    BIDI_CONTROL,
-    CONTROL,
-    clean_typed,
-    cut_bytes,
-    is_visible,
-    lazy_pattern,
-)
+from chalicelib.core.text import BIDI_CONTROL, CONTROL, clean_typed, cut_bytes, is_visible
 from chalicelib.domains.leads.rules import field_roles
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import emails, phones, slugs
@@ -37,8 +30,8 @@ MAX_NUMBER = 10**15
 """Maximum absolute value. A float in JavaScript represents every integer up to this one exactly."""
 _MAX_MADE_NAME = 36
 """A name has at most 40 characters, and may need an ending."""
-_CYRILLIC = lazy_pattern("[\u0400-\u04ff]")
-_CONTROL_BUT_LINES = lazy_pattern(f"(?![\n\t]){CONTROL.pattern}")
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
 _UNTICKED = frozenset(
     {
         *(
@@ -66,19 +59,19 @@ _YES = frozenset(
     }
 )
 """Words by which programs say that a visitor has consented. Any other word is no consent."""
-_MASK = lazy_pattern(
+_MASK = re.compile(
     r"(?=[^_+(#*•]*[_+(#*•])[+]?[0-9]{0,4}[\s().:/_x#*•–—-]*",  # noqa: RUF001  dashes on purpose
     re.IGNORECASE,
 )
 """A mask of a control that nothing was typed into, such as ``+7 (___) ___-__-__``."""
-_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
-_THOUSANDS = lazy_pattern(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _DATES = (
     re.compile(r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})", re.ASCII),
     re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
 )
-_TIMESTAMP = lazy_pattern(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.ASCII)
-_MARKUP = lazy_pattern("[<>]")
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*", re.ASCII)
+_MARKUP = re.compile("[<>]")
 _MOST_DIGITS = 40
 _MAX_OTHERS = 100
 _MAX_OTHER_NAME = 100

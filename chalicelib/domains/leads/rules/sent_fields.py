@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 
 from pydantic_core import from_json
 
-from chalicelib.core.text import lazy_pattern
 from chalicelib.domains.leads.rules.field_roles import (
     EMAIL,
     MESSAGE,
@@ -26,7 +25,7 @@ MAX_DEPTH = 6
 """Maximum depth of objects whose fields are read one by one. Deeper ones are kept as they are."""
 _FIRST_NAMES = frozenset({"firstname", "first", "givenname", "имя", "name", "namefirst"})
 _LAST_NAMES = frozenset({"lastname", "last", "surname", "familyname", "фамилия", "namelast"})
-_BRACKETS = lazy_pattern(r"([^\[\]]+)((?:\[[^\[\]]*\])+)")
+_BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])+)")
 _WRAPPERS = frozenset(
     {
         *("answers", "body", "contact", "data", "fields", "field_data", "form_data", "form_fields"),
@@ -39,7 +38,7 @@ _LABELS = ("title", "label", "name", "question", "key", "ref", "id")
 _VALUES = ("value", "values", "answer", "response")
 _SCHEMAS = frozenset({"definition", "schema"})
 """Names of what describes the fields, and holds no value."""
-_TECHNICAL = lazy_pattern(
+_TECHNICAL = re.compile(
     r"_wpcf7.*|_wpnonce|_wp_http_referer|g-recaptcha-response|h-captcha-response"
     r"|cf-turnstile-response|smart-token|csrfmiddlewaretoken|csrf_?token|_token"
     r"|authenticity_token|utf8|_next|_captcha|_template|_autoresponse|cookies"
