@@ -20,7 +20,6 @@ SIZES = {"size", "limit", "count"}
 CUTS = {
     "a part of the work, after which the rest follows": """
         domains.catalog.rules.tables.text_tables.HEADER_ROWS
-        application.refolding.SLICE
         domains.catalog.operations.categories.MOVES_PER_TRANSACTION
         domains.files.operations.deletion.RECORDS_PER_TRANSACTION
         domains.files.operations.folder_deletion.FILES_PER_TRANSACTION
