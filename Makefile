@@ -92,8 +92,8 @@ build/clients-js/.installed: $(JS_CLIENTS)
 ANY_CLIENT := tests/clients/test_frameworks.py tests/clients/test_assistants.py
 
 .PHONY: test-clients
-test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-js/.installed ## Use AI frameworks, generated clients and LibreOffice; write docs/clients.md
-	@$(BIN)/python -m tests.support.with_server --within 600 sh -c \
+test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-js/.installed ## Use AI frameworks, generated clients, checkers of others and LibreOffice; write docs/clients.md
+	@$(BIN)/python -m tests.support.with_server --within 700 sh -c \
 		'build/clients/bin/python -m pytest tests/clients --ignore=tests/clients/test_fastmcp.py \
 		&& build/clients-crewai/bin/python -m pytest $(ANY_CLIENT) \
 		&& build/clients-fastmcp/bin/python -m pytest $(ANY_CLIENT) tests/clients/test_fastmcp.py'
@@ -158,7 +158,7 @@ check-speed: $(VENV)/.installed ## Compare instructions of cold starts and warm 
 	@$(BIN)/python -m infra.bench.ratchet $(ARGS)
 
 .PHONY: proof
-proof: $(VENV)/.installed ## Attack every promise for an hour; write docs/proof.md (ARGS='schedules --minutes 5')
+proof: $(VENV)/.installed ## Attack every promise for an hour, and print the counts (ARGS='schedules --minutes 5')
 	@$(BIN)/python -m infra.proof $(ARGS)
 
 .PHONY: short-proof

@@ -1,5 +1,5 @@
-"""Attack each promise of the service, and report the findings.
+"""Attack the guarantees of the service, and print what was counted.
 
-``make proof`` attacks every promise within an hour and writes docs/proof.md. A part keeps the
-figures of its last run in build/proof, so the page contains only what was run.
+``make proof`` attacks every guarantee within an hour. docs/proof.md says what each part guarantees,
+how it attacks, and the counts of the last runs.
 """

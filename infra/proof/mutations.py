@@ -3,8 +3,8 @@
 Every suite of ``SUITES`` names modules and their tests. mutmut makes the changes of
 ``infra.proof.mutators``, runs for each the tests that execute the changed function, and keeps the
 results in build/proof. A mutant that no test finds needs a test, or a reason in
-equivalent_mutants.toml why it changes nothing that can be observed. The page lists both. The short
-form for CI fails if there is one without a reason.
+equivalent_mutants.toml why it changes nothing that can be observed. The short form for CI fails if
+there is one without a reason.
 """
 
 import difflib
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from infra.proof.parts import KEPT, ROOT, Figures, Part
 
-COLUMNS = ("made", "tried", "killed", "timed out", "equivalent", "survived", "not reached")
 REASONS = Path(__file__).with_name("equivalent_mutants.toml")
 SURVIVED, EQUIVALENT, NOT_TRIED = "survived", "equivalent", "not tried"
 FATES = {None: NOT_TRIED, 0: SURVIVED, 1: "killed", 3: "killed", 5: "not reached"}
@@ -173,7 +172,7 @@ def run(minutes: float) -> Figures:
         del sizes[name]
     figures = _figures(outcomes)
     if suites is IN_CI and figures[SURVIVED]:
-        raise AssertionError("No test finds these changes:\n" + _list(_by(figures[SURVIVED])))
+        raise AssertionError("No test finds these changes:\n" + "\n".join(figures[SURVIVED]))
     return figures
 
 
@@ -275,10 +274,8 @@ def _read(mutants: Path, path: str) -> Iterator[Outcome]:
             change += f" (no. {seen[function, change]})"
         outcome = {"module": path, "function": function, "change": change}
         outcome["outcome"] = FATES.get(code, "timed out")
-        if outcome["outcome"] == SURVIVED and (
-            reason := equivalent_changes.get((path, function, change))
-        ):
-            outcome |= {"outcome": EQUIVALENT, "reason": reason}
+        if outcome["outcome"] == SURVIVED and (path, function, change) in equivalent_changes:
+            outcome["outcome"] = EQUIVALENT
         yield outcome
 
 
@@ -287,11 +284,11 @@ def _paths(patterns: Iterable[str]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths if path.name != "__init__.py"]
 
 
-def equivalents() -> dict[tuple[str, str, str], str]:
-    """Return the reasons why mutants change nothing, by module, function and change."""
+def equivalents() -> set[tuple[str, str, str]]:
+    """Return the mutants that change nothing, by module, function and change."""
     declared = tomllib.loads(REASONS.read_text())["equivalent"]
     return {
-        (declaration["module"], declaration["function"], change): declaration["reason"]
+        (declaration["module"], declaration["function"], change)
         for declaration in declared
         for change in declaration["changes"]
     }
@@ -299,75 +296,26 @@ def equivalents() -> dict[tuple[str, str, str], str]:
 
 def _figures(outcomes: Iterable[Outcome]) -> Figures:
     modules: dict[str, Counter[str]] = defaultdict(Counter)
-    lists: dict[str, list[Outcome]] = defaultdict(list)
+    survived, unreached = list[str](), set[str]()
     for mutant in outcomes:
-        counts, outcome = modules[mutant["module"]], mutant["outcome"]
-        counts.update({"made": 1, "tried": outcome != NOT_TRIED, outcome: 1})
-        lists[outcome].append(mutant)
-    counted_outcomes = (SURVIVED, EQUIVALENT, "timed out", "not reached")
-    return {"modules": modules, **{name: lists[name] for name in counted_outcomes}}
-
-
-def section(figures: Figures) -> str:
-    """Describe the figures."""
-    modules = {path: Counter(counts) for path, counts in figures["modules"].items()}
+        outcome, place = mutant["outcome"], f"{mutant['module']} {mutant['function']}"
+        modules[mutant["module"]].update({"made": 1, "tried": outcome != NOT_TRIED, outcome: 1})
+        if outcome == SURVIVED:
+            survived.append(f"{place}: {mutant['change']}")
+        elif outcome == "not reached":
+            unreached.add(place)
     total: Counter[str] = sum(modules.values(), Counter())
-    rows = [
-        f"| {name} | {' | '.join(str(counts[column]) for column in COLUMNS)} |"
-        for name, counts in [*modules.items(), ("all", total)]
-    ]
-    unreached = {f"`{figure['module']}` {figure['function']}" for figure in figures["not reached"]}
-    return f"""\
-Guarantee: an error in the code for money, time and access fails a test.
-
-A mutant changes one comparison, condition, operator, constant, argument, returned value or
-statement of a function. [mutmut](https://github.com/boxed/mutmut) runs the tests that execute the
-changed function until one test fails. Fast tests run first. Of {total["made"]:,} mutants,
-{total["tried"]:,} were tried and {total["killed"] + total["timed out"]:,} were found. Constants of
-modules, defaults, annotations, error messages, log messages and decorated functions, such as
-properties, are not changed.
-
-| module | {" | ".join(COLUMNS)} |
-|---|{"---|" * len(COLUMNS)}
-{chr(10).join(rows)}
-
-A mutant is timed out if its tests take ten times as long as without the mutant, or never end.
-
-Mutants that survived. Each needs a test or a reason:
-
-{_list(_by(figures[SURVIVED]))}
-
-Mutants without an observable effect:
-
-{_list(_by(figures[EQUIVALENT]))}
-
-Functions that no test of these suites executes:
-
-{_list(sorted(unreached))}
-"""
-
-
-def _by(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return the changes by function and reason."""
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for outcome in outcomes:
-        place = outcome["module"], outcome["function"], outcome.get("reason", "")
-        groups[place].append(f"`{' '.join(outcome['change'].split())}`")
-    return [
-        f"`{module}` {function}: {', '.join(changes)}. {reason}".strip()
-        for (module, function, reason), changes in sorted(groups.items())
-    ]
-
-
-def _list(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines) or "None."
+    return {
+        **{path: dict(counts) for path, counts in modules.items()},
+        "all": dict(total),
+        SURVIVED: survived,
+        "not reached": sorted(unreached),
+    }
 
 
 PART = Part(
     name="mutations",
-    title="Mutations",
     minutes=12,
     minutes_in_ci=4,
     run=run,
-    section=section,
 )

@@ -33,13 +33,18 @@ def framework(request: pytest.FixtureRequest, server: Server) -> Framework:
     return connected(request.param, server)
 
 
-@pytest.fixture(params=[*FRAMEWORKS, *SDKS], ids=lambda client: client.package)
-def assistant(request: pytest.FixtureRequest, server: Server) -> Any:
-    """Each kind of client in turn, as the assistant of a visitor of the demo's booking page."""
+@pytest.fixture(scope="session")
+def booking_page(server: Server) -> str:
+    """The path of the demo's booking page."""
     answer = httpx.get(f"{os.environ['BASE_URL']}/api/workspaces/list", headers=server.headers)
     (workspace,) = answer.raise_for_status().json()["data"]["workspaces"]
-    url = f"{os.environ['BASE_URL']}/book/{workspace['slug']}/mcp"
-    return connected(request.param, Server(url))
+    return f"/book/{workspace['slug']}"
+
+
+@pytest.fixture(params=[*FRAMEWORKS, *SDKS], ids=lambda client: client.package)
+def assistant(request: pytest.FixtureRequest, booking_page: str) -> Any:
+    """Each kind of client in turn, as the assistant of a visitor of the demo's booking page."""
+    return connected(request.param, Server(f"{os.environ['BASE_URL']}{booking_page}/mcp"))
 
 
 def connected(client: Any, server: Server) -> Any:

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -64,17 +64,6 @@ def test_unstored_response_to_a_repeated_request_is_found(
     monkeypatch.setattr(idempotency, "find", lambda *_: None)
     problems = found_by(small_attack, WRITE, "answer lost", always=False)
     assert any("a repetition is answered with 409" in problem for problem in problems)
-
-
-def test_an_error_that_is_its_own_cause_is_found(
-    small_attack: Attack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def raise_failure(error: Exception) -> NoReturn:
-        raise error from error
-
-    monkeypatch.setattr(connection, "raise_failure", raise_failure)
-    problems = found_by(small_attack, READ, "ValidationException")
-    assert any("have no end" in problem for problem in problems)
 
 
 def test_retries_after_the_deadline_are_found(

@@ -11,17 +11,9 @@ def _run(minutes: float) -> Figures:
     return soaking.run(minutes)
 
 
-def _section(figures: Figures) -> str:
-    from infra.proof.soak import report  # noqa: PLC0415  as above
-
-    return report.section(figures)
-
-
 PART = Part(
     name="soak",
-    title="Soak: nothing leaks and nothing is lost",
     minutes=50,
     minutes_in_ci=1,
     run=_run,
-    section=_section,
 )
