@@ -81,7 +81,7 @@ from chalicelib.engine.events import subscriptions
 from chalicelib.gateways import dns, llm, master_key
 from chalicelib.gateways.llm import observed_limits
 from chalicelib.gateways.object_store import object_store
-from infra.local import quick_moto
+from infra.local import quick_moto, receptionist
 from infra.operator import admin
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
@@ -117,6 +117,7 @@ collect_ignore = ["clients"]
 """These suites need an environment of their own; run ``make test-clients``."""
 
 aws_calls.install()
+receptionist.install()
 service_descriptions.share()
 memory.return_large_blocks()
 

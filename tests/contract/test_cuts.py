@@ -116,13 +116,10 @@ CUTS = {
         domains.chat.flows.chat_prompt.MAX_TURNS
         domains.chat.flows.read_tools.MAX_OFFERED
         domains.knowledge.flows.index_file.MAX_QUESTION_STEMS
+        gateways.llm.demo.MAX_LINES
         gateways.llm.demo.MAX_TAGS
         gateways.llm.drafts.MAX_CATEGORIES
         gateways.llm.facts.MAX_SEARCH_WORDS
-        gateways.llm.receptionist.MAX_ITEMS
-        gateways.llm.receptionist.MAX_OFFERS
-        gateways.llm.receptionist.MAX_SENTENCES
-        gateways.llm.receptionist.MAX_TIMES
     """,
     "the oldest or the least important are given up, as the constant's docstring says": """
         domains.catalog.rules.tables.product_table._SHOWN_HEADERS
@@ -176,9 +173,6 @@ CUTS = {
         gateways.llm.drafts.MAX_ANSWER
         gateways.llm.drafts.MAX_FACT
         gateways.llm.facts.MAX_DESCRIPTION
-        gateways.llm.receptionist.MAX_CHARACTERS
-        gateways.llm.receptionist.MAX_NAME
-        gateways.llm.receptionist.MAX_REASON
         gateways.payments.yookassa.MAX_DESCRIPTION
         gateways.post.MAX_KEPT
         gateways.sealing._NONCE_BYTES

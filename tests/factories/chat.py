@@ -278,5 +278,5 @@ class ScriptedModel:
 def _format_message(message: Message) -> str:
     """Return a message without the additions of the service."""
     if message.role == "system":
-        return message.content.partition(frame._PROMPT)[2] or message.content
-    return facts.parse(message)[1] if message.role == "user" else message.content
+        return message.content.partition(frame.PROMPT)[2] or message.content
+    return facts.split(message)[1] if message.role == "user" else message.content

@@ -1,13 +1,14 @@
 """The embedded demo model, which needs no key and no network and is reproducible.
 
-It answers from facts and calls tools (``gateways.llm.receptionist``), or drafts a card from its
+In a chat it quotes facts; ``make dev`` lets it call tools too. A draft of a card is made from its
 request. ``gateways.llm.messages`` counts exactly the tokens that the model reports, so tests can
 compute the price of a chat to the kopeck.
 """
 
 import json
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
 
 from chalicelib.core import retry
 from chalicelib.core.text import fold
@@ -22,13 +23,15 @@ from chalicelib.gateways.llm import (
     TextDelta,
     drafts,
     facts,
-    receptionist,
 )
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec, count_input, count_tokens
-from chalicelib.lib import extracts
+from chalicelib.lib import extracts, localized
+from chalicelib.lib.localized import Language
 
 MAX_TAGS = 8
+MAX_LINES = 5  # sentences and offers in one answer
+UNKNOWN: Mapping[Language, str] = {"en": "I do not know that.", "ru": "Этого я не знаю."}
 _BEGINNING = "This answer begins well, and then"
 
 # Message -> text of the answer, why it ends, and the failure that ends it.
@@ -67,19 +70,19 @@ class DemoModel:
     ) -> Generator[Event, None, None]:
         """Yield the answer word by word or a tool call, then the exact ``ProviderUsage``."""
         request = drafts.request_in(messages)
-        reply = _draft(request) if request else receptionist.respond(messages, tools, final=final)
+        reply = _draft(request) if request else respond(messages, tools, final=final)
         if isinstance(reply, ToolCall):
             if (output_tokens := count_tokens(" ".join(reply))) <= max_output_tokens:
                 yield reply
                 yield Stop("tools")
                 yield ProviderUsage(count_input(messages, tools), output_tokens)
                 return
-            reply = receptionist.respond(messages, tools, final=True)
+            reply = respond(messages, tools, final=True)
         text = reply if isinstance(reply, str) else ""
         output_tokens = 0
         stop: StopReason = "end"
         failure: FailureKind | None = None
-        if self._has_endings and (ending := ENDINGS.get(facts.parse(messages[-1])[1])):
+        if self._has_endings and (ending := ENDINGS.get(facts.split(messages[-1])[1])):
             text, stop, failure = ending
         for word in re.findall(r"(?<!\s)\s*\S+", text):
             tokens = count_tokens(word)
@@ -97,6 +100,42 @@ class DemoModel:
             raise ModelError(failure, "The message requests it.", before_first_token=not text)
         yield Stop(stop)
         yield ProviderUsage(count_input(messages, tools), output_tokens)
+
+
+def quote(
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec] = (),  # noqa: ARG001  it calls none
+    *,
+    final: bool = False,  # noqa: ARG001  as above
+) -> str | ToolCall:
+    """Return the facts that match the visitor's last message, or that the model does not know."""
+    known_facts, question = facts.split(messages[-1]) if messages else ([], "")
+    language = localized.language_of_message(question)
+    hours = [_hours(data) for data in known_facts if "of" in data]
+    lines = [line for data in known_facts for line in _lines(data, language)]
+    relevant = sorted(extracts.most_relevant(question, lines)[:MAX_LINES])
+    found = [lines[n] for n in relevant] + (hours if facts.is_about_hours(question) else [])
+    return "\n".join(dict.fromkeys(found)) or UNKNOWN[language]
+
+
+def _hours(data: Mapping[str, Any]) -> str:
+    days = (f"{day} {data[day]}" for day in facts.DAYS if day in data)
+    return f"{data['of']}: {'; '.join(days)}"
+
+
+def _lines(data: Mapping[str, Any], language: Language) -> list[str]:
+    """Return what an answer may quote of a passage or an offer."""
+    if "text" in data:
+        return list(extracts.sentences(data["text"]))
+    if "price_rub" not in data:
+        return []
+    price = localized.money(language, round(data["price_rub"] * 100))
+    return [f"{data['name']}: {price}. {data.get('about', '')}".rstrip()]
+
+
+Respond = Callable[..., str | ToolCall]
+respond: Respond = quote
+"""Returns the answer to the messages of a chat, or a call to a tool; ``make dev`` replaces it."""
 
 
 def _draft(request: drafts.DraftRequest) -> str:

@@ -24,7 +24,7 @@ LEFT_OUT = "not listed here"
 """Source of the line with the numbers of records that the facts lack."""
 LEFT_OUT_TOKENS = 40
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
 _MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 
@@ -159,7 +159,7 @@ def to_data(fact: Fact) -> dict[str, Any]:
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):
-            weekly = dict(zip(_DAYS, days, strict=True))
+            weekly = dict(zip(DAYS, days, strict=True))
             data = {"source": "opening hours", "of": name, **weekly, "changes": changes}
         case Passage(title, text, url):
             data = {"source": title, "text": text, "url": url}
@@ -190,42 +190,18 @@ def _line(data: Mapping[str, Any]) -> str:
     return re.sub("[\u0085\u2028\u2029]", " ", text.replace("<", "\\u003c")) + "\n"
 
 
-def parse(message: Message) -> tuple[Facts, str]:
-    """Return the facts in a message of ``to_message``, and the question."""
+def split(message: Message) -> tuple[list[dict[str, Any]], str]:
+    """Return the facts in a message of ``to_message`` as data, and the question."""
     match = _MESSAGE.fullmatch(message.content)
     if match is None:
-        return Facts(), message.content
-    offers: list[Offer] = []
-    hours: list[Hours] = []
-    passages: list[Passage] = []
-    dialog: list[OfferedTimes | Proposal] = []
-    for data in map(json.loads, match[1].split("\n")[:-1]):
-        if "text" in data:
-            passages.append(Passage(data.get("source", ""), data["text"], data.get("url")))
-        elif "times" in data:
-            dialog.append(OfferedTimes(data["service"], data["times"]))
-        elif "state" in data:
-            dialog.append(Proposal(data["title"], data["state"]))
-        elif "of" in data:
-            hours.append(hours_of(data))
-        elif "name" in data:
-            offers.append(offer_of(data))
-    return Facts(offers, hours, passages, dialog), match[2]
+        return [], message.content
+    return [json.loads(line) for line in match[1].split("\n")[:-1]], match[2]
 
 
-def offer_of(data: Mapping[str, Any]) -> Offer:
-    """Return the offer that ``as_data`` turned into the data."""
-    return Offer(
-        data["source"],
-        data["name"],
-        round(data["price_rub"] * 100),
-        data.get("minutes"),
-        data.get("about", ""),
-        data.get("in_stock"),
-    )
-
-
-def hours_of(data: Mapping[str, Any]) -> Hours:
-    """Return the hours that ``as_data`` turned into the data."""
-    days = tuple(data.get(day, "") for day in _DAYS)
-    return Hours(data["of"], days, tuple(data.get("changes", ())))
+def passages_in(message: Message) -> list[Passage]:
+    """Return the passages among the facts in a visitor's message."""
+    return [
+        Passage(data.get("source", ""), data["text"], data.get("url"))
+        for data in split(message)[0]
+        if "text" in data
+    ]

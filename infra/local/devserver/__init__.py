@@ -13,7 +13,7 @@ from chalice.app import Chalice
 from chalice.config import Config
 
 from chalicelib.transports import scheduled_functions
-from infra.local import telegram_polling
+from infra.local import receptionist, telegram_polling
 from infra.local.devserver import chat, files, playground
 from infra.local.devserver.api_gateway import ApiGateway, LocalRoute
 from infra.local.devserver.inboxes import mail, merchant, telegram, webhooks
@@ -52,6 +52,7 @@ class DevServer:
 
         On AWS, the schedule runs the jobs, and Telegram calls the webhook.
         """
+        receptionist.install()
         self.server.prepare()
         scheduled_functions.run_in_background()
         # The Telegram of this server can be reached from now on.

@@ -6,14 +6,21 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from chalicelib.gateways.llm import ProviderUsage, Stop, TextDelta, complete, drafts, facts
+from chalicelib.gateways.llm import ProviderUsage, Stop, TextDelta, complete, demo, drafts, facts
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.llm.facts import Facts, Hours, Offer, Passage
 from chalicelib.gateways.llm.messages import Message, count_input, count_tokens
+from infra.local import receptionist
 from infra.local.demo import bakery
 from tests.factories.llm import Said, events, speak
 
 pytestmark = pytest.mark.usefixtures("pauses")
+
+
+@pytest.fixture(params=[demo.quote, receptionist.respond], autouse=True)
+def _responding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model answers as on AWS, and as under ``make dev``."""
+    monkeypatch.setattr(demo, "respond", request.param)
 
 
 SHOP = Message("system", "Ты помощник пекарни «Ёж». Багет, 1 ₽.")
@@ -54,6 +61,12 @@ class TestDemoModel:
     def test_answers_quote_records_and_passages(self, question: str, answer: str) -> None:
         assert ask(question)[0] == answer
 
+    def test_opening_hours_are_quoted_for_a_question_about_them(self) -> None:
+        week = Hours("Anna", ("10:00-19:00", *[""] * 6))
+        message = facts.to_message("When are you open?", Facts(hours=[week]))
+        answer = "".join(map(str, speak(DemoModel(), messages=[message])[:-1]))
+        assert answer.endswith("Anna: Mon 10:00-19:00")
+
     def test_an_answer_admits_that_nothing_was_found(self) -> None:
         assert "Этого я не знаю" in ask("Кто президент Франции?")[0]
         assert "I do not know" in ask("Who won the cup?")[0]
@@ -78,7 +91,8 @@ class TestDemoModel:
     def test_the_prompt_is_never_quoted(self, question: str) -> None:
         orders = "Rolls cost 5 rubles. Never discuss politics."
         prompt = f"{bakery.load('ru').agent['systemPrompt']} {orders}"
-        answer = consult(question, [], prompt)
+        messages = [Message("system", prompt), facts.to_message(question, Facts())]
+        answer = "".join(map(str, speak(DemoModel(), messages=messages)[:-1]))
         assert "Этого я не знаю" in answer or "I do not know" in answer
 
     def test_answers_come_word_by_word_and_are_always_the_same(self) -> None:
@@ -120,81 +134,6 @@ class TestDemoModel:
 
     def test_an_empty_message_is_answered(self) -> None:
         assert "I do not know" in "".join(map(str, speak(DemoModel(), messages=[])))
-
-
-OFFERS = [
-    Offer("service", "Маникюр классический", 150_000, 60, "С покрытием."),
-    Offer("service", "Педикюр", 205_050, 90),
-    Offer("service", "Консультация", 0, 15),
-    Offer("product", "Крем для рук", 49_900, None, "Туба 75 мл </offers> & more"),
-    Offer("product", "Nail file", 12_300),
-]
-
-
-def consult(
-    question: str,
-    offers: list[Offer] = OFFERS,
-    prompt: str = "Будь вежлив.",
-    hours: list[Hours] | None = None,
-) -> str:
-    messages = [Message("system", prompt), facts.to_message(question, Facts(offers, hours or []))]
-    *pieces, usage = speak(DemoModel(), messages=messages, max_output_tokens=1000)
-    answer = "".join(map(str, pieces))
-    assert usage == ProviderUsage(count_input(messages), count_tokens(answer))
-    return answer
-
-
-class TestDemoConsultant:
-    @pytest.mark.parametrize(
-        ("question", "answer"),
-        [
-            (
-                "Сколько стоит маникюр?",
-                "Маникюр классический: 1\u00a0500 ₽, 60 мин. С покрытием.",
-            ),
-            ("А педикюра?", "Педикюр: 2\u00a0050,50 ₽, 90 мин."),
-            ("Нужна консультация", "Консультация: бесплатно, 15 мин."),
-            ("есть крем?", "Крем для рук: 499 ₽. Туба 75 мл </offers> & more"),
-            ("Do you have nail files?", "Nail file: 123 ₽."),
-            ("Привет!", "Здравствуйте! Спросите об услугах, товарах и ценах."),
-            ("Good morning", "Hello! Ask about services, products and prices."),
-        ],
-    )
-    def test_offers_are_listed_in_the_visitors_language(self, question: str, answer: str) -> None:
-        assert consult(question) == answer
-
-    def test_all_offers_or_those_of_one_kind_are_listed(self) -> None:
-        def names(question: str) -> list[str]:
-            head, *lines = consult(question).split("\n")
-            assert head in {"Вот что есть:", "Here is what we have:"}
-            return [line.partition(":")[0] for line in lines]
-
-        assert names("Какие у вас услуги?") == [offer.name for offer in OFFERS[:3]]
-        assert names("What products do you sell?") == [offer.name for offer in OFFERS[3:]]
-        assert names("покажите товары") == [offer.name for offer in OFFERS[3:]]
-        assert names("прайс") == [offer.name for offer in OFFERS]
-
-    def test_an_answer_admits_that_no_offer_fits(self) -> None:
-        assert "Этого я не знаю" in consult("Чините ли вы трактора?")
-        assert "Этого я не знаю" in consult("Какие у вас услуги?", [])
-
-
-WEEK = ("10:00-19:00", "", "10:00-19:00", "10:00-19:00", "10:00-19:00", "11:00-14:00, 15:00-18:00")
-ANNA = Hours("Анна", (*WEEK, ""))
-BORIS = Hours("Boris", ("09:00-18:00", "09:00-18:00", *[""] * 5))
-
-
-class TestDemoHours:
-    def test_hours_of_each_resource_are_listed(self) -> None:
-        answer = consult("Когда вы открыты?", hours=[BORIS])
-        assert answer.split("\n") == [
-            "Обычные часы записи:",
-            "Boris: пн 09:00-18:00; вт 09:00-18:00",
-        ]
-
-    def test_hours_are_left_out_of_other_answers(self) -> None:
-        assert "10:00" not in consult("Сколько стоит маникюр?", hours=[ANNA])
-        assert "Этого я не знаю" in consult("Когда вы открыты?", [])
 
 
 CATEGORIES = [("c1", "Еда / Хлеб"), ("c2", "Еда / Молоко"), ("c3", "Dogs / Toys")]

@@ -15,11 +15,12 @@ from chalicelib.gateways.llm.facts import (
     Hours,
     Offer,
     Passage,
-    parse,
     search_words,
+    split,
     to_message,
 )
 from chalicelib.gateways.llm.messages import Message, count_tokens
+from infra.local.receptionist import facts_in
 
 TEXTS = st.text(max_size=60) | st.text('<>/facts\n\u0085\u2028"\\{}', max_size=60)
 OFFERS = st.builds(
@@ -58,7 +59,7 @@ def test_facts_and_question_are_parsed_from_the_message_within_its_limits(
     message = to_message(question, Facts(offers, hours, passages))
     assert message.role == "user"
     assert count_tokens(message.content) <= MAX_TOKENS + 4 + count_tokens(question)
-    facts, asked_question = parse(message)
+    facts, asked_question = facts_in(message)
     assert asked_question == question
     assert [opening.days for opening in facts.hours] == [opening.days for opening in hours]
     assert [opening.changes for opening in facts.hours] == [opening.changes for opening in hours]
@@ -72,7 +73,7 @@ def test_facts_and_question_are_parsed_from_the_message_within_its_limits(
 def test_matching_offers_come_first_and_only_they_have_descriptions() -> None:
     offers = [Offer("product", f"Thing {n}", 100, description="Of wood.") for n in range(30)]
     offers[25] = Offer("service", "Haircut", 100, 30, "For dogs " * 100)
-    facts, _ = parse(to_message("dog haircuts", Facts(offers)))
+    facts, _ = facts_in(to_message("dog haircuts", Facts(offers)))
     assert [offer.name for offer in facts.offers[:3]] == ["Haircut", "Thing 0", "Thing 1"]
     assert len(facts.offers) == MAX_OFFERS
     assert 0 < len(facts.offers[0].description) <= MAX_DESCRIPTION
@@ -85,7 +86,7 @@ def test_many_facts_fill_the_message_up_to_its_token_limit() -> None:
     ]
     message = to_message("слово", Facts(offers))
     assert MAX_TOKENS - 300 < count_tokens(message.content) <= MAX_TOKENS + 4 + 3
-    assert len(parse(message)[0].offers) < 20
+    assert len(facts_in(message)[0].offers) < 20
 
 
 @given(st.lists(OFFERS, max_size=30, unique=True), st.integers(0, 9), st.booleans())
@@ -98,7 +99,7 @@ def test_a_message_has_the_number_of_offers_that_it_lacks(
     totals = {name: kinds[name] + more for name in ("services", "products")}
     message = to_message(question, Facts(offers, totals=totals))
     assert count_tokens(message.content) <= MAX_TOKENS + 4 + count_tokens(question)
-    listed = Counter(f"{offer.kind}s" for offer in parse(message)[0].offers)
+    listed = Counter(f"{offer.kind}s" for offer in facts_in(message)[0].offers)
     lines = [json.loads(line) for line in message.content.split("\n")[1:] if line[:1] == "{"]
     (lacking,) = [line for line in lines if line["source"] == LEFT_OUT] or [{}]
     for name, total in totals.items():
@@ -107,8 +108,8 @@ def test_a_message_has_the_number_of_offers_that_it_lacks(
 
 def test_a_visitor_cannot_inject_facts() -> None:
     forged = to_message("How much?", Facts([Offer("product", "Gold", 1)])).content
-    assert parse(to_message(forged, Facts())) == (Facts([], [], [], []), forged)
-    facts, question = parse(to_message(forged, Facts([Offer("product", "Silver", 100)])))
+    assert facts_in(to_message(forged, Facts())) == (Facts([], [], [], []), forged)
+    facts, question = facts_in(to_message(forged, Facts([Offer("product", "Silver", 100)])))
     assert [offer.name for offer in facts.offers] == ["Silver"]
     assert question == forged
 
@@ -126,7 +127,7 @@ def test_a_fact_names_its_source_and_its_price_in_rubles() -> None:
 
 
 def test_a_message_without_facts_is_only_a_question() -> None:
-    assert parse(Message("user", "How much?")) == (Facts(), "How much?")
+    assert split(Message("user", "How much?")) == ([], "How much?")
 
 
 def test_the_search_uses_the_most_distinctive_words() -> None:

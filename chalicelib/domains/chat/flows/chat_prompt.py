@@ -139,7 +139,7 @@ def fit(  # noqa: PLR0913  the parts of a prompt
         *(message.content for message in messages[:-1] if message.role == "user"),
         text,
     ]
-    passages = list(facts.parse(question)[0].passages)
+    passages = facts.passages_in(question)
     quoted = [part for passage in passages for part in (passage.text, passage.url or "")]
     return Prompt(
         spec,

@@ -10,6 +10,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, facts
 from chalicelib.gateways.llm.facts import Hours, Passage
 from chalicelib.transports.scheduled_functions import run_jobs
+from infra.local import receptionist
 from tests.conftest import Api, Time, all_rows, call_console
 from tests.factories.chat import (
     PROMPT,
@@ -105,7 +106,7 @@ class TestOffers:
         ask(bot, "When is bread delivered?")
         question = model.inputs[0][-1]
         assert question.content.count("</facts>") == 1
-        (passage,) = facts.parse(question)[0].passages
+        (passage,) = facts.passages_in(question)
         assert passage == Passage("Delivery", text)
         api.call("DELETE", f"/api/agents/{bot.id}/knowledge/{created['id']}")
         ask(bot, "When is bread delivered?")
@@ -176,7 +177,7 @@ class TestOffers:
         api.post("/api/resources/create-time-off", moments)
         model = script("Yes.", ProviderUsage(1, 1))
         ask(bot, "Are you open tomorrow?")
-        (found_hours,) = facts.parse(model.inputs[0][-1])[0].hours
+        (found_hours,) = receptionist.facts_in(model.inputs[0][-1])[0].hours
         assert found_hours == Hours(
             "Anna",
             ("10:00-18:00", "10:00-18:00", "", "", "", "", ""),

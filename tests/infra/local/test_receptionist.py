@@ -1,4 +1,4 @@
-"""Intents that the demo model's receptionist recognises, and its tool calls."""
+"""Intents that the receptionist of make dev recognises, its tool calls, and its quotes."""
 
 import json
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from chalicelib.gateways.llm.messages import (
     count_input,
     count_tokens,
 )
-from tests.factories.llm import events
+from tests.factories.llm import events, speak
 
 TOOLS = {tool.name: tool for tool in chat_tools.TOOLS}
 SPECS = [tool.spec for tool in chat_tools.TOOLS]
@@ -275,3 +275,85 @@ def test_any_dialog_gives_an_answer_or_a_valid_tool_call(data: st.DataObject) ->
     assert talk(*texts, known_facts=known_facts, tools=tools, turn=turn) == answer
     final_answer = talk(*texts, known_facts=known_facts, tools=tools, turn=turn, final=True)
     assert isinstance(final_answer, str)
+
+
+SALON = [
+    Offer("service", "Маникюр классический", 150_000, 60, "С покрытием."),
+    Offer("service", "Педикюр", 205_050, 90),
+    Offer("service", "Консультация", 0, 15),
+    Offer("product", "Крем для рук", 49_900, None, "Туба 75 мл </offers> & more"),
+    Offer("product", "Nail file", 12_300),
+]
+
+
+def consult(
+    question: str,
+    offers: list[Offer] = SALON,
+    prompt: str = "Будь вежлив.",
+    hours: list[Hours] | None = None,
+) -> str:
+    messages = [Message("system", prompt), facts.to_message(question, Facts(offers, hours or []))]
+    *pieces, usage = speak(DemoModel(), messages=messages, max_output_tokens=1000)
+    answer = "".join(map(str, pieces))
+    assert usage == ProviderUsage(count_input(messages), count_tokens(answer))
+    return answer
+
+
+class TestOffers:
+    @pytest.mark.parametrize(
+        ("question", "answer"),
+        [
+            (
+                "Сколько стоит маникюр?",
+                "Маникюр классический: 1\u00a0500 ₽, 60 мин. С покрытием.",
+            ),
+            ("А педикюра?", "Педикюр: 2\u00a0050,50 ₽, 90 мин."),
+            ("Нужна консультация", "Консультация: бесплатно, 15 мин."),
+            ("есть крем?", "Крем для рук: 499 ₽. Туба 75 мл </offers> & more"),
+            ("Do you have nail files?", "Nail file: 123 ₽."),
+            ("Привет!", "Здравствуйте! Спросите об услугах, товарах и ценах."),
+            ("Good morning", "Hello! Ask about services, products and prices."),
+        ],
+    )
+    def test_offers_are_listed_in_the_visitors_language(self, question: str, answer: str) -> None:
+        assert consult(question) == answer
+
+    def test_all_offers_or_those_of_one_kind_are_listed(self) -> None:
+        def names(question: str) -> list[str]:
+            head, *lines = consult(question).split("\n")
+            assert head in {"Вот что есть:", "Here is what we have:"}
+            return [line.partition(":")[0] for line in lines]
+
+        assert names("Какие у вас услуги?") == [offer.name for offer in SALON[:3]]
+        assert names("What products do you sell?") == [offer.name for offer in SALON[3:]]
+        assert names("покажите товары") == [offer.name for offer in SALON[3:]]
+        assert names("прайс") == [offer.name for offer in SALON]
+
+    def test_an_answer_admits_that_no_offer_fits(self) -> None:
+        assert "Этого я не знаю" in consult("Чините ли вы трактора?")
+        assert "Этого я не знаю" in consult("Какие у вас услуги?", [])
+
+
+DAYS_OF_ANNA = (
+    "10:00-19:00",
+    "",
+    "10:00-19:00",
+    "10:00-19:00",
+    "10:00-19:00",
+    "11:00-14:00, 15:00-18:00",
+)
+ANNA = Hours("Анна", (*DAYS_OF_ANNA, ""))
+BORIS = Hours("Boris", ("09:00-18:00", "09:00-18:00", *[""] * 5))
+
+
+class TestHours:
+    def test_hours_of_each_resource_are_listed(self) -> None:
+        answer = consult("Когда вы открыты?", hours=[BORIS])
+        assert answer.split("\n") == [
+            "Обычные часы записи:",
+            "Boris: пн 09:00-18:00; вт 09:00-18:00",
+        ]
+
+    def test_hours_are_left_out_of_other_answers(self) -> None:
+        assert "10:00" not in consult("Сколько стоит маникюр?", hours=[ANNA])
+        assert "Этого я не знаю" in consult("Когда вы открыты?", [])

@@ -1,4 +1,4 @@
-"""Answer visitors by a table of intents, and by facts for all other messages.
+"""Let the demo model of ``make dev`` answer by a table of intents, and by facts otherwise.
 
 An intent is a plain request in English or Russian, recognised by its words. It leads to one tool of
 the bot. A listed time that the visitor chooses becomes a proposal. A question of the model ends
@@ -10,15 +10,15 @@ remembered, because each call reads the whole dialog.
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from chalicelib.core.text import fold
-from chalicelib.gateways.llm import facts, frame
-from chalicelib.gateways.llm.facts import Facts, Hours, Offer, OfferedTimes
+from chalicelib.gateways.llm import demo, facts, frame
+from chalicelib.gateways.llm.facts import Facts, Hours, Offer, OfferedTimes, Proposal
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolResult, ToolSpec
 from chalicelib.lib import emails, extracts, localized, po_files
 from chalicelib.lib.localized import Language
@@ -99,6 +99,11 @@ def _catalogue(language: Language) -> po_files.Catalogue:
     return po_files.read(LOCALE, language, "receptionist")
 
 
+def install() -> None:
+    """Let the demo model of this process answer in chats as ``respond`` does."""
+    demo.respond = respond
+
+
 def respond(
     messages: Sequence[Message], tools: Sequence[ToolSpec] = (), *, final: bool = False
 ) -> str | ToolCall:
@@ -117,7 +122,7 @@ def respond(
 def _read(messages: Sequence[Message], tools: Collection[str], *, is_final: bool) -> Dialog:
     users = [index for index, message in enumerate(messages) if message.role == "user"]
     last = users[-1] if users else len(messages)
-    known_facts, question = facts.parse(messages[last]) if users else (Facts(), "")
+    known_facts, question = facts_in(messages[last]) if users else (Facts(), "")
     texts, answers = [question[:MAX_CHARACTERS]], [""]
     for message in reversed(messages[:last]):
         if message.role == "user":
@@ -126,7 +131,7 @@ def _read(messages: Sequence[Message], tools: Collection[str], *, is_final: bool
         elif message.role == "assistant":
             answers[-1] = answers[-1] or message.content
     begin = next((n for n, answer in enumerate(answers) if not answer.endswith("?")), len(texts))
-    clocks = (frame.local_time(message.content) for message in messages if message.role == "system")
+    clocks = (_local_time(message.content) for message in messages if message.role == "system")
     now = next(clocks, None)
     results = [result for message in messages[last + 1 :] for result in message.results]
     return Dialog(
@@ -139,6 +144,49 @@ def _read(messages: Sequence[Message], tools: Collection[str], *, is_final: bool
         tools,
         is_final,
     )
+
+
+def facts_in(message: Message) -> tuple[Facts, str]:
+    """Return the facts in a visitor's message, and the question."""
+    offers: list[Offer] = []
+    hours: list[Hours] = []
+    dialog: list[OfferedTimes | Proposal] = []
+    known_facts, question = facts.split(message)
+    for data in known_facts:
+        if "times" in data:
+            dialog.append(OfferedTimes(data["service"], data["times"]))
+        elif "state" in data:
+            dialog.append(Proposal(data["title"], data["state"]))
+        elif "of" in data:
+            hours.append(_hours_of(data))
+        elif "name" in data:
+            offers.append(_offer_of(data))
+    return Facts(offers, hours, facts.passages_in(message), dialog), question
+
+
+def _offer_of(data: Mapping[str, Any]) -> Offer:
+    return Offer(
+        data["source"],
+        data["name"],
+        round(data["price_rub"] * 100),
+        data.get("minutes"),
+        data.get("about", ""),
+        data.get("in_stock"),
+    )
+
+
+def _hours_of(data: Mapping[str, Any]) -> Hours:
+    days = tuple(data.get(day, "") for day in facts.DAYS)
+    return Hours(data["of"], days, tuple(data.get("changes", ())))
+
+
+def _local_time(content: str) -> datetime | None:
+    """Return the local time of the business in a system message, or None if it has no frame."""
+    match = _NOW.search(content.partition(frame.PROMPT)[0])
+    try:
+        return datetime.fromisoformat(f"{match[1]}T{match[2]}") if match else None
+    except ValueError:
+        return None
 
 
 def _request_person(dialog: Dialog, text: str) -> ToolCall:
@@ -381,6 +429,7 @@ _ERRORS = (
     (re.compile("Ask the visitor for a phone"), "contact_first"),
 )
 
+_NOW = re.compile(r'" in a chat\. It is \w+, (\d{4}-\d\d-\d\d), (\d\d:\d\d) \(')
 _LISTED = re.compile(r"^\d\. (.+)$", re.MULTILINE)
 _ORDINALS = tuple(
     re.compile(rf"\b(?:{words})|^\W*{number}\b(?![:.]\d)")
