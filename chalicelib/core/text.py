@@ -28,10 +28,6 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", folded).translate(_SAME)
 
 
-# The version of ``search_fold`` and ``line_fold``, and of the keys of look-ups. Increase it when a
-# string folds differently or more of a record is indexed. A deployment then indexes all stored
-# records again (ADR 42).
-SEARCH_FOLDING = 3
 _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
@@ -48,7 +44,12 @@ _STROKES = str.maketrans(
 
 
 def search_fold(text: str) -> str:
-    """Return the string folded for search, without zero-width characters and diacritics."""
+    """Return the string folded for search, without zero-width characters and diacritics.
+
+    Only Latin and Greek letters lose diacritics: elsewhere a mark makes another letter, such as the
+    Cyrillic short i. The result takes no more bytes than the result of ``fold``.
+    Stored rows have folded strings, so a change of a fold is a new ``STORED_FORMAT`` (ADR 103).
+    """
     folded = fold(text)
     if folded.isascii():
         return folded

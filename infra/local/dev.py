@@ -22,7 +22,6 @@ import requests
 
 from infra.local import supervisor
 from infra.local.demo import bakery
-from infra.local.demo.texts import language_of
 from infra.local.dynamodb import SetupError
 from infra.local.stack import (
     ENDPOINT,
@@ -178,7 +177,7 @@ def _chat_lines(stack: LocalStack) -> list[str]:
     agent = stack.data.demo.get("agentId")
     if not agent:
         return []
-    question = bakery.load(language_of(stack.data.demo)).dialogs[0][0]
+    question = bakery.load(stack.data.demo["language"]).dialogs[0][0]
     body = json.dumps({"agentId": agent, "message": question}, ensure_ascii=False)
     return [
         "  Talk to the bot, which needs no key:",

@@ -35,13 +35,13 @@ from infra.local.demo import (
     webhook,
 )
 from infra.local.demo.caller import Caller, Folder, image, index_by_name
-from infra.local.demo.texts import FORMER, LANGUAGES, Language, language_of
+from infra.local.demo.texts import LANGUAGES, Language
 from infra.operator.operation_commands import call
 
 EMAIL = "demo@example.com"
 
 
-def seed(data: DataDir, *, language: Language = FORMER, records: bool = True) -> str | None:
+def seed(data: DataDir, *, language: Language = "ru", records: bool = True) -> str | None:
     """Create the missing parts of the demo. Returns its key, or None if others use the database.
 
     The password is stored before the account, and the key before the records that it creates. One
@@ -77,7 +77,9 @@ def _key(data: DataDir, language: Language) -> str | None:
         account = accounts.require_by_email(EMAIL)
     owned = [workspace for workspace, _ in workspaces.read_by_account(account.id)]
     if owned:
-        workspace_id, language = owned[0].id, _language_of_workspace(owned[0].name)
+        workspace_id, name = owned[0].id, owned[0].name
+        # Another data folder or a killed start has created it, maybe in another language.
+        language = next((each for each in LANGUAGES if bakery.load(each).name == name), language)
     else:
         created = call("create_workspace", {"owner": EMAIL, "name": bakery.load(language).name})
         workspace_id = created["workspaceId"]
@@ -86,11 +88,6 @@ def _key(data: DataDir, language: Language) -> str | None:
     stored_demo = {"email": EMAIL, "workspaceId": workspace_id, "key": key, "language": language}
     data.demo = {**demo, **stored_demo}
     return key
-
-
-def _language_of_workspace(name: str) -> Language:
-    """Return the language of a demo that another data folder or a killed start has created."""
-    return next((language for language in LANGUAGES if bakery.load(language).name == name), FORMER)
 
 
 def _is_empty() -> bool:
@@ -389,7 +386,7 @@ def _run_steps(data: DataDir, key: str) -> None:
     if not steps:
         return
     do = Caller(key, password=data.demo.get("password", ""))
-    language = language_of(data.demo)
+    language: Language = data.demo["language"]
     for step in steps:
         step(do, language)
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}

@@ -6,14 +6,6 @@ from typing import Any, Literal, get_args
 
 Language = Literal["en", "ru"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-FORMER: Language = "ru"
-"""The language of a demo whose ``demo.json`` names none, which an older checkout made."""
-
-
-def language_of(demo: dict[str, Any]) -> Language:
-    """Return the language of a demo from the contents of its ``demo.json``."""
-    language: Language = demo.get("language", FORMER)
-    return language
 
 
 def read_toml(name: str, language: Language) -> dict[str, Any]:
