@@ -27,9 +27,8 @@ CALLS: Mapping[str, str] = {
     "GetTemplateSummary ListStackResources",
     "cloudfront": "DeleteDistributionTenant GetDistributionTenant ListDistributionTenants "
     "ListDistributions UpdateDistributionTenant",
-    "dynamodb": "CreateBackup DeleteItem DeleteTable DescribeBackup DescribeContinuousBackups "
-    "DescribeTable DescribeTimeToLive GetItem PutItem Scan UpdateContinuousBackups UpdateTable "
-    "UpdateTimeToLive",
+    "dynamodb": "CreateBackup DeleteTable DescribeBackup DescribeContinuousBackups DescribeTable "
+    "DescribeTimeToLive UpdateContinuousBackups UpdateTable UpdateTimeToLive",
     "events": "DescribeRule",
     "iam": "GetRole SimulatePrincipalPolicy",
     "lambda": "GetAccountSettings GetFunction GetFunctionConcurrency GetFunctionConfiguration "

@@ -88,16 +88,6 @@ def test_templates_pass_cfn_lint(tmp_path: Path) -> None:
     assert (lint.returncode, lint.stdout + lint.stderr) == (0, "")
 
 
-def test_function_names_match_chalices() -> None:
-    assert CONFIG["app_name"] == APP
-    assert [function_name("dev", function=function) for function in FUNCTIONS] == [
-        "workspace-api-dev",
-        "workspace-api-dev-run-jobs",
-        "workspace-api-dev-run-events",
-        "workspace-api-dev-chat-stream",
-    ]
-
-
 @pytest.mark.filterwarnings("ignore:Tried to parse:UserWarning")  # moto knows no secrets there
 class TestData:
     def test_data_resources_are_retained(self) -> None:
@@ -132,22 +122,6 @@ class TestData:
         assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
         assert table["DeletionProtectionEnabled"] is True
         assert table["BillingMode"] == "PAY_PER_REQUEST"
-
-    def test_second_deployment_changes_no_table(self) -> None:
-        stage = {"ParameterKey": "Stage", "ParameterValue": "again"}
-        body = json.loads(stacks.template("data"))
-        with mock_aws():
-            client = boto3.client("cloudformation", "us-east-2")
-            stack = {"StackName": "data-again", "Parameters": [stage]}
-            client.create_stack(TemplateBody=json.dumps(body), **stack)
-            dynamodb = boto3.client("dynamodb", "us-east-2")
-            row = {"pk": {"S": "kept"}, "sk": {"S": "-"}}
-            dynamodb.put_item(TableName="workspace-again-identity", Item=row)
-            bucket = body["Resources"]["Bucket"]["Properties"]
-            bucket["LifecycleConfiguration"]["Rules"].pop()
-            client.update_stack(TemplateBody=json.dumps(body), **stack)
-            row_read = dynamodb.get_item(TableName="workspace-again-identity", Key=row)
-        assert row_read["Item"] == row
 
     def test_bucket_is_private(self) -> None:
         (bucket,) = properties_by_name("data", "AWS::S3::Bucket").values()

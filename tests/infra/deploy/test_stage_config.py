@@ -47,23 +47,6 @@ class TestEveryFunction:
         assert config.autogen_policy is False
         assert config.xray_enabled is True
 
-    def test_every_function_has_the_stages_variables(self, stage: str, function: str) -> None:
-        variables = chalice_config(stage, function).environment_variables
-        wrapper = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/stream_bootstrap"}
-        assert variables == {
-            "STAGE": stage,
-            "TABLE_PREFIX": "bakery",
-            "OBJECT_STORE": "s3://workspace-dev-1-eu-central-1",
-            "PUBLIC_URL": "https://d1.cloudfront.example",
-            "EDGE_SECRET": "known to the edge",
-            "EDGE_SECRET_PREVIOUS": "the former one",
-            "LLM_PROVIDER": "openai",
-            "LLM_API_KEY_SECRET": "arn:of:the:key",
-            "LLM_MODEL": "nova-lite",
-            "PYDANTIC_DISABLE_PLUGINS": "__all__",
-            **(wrapper if function == "chat-stream" else {}),
-        }
-
 
 def test_each_function_has_a_suitable_timeout(stage: str) -> None:
     limits = {name: chalice_config(stage, name).lambda_timeout for name in FUNCTIONS}
@@ -134,18 +117,6 @@ def test_release_without_one_of_the_functions_is_configured_without_it() -> None
     stage_functions = config["stages"]["dev"]["lambda_functions"]
     assert stage_functions.keys() == functions.keys()
     assert stage_functions["run-jobs"]["reserved_concurrency"] == 4
-
-
-def test_functions_that_an_operator_has_stopped_stay_stopped() -> None:
-    facts = StageFacts(reserved={"api_handler": 0, "run-jobs": 0, "chat-stream": 5})
-    reservations = {f: chalice_config("dev", f, facts).reserved_concurrency for f in facts.reserved}
-    assert reservations == facts.reserved
-    assert facts.stopped == ["api_handler", "run-jobs"]
-
-
-def test_unknown_facts_are_omitted() -> None:
-    variables = chalice_config("prod", "api_handler", StageFacts()).environment_variables
-    assert set(variables) == {"STAGE", "TABLE_PREFIX", "OBJECT_STORE", *EVERYWHERE}
 
 
 def test_given_variables_cannot_replace_the_stages_own() -> None:

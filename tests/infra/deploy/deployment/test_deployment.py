@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 STEPS = (
     "Stack workspace-api-dev-data", "Tables", "Vaults", "Stack workspace-api-dev-backups", "Zip",
-    "Release", "Functions and API", "Answers and throttle", "Search texts",
+    "Release", "Functions and API", "Answers and throttle",
     "Stack workspace-api-dev-chat", "Stack workspace-api-dev-edge-global",
     "Stack workspace-api-dev-edge", "Stack workspace-api-dev-alarms", "Base URL",
 )  # fmt: skip
