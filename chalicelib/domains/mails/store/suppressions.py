@@ -59,7 +59,9 @@ def suppress(address: str, reason: Suppression) -> None:
 def find(address: str, rows: Rows | None = None) -> SuppressionRow | None:
     """Return the suppression of an address, unless it has expired."""
     key = key_of(address)
-    row = (rows or Rows()).find(SuppressionRow, key) if key else None
+    if key is None:
+        return None
+    row = rows.find(SuppressionRow, key) if rows else SuppressionRow.find(key.pk, key.sk)
     # DynamoDB deletes expired rows late.
     return row if row and row.expires and row.expires > clock.now() else None
 
