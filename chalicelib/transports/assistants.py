@@ -1,7 +1,7 @@
 """Serve the tools of a booking page at ``POST /book/{workspace}/mcp``, without a key.
 
-The code is the tool server's (``transports.mcp``). The tools are for visitors' assistants. Until
-the owner switches the tools on, the address does not exist.
+The code is the tool server's (``transports.mcp``). Until the owner switches the tools on, the
+address does not exist.
 """
 
 from collections.abc import Mapping
@@ -41,12 +41,12 @@ from chalicelib.transports.http import (
 from chalicelib.transports.web import discovery, sites
 
 PAGE = PageRef.SET_BY_ADDRESS
+# Parameter of the endpoint with the version of UCP that the caller uses; default: the newest.
 VERSION = "ucp"
-"""Parameter of the endpoint with the version of UCP that the caller uses; default: the newest."""
+# Codes of UCP for refused requests, and for versions that are not served (overview, errors).
 UCP_REFUSED, UCP_DISCOVERY = json_rpc.REFUSED, -32001
-"""Codes of UCP for refused requests, and for versions that are not served (overview, errors)."""
+# Where each version of UCP describes the catalogue.
 _SPECIFICATIONS = {"2026-08-25": "shopping/catalog", "2026-04-08": "catalog"}
-"""Where each version of UCP describes the catalogue."""
 INSTRUCTIONS = (
     "Tools of one business's booking page, for the assistant of a visitor. They read what every "
     "visitor can read. Nothing is booked or ordered by a tool: prepare_booking and prepare_order "
@@ -57,20 +57,12 @@ INSTRUCTIONS = (
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Respond to a request to the tools of a booking page.
-
-    Raises:
-        NoToolsError: the page or its tools are off, or the page does not exist.
-    """
+    """Respond to a request, or raise NoToolsError if the page or its tools are off or unknown."""
     return _respond(request, {"workspace": request.path["workspace"]})
 
 
 def serve_site(request: HttpRequest) -> HttpResponse:
-    """Respond to a request to the tools of a booking page, at the host of the business's site.
-
-    Raises:
-        NoToolsError: the page or its tools are off, or the site does not exist.
-    """
+    """Respond as ``serve`` does, at the host of the business's site."""
     return _respond(request, {"site": sites.site_name(request) or ""})
 
 
@@ -92,10 +84,8 @@ def ucp_profile(site_url: str, workspace_id: str, version: str = "") -> HttpResp
     """Return the profile of a business, which UCP's clients look for at ``/.well-known/ucp``.
 
     It is of the newest version, and leads to the profiles of the others. Each version has an
-    endpoint of its own, because the request of a client does not contain its version.
-
-    Raises:
-        NoToolsError: the page or its tools are off, or the version is not a former one.
+    endpoint of its own, because the request of a client does not contain its version. Raises
+    NoToolsError if the page or its tools are off, or the version is not a former one.
     """
     visits.open_visit(workspace_id)
     newest, *others = catalog.UCP_VERSIONS
@@ -184,12 +174,6 @@ def _invoke(page: Mapping[str, str], call: mcp.Call, operation: Operation) -> di
 
 
 def _run_by_ucp(page: Mapping[str, str], call: mcp.Call, operation: Operation) -> dict[str, Any]:
-    """Return the result of a tool of UCP in the version of the caller.
-
-    Raises:
-        RpcError: the version is not served, there are too many ids, or the service is busy.
-        NoToolsError: the page or its tools are off.
-    """
     (version,) = call.query.get(VERSION, ())[-1:] or catalog.UCP_VERSIONS[:1]
     if version not in catalog.UCP_VERSIONS:
         served = " and ".join(catalog.UCP_VERSIONS)

@@ -1,4 +1,4 @@
-"""Identify the caller of a request by an API key, a connected app's token, or as a visitor.
+"""Identify the caller by an API key, a connected app's token, or as a visitor.
 
 Authenticating an API key or an access token needs one strongly consistent read.
 """
@@ -23,11 +23,7 @@ from chalicelib.transports.http import HttpRequest, check_sender
 
 
 def bearer_token(headers: Mapping[str, str]) -> str:
-    """Return the token of the ``Authorization`` header.
-
-    Raises:
-        UnauthorizedError: the header is missing, or not in the form ``Bearer <API_KEY>``.
-    """
+    """Return the token of the ``Authorization`` header, or raise UnauthorizedError."""
     value = headers.get("authorization", "")
     scheme, _, token = value.strip().partition(" ")
     if not value:
@@ -43,8 +39,8 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
     """Return the principal of an API key. Names in ``headers`` are lower-case.
 
     Raises:
-        UnauthorizedError: the header is missing or malformed, or the key is unknown, revoked or
-            expired. The message does not reveal which of the last three is the case.
+        UnauthorizedError: the key is missing or malformed, or unknown, revoked or expired. The
+            message does not reveal which of the last three.
     """
     token = bearer_token(headers)
     if token.startswith(tokens.OAUTH_PREFIXES):
@@ -78,11 +74,11 @@ def _key_principal(token: str, *, client_ip: str) -> ApiKeyPrincipal:
 
 
 def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
-    """Return the principal of an API key or of an OAuth access token. Only tool calls take tokens.
+    """Return the principal of an API key or OAuth access token, which only tool calls take.
 
     Raises:
-        UnauthorizedError: as ``authenticate`` does, or the token is unknown or expired, or its
-            connection has ended.
+        UnauthorizedError: as ``authenticate``, or the token is unknown or expired, or its
+            connection ended.
     """
     token = bearer_token(headers)
     if not token.startswith(tokens.OAUTH_PREFIXES):
@@ -109,23 +105,16 @@ def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKey
 
 
 def identify(operation: Operation, request: HttpRequest) -> Principal:
-    """Return the caller of an operation: a visitor if it is public, else the key's principal.
-
-    Raises:
-        UnauthorizedError: as ``authenticate`` does.
-    """
+    """Return the caller: a visitor of a public operation, else as ``authenticate`` does."""
     if Audience.PUBLIC in operation.audience:
         return visitor(request)
     return authenticate(request.headers, request.client_ip)
 
 
 def visitor(request: HttpRequest, day: date | None = None) -> VisitorPrincipal:
-    """Return a visitor, identified by a hash of the client IP. The result does not contain the IP.
+    """Return a visitor by hashes of the client IP, which change each ``day`` (default: in UTC).
 
-    The hash differs from day to day. ``day`` is the current day in UTC if omitted.
-
-    Raises:
-        ValidationError: the request is one that this service sends.
+    The result does not contain the IP. Raises ValidationError for requests that this service sends.
     """
     check_sender(request)
     return VisitorPrincipal(

@@ -10,10 +10,7 @@ MEDIA_TYPE = "text/calendar"
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Return the file, or a failure in the envelope.
-
-    A calendar that subscribes to this URL fetches it again and receives changes to the booking.
-    """
+    """Return the file, or a failure in the envelope."""
     response = rest.serve(operation, request)
     if response.status != 200:  # noqa: PLR2004  the only success
         return response
@@ -23,6 +20,8 @@ def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
         **response.headers,
         "Content-Type": f"{MEDIA_TYPE}; charset=utf-8",
         "Content-Disposition": 'attachment; filename="booking.ics"',
+        # A calendar that subscribes to this URL fetches it again and receives changes to the
+        # booking.
         "Cache-Control": "private, no-cache",
         "ETag": etag(body),
     }

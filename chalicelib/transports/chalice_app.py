@@ -1,7 +1,4 @@
-"""Adapter between Chalice and the project's own requests and responses.
-
-Every error body is in the envelope.
-"""
+"""Adapt Chalice to the project's own requests and responses, with all errors in the envelope."""
 
 from base64 import b64decode
 from collections.abc import Callable, Mapping
@@ -29,8 +26,8 @@ from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.shared_routes import SharedRoutes
 
 PUBLIC_PREFIX = "/api/public/"
+# Prefix of views that respond with 405, unlike API Gateway for methods without a route.
 REFUSING = "refuse_"
-"""Prefix of views that respond with 405, unlike API Gateway for methods without a route."""
 Handler = Callable[[HttpRequest], HttpResponse]
 Runner = Callable[[HttpRequest, Handler], HttpResponse]
 _current_request: ContextVar[Request | None] = ContextVar("current_request", default=None)
@@ -42,26 +39,22 @@ _CONSOLE_REFUSAL: Lazy[[AppError, HttpRequest], HttpResponse] = Lazy(
 class App(Chalice):
     """A Chalice app that returns unknown paths, wrong methods and crashes in the envelope.
 
-    Stock Chalice responds to an unknown path with 405 and adds it to its routes. It also stores the
-    current request in one attribute of the app. Lambda runs one request at a time, but ``make dev``
-    runs many, and each thread must read its own.
-
-    Routes in ``views`` receive the event itself and return the reply to API Gateway. Chalice would
-    read the request, the type of its body and the headers of the response once more, which takes a
-    third of the CPU time of a call.
+    Stock Chalice responds to an unknown path with 405 and adds it to its routes. It stores the
+    current request in one attribute, but ``make dev`` runs many at a time. Routes in ``views``
+    receive the event itself and return the reply to API Gateway: Chalice would read request and
+    headers once more, which takes a third of the CPU time of a call.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  Chalice's
         super().__init__(*args, **options)
+        # The functions of routes, by method and path.
         self.views: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {}
-        """The functions of routes, by method and path."""
         self.workspace_pages = SharedRoutes(WORKSPACE)
+        # Routes of the pages of a workspace, which arrive through shared routes.
         self.page_routes: dict[str, dict[str, Any]] = {}
-        """Routes of the pages of a workspace, which arrive through shared routes."""
 
     @property
     def current_request(self) -> Request | None:
-        """The request of the current thread."""
         return _current_request.get()
 
     @current_request.setter
@@ -69,7 +62,6 @@ class App(Chalice):
         _current_request.set(request)
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:  # noqa: ANN401  Lambda's context
-        """Handle an API Gateway event."""
         request_context = event.setdefault("requestContext", {})
         # Local servers send events without a request id.
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
@@ -100,21 +92,16 @@ class App(Chalice):
         return _to_gateway(run(request, failure_handler(path, error)))
 
     def methods(self, route: str) -> dict[str, Any]:
-        """Return the entries of a route by method.
-
-        An unknown route has none, and a shared route has none of its own.
-        """
+        # An unknown route has no entries, and a shared route has none of its own.
         if self.workspace_pages.is_shared(route):
             return {}
         return self.page_routes.get(route) or self.routes.get(route, {})
 
 
 def failure_handler(path: str, error: AppError) -> Handler:
-    """Return a handler that raises a failure: a page below /console, elsewhere the envelope.
-
-    Requests that bypass the edge never get a page.
-    """
+    """Return a handler that raises a failure: a page below /console, elsewhere the envelope."""
     is_console = f"{path}/".startswith(f"{PREFIX}/")
+    # Requests that bypass the edge never get a page.
     if isinstance(error, ForbiddenError) or not is_console:
         return lambda request: failure(error, request.request_id)
 
@@ -124,10 +111,6 @@ def failure_handler(path: str, error: AppError) -> Handler:
 def _refusal(
     event: dict[str, Any], route: str, *, method: str, methods: dict[str, Any]
 ) -> AppError | None:
-    """Return the error of a request that Chalice must not dispatch, or None for all others.
-
-    A request must come through the edge, and its path must accept its method.
-    """
     # The edge limits and logs requests, so a request that bypasses the edge is refused.
     try:
         edge.check(event["headers"])
@@ -151,12 +134,10 @@ def unknown_path() -> NotFoundError:
 def wrong_method(
     route: str, path_values: Mapping[str, str], *, method: str, methods: dict[str, Any]
 ) -> AppError:
-    """Return the error for a method that a route does not accept.
-
-    A word in the place of an id, such as ``POST /api/clients/create``, is a path that does not
-    exist. The error then names the operations that do.
-    """
+    """Return the error for a method that a route does not accept."""
     parent, _, last = route.rpartition("/")
+    # A word in the place of an id, such as ``POST /api/clients/create``, is a path that does not
+    # exist. The error then names the operations that do.
     names_record = not last.startswith("{") or is_id(path_values.get(last.strip("{}"), ""))
     entries = REGISTRY.entries()
     if names_record or route not in {entry.path for entry in entries}:
@@ -188,17 +169,15 @@ def method_not_allowed(method: str, methods: dict[str, Any]) -> MethodNotAllowed
 def add_route(  # noqa: PLR0913  the parts of a route
     app: App, name: str, *, method: str, path: str, handler: Handler, run: Runner = handle
 ) -> None:
-    """Add a route to a path, and a HEAD route next to each GET route.
-
-    HEAD runs the same handler as GET, and the server in front drops the body (RFC 9110, 9.3.2). The
-    server computes the headers that describe the body, so it needs one.
-    """
+    """Add a route to a path, and a HEAD route next to each GET route."""
 
     def view(event: dict[str, Any]) -> dict[str, Any]:
         return _to_gateway(run(_request(method, path=path, event=event), handler))
 
     app.views[method, path] = view
     app.route(path, methods=[method], name=name, content_types=[])(view)
+    # The server in front drops the body of HEAD, but computes the headers that describe it, so it
+    # needs a body (RFC 9110, 9.3.2).
     if method == "GET":
         add_route(app, f"{name}_head", method="HEAD", path=path, handler=handler, run=run)
 

@@ -1,7 +1,6 @@
 """CORS policies, which let web pages of other origins read responses (Fetch, 3.2).
 
-Programs other than browsers send no origin. These routes use no cookies, so no credentials are
-allowed.
+Programs other than browsers send no origin. No credentials are allowed, as no cookies are used.
 """
 
 from collections.abc import Callable
@@ -19,24 +18,18 @@ _EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, Rat
 
 
 class Policy(NamedTuple):
-    """A CORS policy: methods, headers and allowed origins.
-
-    ``admits`` decides by the origin. None allows every origin, including sandboxed frames
-    (``null``). ``fail`` writes the responses to requests that fail.
-    """
+    """A CORS policy."""
 
     methods: str
     headers: str
     exposed: str
+    # decides by the origin; None allows every origin, including sandboxed frames (``null``)
     admits: Callable[[str], bool] | None = None
-    fail: http.Fail = http.in_envelope
+    fail: http.Fail = http.in_envelope  # writes the responses to requests that fail
 
     def check_origin(self, request: HttpRequest) -> None:
-        """Refuse browsers on other sites (DNS rebinding). Command-line clients send no origin.
-
-        Raises:
-            ForbiddenError: the origin is not allowed.
-        """
+        """Raise ForbiddenError for browsers on other sites (DNS rebinding)."""
+        # Command-line clients send no origin.
         origin = request.headers.get("origin")
         if origin is not None and self.admits is not None and not self.admits(origin):
             msg = (
@@ -46,7 +39,6 @@ class Policy(NamedTuple):
             raise ForbiddenError(msg)
 
     def preflight(self, request: HttpRequest) -> HttpResponse:
-        """Respond to the preflight request of a browser."""
         self.check_origin(request)
         allowed = {
             "Access-Control-Allow-Methods": self.methods,
@@ -92,6 +84,7 @@ def _own_origins() -> set[str]:
     return {f"{url.scheme}://{url.netloc}" for url in urls}
 
 
+# Allows the origins that ``_admitted`` describes. Failures are JSON-RPC errors.
 TOOL_SERVER = Policy(
     # GET and DELETE get a 405. Clients that try them need to read that response.
     methods="POST, GET, DELETE",
@@ -104,12 +97,11 @@ TOOL_SERVER = Policy(
     admits=_admitted,
     fail=json_rpc.failure,
 )
-"""Allows the origins that ``_admitted`` describes. Failures are JSON-RPC errors."""
+# Allows visitors' pages of any origin.
 PUBLIC = Policy(methods="GET, POST", headers="Content-Type, Idempotency-Key", exposed=_EXPOSED)
-"""Allows visitors' pages of any origin."""
+# Allows every origin, since OAuth clients can be pages, and these responses need no cookie.
 OAUTH = Policy(
     methods="GET, POST",
     headers="Authorization, Content-Type, MCP-Protocol-Version",
     exposed=f"{_EXPOSED}, WWW-Authenticate",
 )
-"""Allows every origin, since OAuth clients can be pages, and these responses need no cookie."""

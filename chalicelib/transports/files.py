@@ -17,11 +17,7 @@ _HEADERS = {
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Redirect to a public file in the bucket.
-
-    Raises:
-        NotFoundError: the path does not name a file, or the store is not a bucket.
-    """
+    """Redirect to a public file in the bucket, or raise NotFoundError."""
     folder = "thumbnail/" if "/thumbnail/" in request.route else ""
     path = f"{request.path['folder']}/{folder}{request.path['name']}"
     url = None

@@ -17,28 +17,24 @@ from chalicelib.transports.http import HttpRequest, media_type
 MULTIPART = "multipart/form-data"
 URLENCODED = "application/x-www-form-urlencoded"
 TYPES = (URLENCODED, MULTIPART)
-NAME_FIELD = "name"
-"""The input field that gets the file's name, unless the form has this field."""
+NAME_FIELD = "name"  # The input field that gets the file's name, unless the form has this field.
 MAX_FIELDS = 100
 MAX_FIELD_BYTES = 20_000
 
 CHARSET_FIELD = "_charset_"
-_BYTES = "latin-1"
-"""The encoding that has one character for each byte."""
+_BYTES = "latin-1"  # The encoding that has one character for each byte.
 Fields = list[tuple[str, str]]
 
 
 class SentFile(NamedTuple):
-    """A file of a form, with the field that has it."""
-
     field: str
     name: str
     content: bytes
 
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+# ``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2).
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*\"?([\w-]*)'[^']*'([^;\"\s]+)", re.IGNORECASE)
-"""``filename*=UTF-8''%D0%B0.txt`` (RFC 5987, 3.2)."""
 
 # Callers receive the error of a malformed body, so the parser does not log it.
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
@@ -64,11 +60,7 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
 
 
 def last_values(request: HttpRequest) -> dict[str, str]:
-    """Return a form without files, with one value for each field: the last if it is repeated.
-
-    Raises:
-        ValidationError: as ``read_fields`` does.
-    """
+    """Return the last value of each field, or raise ValidationError as ``read_fields`` does."""
     return {name: values[-1] for name, values in read_fields(request).items()}
 
 
@@ -115,10 +107,7 @@ def declared_charset(request: HttpRequest) -> str | None:
 
 
 def _decoded(raw_fields: Sequence[tuple[bytes, bytes]], charset: str | None) -> Fields:
-    """Return the fields as text.
-
-    A form may name its encoding in the field ``_charset_`` (HTML, 4.10.21.5).
-    """
+    # A form may name its encoding in the field ``_charset_`` (HTML, 4.10.21.5).
     named = (value.decode(_BYTES) for name, value in raw_fields if name == CHARSET_FIELD.encode())
     declared = charset or next(named, None)
     encoding = charsets.text_encoding(chain.from_iterable(raw_fields), declared)
@@ -129,24 +118,18 @@ def _decoded(raw_fields: Sequence[tuple[bytes, bytes]], charset: str | None) -> 
 
 
 class _Part:
-    """A part of a multipart body while it is parsed."""
-
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.content = bytearray()
 
     @property
     def charset(self) -> str | None:
-        """The charset of its own Content-Type, or None."""
+        # of the part's own Content-Type
         match = _CHARSET.search(self.headers.get(b"content-type", b"").decode(_BYTES))
         return match and match[1]
 
     def body(self) -> bytes:
-        """Return the content, decoded according to its Content-Transfer-Encoding.
-
-        Raises:
-            ValueError: the content does not match that encoding.
-        """
+        # ValueError if the content does not match its Content-Transfer-Encoding.
         # MIME ignores the case of header names and of encodings (RFC 2045, 6.1).
         match self.headers.get(b"content-transfer-encoding", b"").lower():
             case b"base64":
@@ -166,13 +149,7 @@ def _multipart(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
 
 
 def read_parts(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
-    """Return the fields and the files of a multipart form, without limits of their own.
-
-    A file control without a file is left out.
-
-    Raises:
-        ValidationError: the body is malformed.
-    """
+    """Return the fields and files of a form of any size, or raise ValidationError if malformed."""
     from python_multipart.exceptions import FormParserError
 
     raw_fields: list[tuple[bytes, bytes]] = []
@@ -198,10 +175,7 @@ def read_parts(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
 
 
 def _parts(request: HttpRequest) -> list[_Part]:
-    """Return the parts of a body, which must be complete.
-
-    The parser's own form parser would drop file names in the form of RFC 5987.
-    """
+    # The parser's own form parser would drop file names in the form of RFC 5987.
     from python_multipart.multipart import MultipartParser, parse_options_header
 
     parts: list[_Part] = []
@@ -246,14 +220,8 @@ def _parts(request: HttpRequest) -> list[_Part]:
 
 
 def _names(disposition: bytes) -> tuple[bytes, str | None]:
-    """Return a part's field and its file name, or None for the name without a file.
-
-    File names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes (WHATWG HTML, multipart). Some
-    clients also send ``filename*`` (RFC 5987), which then takes precedence.
-
-    Raises:
-        ValueError: the part has no name.
-    """
+    # File names are UTF-8 (RFC 7578, 5.1), and browsers escape quotes (WHATWG HTML, multipart).
+    # Some clients also send ``filename*`` (RFC 5987), which then takes precedence.
     from python_multipart.multipart import parse_options_header
 
     _, options = parse_options_header(disposition)

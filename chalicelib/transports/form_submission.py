@@ -28,6 +28,7 @@ from chalicelib.transports.http import (
 )
 
 _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
+# Names of fields that describe the visit, or the form itself.
 _OWN_NAMES = frozenset(
     {
         *(form_html.PAGE, form_html.REFERRER, form_html.ELAPSED, form_html.HONEYPOT),
@@ -35,8 +36,8 @@ _OWN_NAMES = frozenset(
         *(f"_utm_{part}" for part in _CAMPAIGN),
     }
 )
-"""Names of fields that describe the visit, or the form itself."""
 _TEXT = {"type": "string"}
+# Schema of the body, for the OpenAPI document.
 BODY: Mapping[str, Any] = {
     "type": "object",
     "description": (
@@ -59,22 +60,18 @@ BODY: Mapping[str, Any] = {
     },
     "additionalProperties": True,
 }
-"""Schema of the body, for the OpenAPI document."""
+# Statuses whose messages are shown unchanged, because visitors or developers can act on them.
 _ACTIONABLE_STATUSES = frozenset({400, 415})
-"""Statuses whose messages are shown unchanged, because visitors or developers can act on them."""
 
 
 def submit(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Respond to a form with JSON, or with pages for a browser that sent it without script.
-
-    Robots fill in the honeypot, a field that users do not see. Such a submission gets the usual
-    response, but is not stored.
-    """
+    """Respond to a form with JSON, or with pages for a browser that sent it without script."""
     submitted: Mapping[str, Any] | None = None
     try:
         # The size and type are checked before the body is parsed.
         rest.check_input(operation, request)
         submitted = _sent_values(request)
+        # Robots fill in the honeypot, a field that users do not see. The submission is not stored.
         # A robot must not learn that the honeypot has caught the submission.
         if form_checks.is_robot(submitted) or (
             "test" in submitted and _is_test(public_form(request.path["id"]), submitted)
@@ -91,11 +88,6 @@ def submit(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def _sent_values(request: HttpRequest) -> Mapping[str, Any]:
-    """Return the sent values by name, including the fields that our script adds.
-
-    Raises:
-        ValidationError: the body is malformed.
-    """
     if media_type(request) in form_data.TYPES:
         fields = form_data.read_fields(request)
         return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
@@ -126,12 +118,11 @@ def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dic
 
 
 def _visitor_values(submitted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without those that describe the visit."""
     return {name: value for name, value in submitted.items() if name not in _OWN_NAMES}
 
 
 def _is_test(form: PublicForm, submitted: Mapping[str, Any]) -> bool:
-    """Whether a program only tests the form's URL, as Tilda does with ``test=test``."""
+    # Tilda tests the form's URL with ``test=test``.
     names = {field.name for field in form.fields}
     return _visitor_values(submitted) == {"test": "test"} and "test" not in names
 
@@ -208,6 +199,5 @@ def _page(status: int, html: str, **headers: str) -> HttpResponse:
 
 
 def _language(request: HttpRequest) -> str:
-    """Return the language of the visitor's browser, for a form that does not exist."""
     accepted = request.headers.get("accept-language", "").strip().lower()
     return "ru" if accepted.startswith("ru") else "en"

@@ -29,12 +29,12 @@ from chalicelib.core.errors import (
     log_fields,
 )
 
+# Largest request body in bytes. Lambda accepts 6 MB, base64 encoding included.
 MAX_BODY_BYTES = 5_000_000
-"""Largest request body in bytes. Lambda accepts 6 MB, base64 encoding included."""
+# Largest body that a visitor may send, in bytes: a form or a booking.
 MAX_PUBLIC_BODY_BYTES = 32_768
-"""Largest body that a visitor may send, in bytes: a form or a booking."""
+# Header with the token of the console's forms, in requests that a page's script sends.
 CSRF_HEADER = "x-csrf-token"
-"""Header with the token of the console's forms, in requests that a page's script sends."""
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -46,36 +46,28 @@ log = logging.getLogger(__name__)
 class HttpRequest:
     """A request.
 
-    Header names are lower-case. Query values keep repetitions. Path values are decoded.
-    ``has_trailing_slash`` is true if the path ends with a slash, which routes ignore. ``language``
-    is the language that the reader has chosen; without it, the ``Accept-Language`` header decides.
-
     >>> HttpRequest("GET", "/", {"cookie": "a=1; b=2"}).cookies
     {'a': '1', 'b': '2'}
     """
 
     method: str
     route: str
-    headers: Mapping[str, str]
-    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    path: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str]  # lower-case names
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)  # with repetitions
+    path: Mapping[str, str] = field(default_factory=dict)  # decoded
     body: bytes = b""
     client_ip: str = ""
-    has_trailing_slash: bool = False
-    language: str = ""
+    has_trailing_slash: bool = False  # The path ends with a slash, which routes ignore.
+    language: str = ""  # chosen by the reader; without it, ``Accept-Language`` decides
     request_id: str = field(default_factory=lambda: str(uuid4()))
 
     @property
     def idempotency_key(self) -> str | None:
-        """The value of the ``Idempotency-Key`` header, if it was sent."""
         return self.headers.get(idempotency_keys.HEADER.lower())
 
     @property
     def cookies(self) -> dict[str, str]:
-        """The cookies by name.
-
-        The first of a name wins, because it is the most specific one (RFC 6265, 5.4).
-        """
+        # The first of a name wins, because it is the most specific one (RFC 6265, 5.4).
         # A cookie of a parent domain with the same name would otherwise replace the host's own.
         cookies: dict[str, str] = {}
         for pair in self.headers.get("cookie", "").split(";"):
@@ -95,17 +87,15 @@ class HttpResponse(NamedTuple):
     """
 
     status: int
+    # A stream is sent piece by piece if the server can do that. API Gateway buffers it.
     body: bytes | Iterator[bytes]
-    """A stream is sent piece by piece if the server can do that. API Gateway buffers it."""
     headers: Mapping[str, str] = MappingProxyType({})
+    # Fields of the request's log line besides method, route and status.
     log: Mapping[str, Any] = MappingProxyType({})
-    """Fields of the request's log line besides method, route and status."""
-    cookies: Sequence[str] = ()
-    """Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them."""
+    cookies: Sequence[str] = ()  # Values of ``Set-Cookie`` headers, as ``set_cookie`` makes them.
 
     # Both methods run for every response. ``_replace`` takes several times as long.
     def with_log_fields(self, **fields: object) -> "HttpResponse":
-        """Return the response with more fields in its log line."""
         log_fields = {**self.log, **fields}
         return HttpResponse(self.status, self.body, self.headers, log_fields, self.cookies)
 
@@ -140,8 +130,8 @@ def redirect(location: str, cookies: Sequence[str] = ()) -> HttpResponse:
     return HttpResponse(303, b"", headers, cookies=cookies)
 
 
+# Characters that are not escaped. Line breaks are: one would begin another header.
 _SAFE_IN_LOCATION = string.punctuation
-"""Characters that are not escaped. Line breaks are: one would begin another header."""
 
 
 def set_cookie(name: str, *, value: str, max_age: int) -> str:
@@ -149,10 +139,8 @@ def set_cookie(name: str, *, value: str, max_age: int) -> str:
 
     Browsers return it on every path, and only over TLS (or to their own machine). Requests from
     other sites carry it only when a visitor follows a link. It can therefore be named ``__Host-…``,
-    and no other host can set it (RFC 6265bis, 4.1.3).
-
-    Raises:
-        ValueError: a name or value with characters that a cookie cannot have (RFC 6265, 4.1.1).
+    and no other host can set it (RFC 6265bis, 4.1.3). Raises ValueError for characters that a
+    cookie cannot have (RFC 6265, 4.1.1).
     """
     # A semicolon in a value would add attributes, and a line break another header.
     if not _COOKIE.fullmatch(f"{name}={value}"):
@@ -164,11 +152,9 @@ _COOKIE = re.compile(r"[\w!#$%&'*+.^`|~-]+=[!#-+\--:<-\[\]-~]*", re.ASCII)
 
 
 def etag(body: bytes, *, strong: bool = False) -> str:
-    """Return the entity tag of a body.
-
-    It is weak, because the gateway and the edge may compress the body. Ranges need a ``strong``
-    tag, which only bodies that are never compressed may have (RFC 9110, 8.8.1).
-    """
+    """Return the entity tag of a body, ``strong`` only for one that is never compressed."""
+    # Tags are weak, because the gateway and the edge may compress the body. Ranges need a strong
+    # tag (RFC 9110, 8.8.1).
     return f'{"" if strong else "W/"}"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
@@ -191,8 +177,7 @@ def failure(error: AppError, request_id: str, **headers: str) -> HttpResponse:
     )
 
 
-Fail = Callable[[AppError, HttpRequest], HttpResponse]
-"""Returns the response to a failed request."""
+Fail = Callable[[AppError, HttpRequest], HttpResponse]  # Returns the response to a failed request.
 
 
 def in_envelope(error: AppError, request: HttpRequest) -> HttpResponse:
@@ -203,11 +188,11 @@ def in_envelope(error: AppError, request: HttpRequest) -> HttpResponse:
 def handle(
     request: HttpRequest, handler: Callable[[HttpRequest], HttpResponse], fail: Fail = in_envelope
 ) -> HttpResponse:
-    """Run a handler.
+    """Run a handler, and log one line.
 
-    The response has a request id, ``fail`` writes failures, and one line is logged. If the client
-    already has the ``ETag`` of a 200, the response is a 304. Responses without ``Cache-Control``
-    and ``ETag`` are never cached. No browser guesses the type of a response.
+    The response has a request id, and ``fail`` writes failures. If the client already has the
+    ``ETag`` of a 200, the response is a 304. Responses without ``Cache-Control`` and ``ETag`` are
+    never cached. No browser guesses the type of a response.
     """
     started = time.perf_counter()
     try:
@@ -245,7 +230,7 @@ def handle(
 
 
 def _not_modified(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Return a 304 if ``If-None-Match`` has the response's tag, weak or not (RFC 9110, 13.1.2)."""
+    # If ``If-None-Match`` has the response's tag, weak or not (RFC 9110, 13.1.2).
     requested = request.headers.get("if-none-match", "")
     tag = response.headers.get("ETag", "").removeprefix("W/")
     if (
@@ -264,14 +249,9 @@ _ENTITY_TAG = re.compile(r'"[^"]*"')
 
 
 def check_sender(request: HttpRequest) -> None:
-    """Refuse requests that this service sends, such as a webhook to one of its own forms.
-
-    The event of such a request would cause the next one. The check does not depend on the host:
-    the service may be reached by names that it does not know.
-
-    Raises:
-        ValidationError: the request is from this service.
-    """
+    """Raise ValidationError for requests that this service sends, as webhooks to its own forms."""
+    # The event of such a request would cause the next one. The check does not depend on the host:
+    # the service may be reached by names that it does not know.
     if request.headers.get("user-agent", "").startswith(f"{PRODUCT}/"):
         msg = (
             "User-Agent: expected another caller than this service. A webhook cannot call the "
@@ -288,12 +268,12 @@ def check_body(
 ) -> None:
     """Refuse bodies that are too large or not JSON, before any other check.
 
-    ``others`` are further accepted content types. ``if_too_large`` is advice for the error of a
-    body over the limit.
+    ``others`` are further accepted content types; a missing type counts as JSON. ``if_too_large``
+    is advice for the error.
 
     Raises:
         PayloadTooLargeError: the body has more than ``limit`` bytes.
-        UnsupportedMediaTypeError: the content type is another one. A missing type counts as JSON.
+        UnsupportedMediaTypeError: the content type is another one.
     """
     check_size(request, limit, if_too_large)
     # A compressed body of a few kilobytes could become gigabytes, so no body is decompressed.
@@ -333,11 +313,7 @@ def prefers_html(request: HttpRequest) -> bool:
 def check_size(
     request: HttpRequest, limit: int = MAX_BODY_BYTES, if_too_large: str | None = None
 ) -> None:
-    """Refuse a body over the limit.
-
-    Raises:
-        PayloadTooLargeError: the body has more than ``limit`` bytes.
-    """
+    """Raise PayloadTooLargeError for a body of more than ``limit`` bytes."""
     if len(request.body) > limit:
         raise body_too_large(len(request.body), limit=limit, advice=if_too_large)
 
@@ -352,8 +328,8 @@ def body_too_large(
     )
 
 
+# Matches any number too large for a float. Bodies without a match need no further check.
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?0*[0-9]{2}|[0-9]{200}")
-"""Matches any number too large for a float. Bodies without a match need no further check."""
 
 
 def parse_json(body: bytes) -> Any:  # noqa: ANN401  any JSON value
@@ -388,11 +364,7 @@ def _finite(value: object) -> bool:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Parse a body that must be a JSON object. An empty body counts as ``{}``.
-
-    Raises:
-        ValidationError: the JSON is malformed, not supported, or another kind of value.
-    """
+    """Parse a JSON object, ``{}`` from an empty body, or raise ValidationError."""
     if not body.strip():
         return {}
     try:

@@ -1,25 +1,20 @@
-"""Explain why a body is refused as JSON.
+"""Explain why a body is refused as JSON, by parsing it again with a more lenient parser.
 
-The parser reports a syntax error for much that is valid JSON but not supported here. A refused body
-is therefore parsed again, with a more lenient parser.
+The first parser reports a syntax error for much that is valid JSON but not supported here.
 """
 
 import json
 import re
 
-MAX_LEVELS = 200
-"""Maximum nesting of arrays and objects that the parser accepts."""
+MAX_LEVELS = 200  # Maximum nesting of arrays and objects that the parser accepts.
+# Largest number of digits in an integer. Longer integers take quadratic time to parse.
 MAX_DIGITS = 4_300
-"""Largest number of digits in an integer. Longer integers take quadratic time to parse."""
 _PLACE = re.compile(r"line ([0-9]+) column ([0-9]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def fault_of(body: bytes, error: ValueError) -> str:
-    """Return the reason as the rest of a sentence that begins with "The body".
-
-    ``error`` is the exception that the parser raised.
-    """
+    """Return the reason for the parser's ``error``, to follow the words "The body"."""
     if b"\0" in body:
         return "contains NUL bytes, so it may be UTF-16 or UTF-32; send the JSON as UTF-8"
     try:

@@ -13,16 +13,12 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+# The code of a request that is refused by its HTTP status. ``error.data`` has the reason.
 REFUSED = -32000
-"""The code of a request that is refused by its HTTP status. ``error.data`` has the reason."""
-_MAX_READ_BYTES = 64 * 1024
-"""Largest body of a refused request that is parsed for its id."""
-MAX_BATCH = 20
-"""Maximum number of messages of a batch."""
-_MAX_ERROR_BYTES = 2_000
-"""Responses of a batch up to this size are never left out."""
-Answer = tuple[int, bytes, dict[str, Any]]
-"""HTTP status, body, and further fields of the log line."""
+_MAX_READ_BYTES = 64 * 1024  # Largest body of a refused request that is parsed for its id.
+MAX_BATCH = 20  # Maximum number of messages of a batch.
+_MAX_ERROR_BYTES = 2_000  # Responses of a batch up to this size are never left out.
+Answer = tuple[int, bytes, dict[str, Any]]  # HTTP status, body, and further fields of the log line.
 
 
 class RpcError(Exception):
@@ -45,14 +41,12 @@ def error_body(request_id: str | int | None, error: RpcError, **members: object)
 
 
 def failure(error: AppError, request: HttpRequest) -> HttpResponse:
-    """Return the response to a request that is refused: a JSON-RPC error and the envelope's data.
-
-    Several clients show nothing of a response that is no JSON-RPC message.
-    """
+    """Return the response to a refused request: a JSON-RPC error and the envelope's data."""
     data = failure_fields(error, request.request_id)
     reason: dict[str, Any] = {"code": error.code, "requestId": request.request_id}
     if wait := error.headers.get("Retry-After"):
         reason["retryAfter"] = int(wait)
+    # Several clients show nothing of a response that is no JSON-RPC message.
     body = error_body(_id_in(request.body), RpcError(REFUSED, error.message, reason), data=data)
     return HttpResponse(
         error.status, body, {"Content-Type": JSON_TYPE, **error.headers}, log_fields(error)
@@ -79,10 +73,8 @@ def _id_in(body: bytes) -> str | int | None:
 def respond_to_batch(
     messages: Sequence[Any], respond: Callable[[Any], Answer], max_bytes: int
 ) -> Answer:
-    """Respond to the messages of a batch, one after the other, as to single messages.
-
-    A batch that is empty, too long or contains ``initialize`` is refused whole (MCP 2025-03-26).
-    """
+    """Respond to the messages of a batch, one after the other, as to single messages."""
+    # A batch that is empty, too long or contains ``initialize`` is refused whole (MCP 2025-03-26).
     problem = None
     if not 1 <= len(messages) <= MAX_BATCH:
         problem = f"expected a batch of 1 to {MAX_BATCH} messages, received {len(messages)}"

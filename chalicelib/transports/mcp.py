@@ -1,10 +1,9 @@
 """The tool server ``POST /api/mcp``, stateless JSON-RPC 2.0.
 
 It supports both eras of MCP: clients that begin with a handshake (``initialize``), and modern
-clients, whose requests are self-contained. ``respond`` dispatches by era and method, and uses no
-HTTP framework. ``serve`` first makes the checks whose failures have an HTTP status of their own
-(``json_rpc.failure``). Which tools there are, and how one is called, is a ``ToolServer``: this one
-serves keys, and ``transports.assistants`` serves the assistants of visitors.
+clients, whose requests are self-contained. ``serve`` makes the checks whose failures have an HTTP
+status of their own (``json_rpc.failure``); ``respond`` dispatches without an HTTP framework. This
+``ToolServer`` serves keys, and ``transports.assistants`` serves visitors' assistants.
 """
 
 import base64
@@ -63,8 +62,8 @@ from chalicelib.transports.step_up import StepUpError
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
+# Protocol versions whose messages may come in batches. The first versions have no header.
 _WITH_BATCHES = (None, "2024-11-05", "2025-03-26")
-"""Protocol versions whose messages may come in batches. The first versions have no header."""
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
@@ -75,6 +74,7 @@ ICON_TYPE = "image/svg+xml"
 HEADER_MISMATCH = -32020
 UNSUPPORTED_VERSION = -32022
 
+# HTTP status of a JSON-RPC error, by era. Errors not listed have status 200.
 _STATUS = {
     "handshake": {PARSE_ERROR: 400, INVALID_REQUEST: 400, UNSUPPORTED_VERSION: 400},
     "modern": {
@@ -86,16 +86,15 @@ _STATUS = {
         METHOD_NOT_FOUND: 404,
     },
 }
-"""HTTP status of a JSON-RPC error, by era. Errors not listed have status 200."""
 
+# Cache time of the list in milliseconds. A key's tools change only with its plan or role.
 TTL_MS = 300_000
-"""Cache time of the list in milliseconds. A key's tools change only with its plan or role."""
 _CACHE = {"ttlMs": TTL_MS, "cacheScope": "private"}
 _SERVER_INFO = {"name": "workspace-automation", "title": SERVICE, "version": VERSION}
+# Protocol versions whose server info may have icons.
 _WITH_ICONS = {"2025-11-25", *MODERN_VERSIONS}
-"""Protocol versions whose server info may have icons."""
+# Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``.
 _NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
-"""Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``."""
 
 
 class Raw(NamedTuple):
@@ -106,24 +105,21 @@ class Raw(NamedTuple):
 
 
 class ToolServer(NamedTuple):
-    """The tools that an endpoint offers.
+    """The tools that an endpoint offers."""
 
-    ``instructions`` and ``tools`` depend on the call: what a model reads first, and the
-    list as JSON bytes. ``entries`` returns the declarations by the tool's name. ``run`` returns the
-    result of a call, and raises the errors of the operation. ``admit`` may refuse the whole
-    request. It is called for all but tool calls that succeed, which must check the same.
-    """
-
-    instructions: "Callable[[Call], str]"
-    tools: "Callable[[Call], bytes]"
-    entries: Callable[[], Mapping[str, Entry]]
+    instructions: "Callable[[Call], str]"  # what a model reads before this call
+    tools: "Callable[[Call], bytes]"  # the list for this call, as JSON bytes
+    entries: Callable[[], Mapping[str, Entry]]  # declarations by the tool's name
+    # Returns the result of a call, and raises the errors of the operation.
     run: "Callable[[Call, Entry], dict[str, Any]]"
     has_prompts: bool = False
+    # May refuse the whole request. It is called for all but tool calls that succeed, which must
+    # check the same.
     admit: "Callable[[], None]" = lambda: None
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """The capabilities of the server (MCP, lifecycle)."""
+        # MCP, lifecycle
         return {"prompts": {}, "tools": {}} if self.has_prompts else {"tools": {}}
 
 
@@ -150,16 +146,13 @@ class Call:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The request's ``_meta``, or an empty mapping if that is not an object."""
         meta = self.params.get("_meta")
         return meta if isinstance(meta, dict) else {}
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Respond to a request to the tool server.
-
-    Size, key, rate limit, origin and plan are checked before anything is parsed.
-    """
+    """Respond to a request to the tool server."""
+    # Size, key, rate limit, origin and plan are checked before anything is parsed.
     # The size comes first, because this check reads nothing from the database.
     check_size(request)
     principal = _authenticate(request)
@@ -288,7 +281,6 @@ def _check_modern(call: Call) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """Return a header's value, trimmed and, if it is in base64, decoded."""
     text = (value or "").strip()
     if text.startswith("=?base64?") and text.endswith("?="):
         try:
@@ -433,12 +425,7 @@ def _run(call: Call, entry: Entry) -> dict[str, Any]:
 
 
 def _ask_for_scope(call: Call, entry: Entry, error: InsufficientScopeError) -> dict[str, Any]:
-    """Return a result that asks for the scope of a call, if the user of an app can allow it.
-
-    Raises:
-        StepUpError: the app responds to a challenge.
-        InsufficientScopeError: nobody can be asked.
-    """
+    # Only the user of a connected app can allow a scope.
     caller, scope = call.principal, entry.scope
     if (
         not isinstance(caller, OAuthPrincipal)
@@ -465,6 +452,7 @@ def text_result(text: str, *, is_error: bool = False) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
+# The server for callers with a key, which offers the operations of a workspace.
 FOR_KEYS = ToolServer(
     _instructions,
     lambda call: tools.list_bytes(_tool_names(call)),
@@ -472,7 +460,6 @@ FOR_KEYS = ToolServer(
     _run,
     has_prompts=True,
 )
-"""The server for callers with a key, which offers the operations of a workspace."""
 _PROMPTS = frozenset({"prompts/get", "prompts/list"})
 _Methods = dict[str, Callable[[Call], dict[str, Any]]]
 _SHARED_METHODS: _Methods = {

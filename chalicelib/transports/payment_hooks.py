@@ -1,8 +1,4 @@
-"""The address to which payment providers send notifications.
-
-The operation behind the address decides what a notification leads to. Providers repeat a
-notification until the response is 200.
-"""
+"""The address to which payment providers send notifications, repeatedly until they get a 200."""
 
 from pydantic_core import to_json
 

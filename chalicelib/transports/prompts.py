@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from chalicelib.core.text import nearest
 
-MAX_VALUE = 500
-"""Maximum characters of an argument, which becomes part of the prompt."""
+MAX_VALUE = 500  # Maximum characters of an argument, which becomes part of the prompt.
 
 
 class Argument(NamedTuple):
@@ -22,26 +21,19 @@ class Argument(NamedTuple):
 
     @property
     def required(self) -> bool:
-        """Whether the client must send it."""
         return not self.default
 
 
 class Prompt(NamedTuple):
-    """A prompt.
-
-    ``text`` names its arguments in braces, and ``tools`` are the tools that it needs.
-    """
-
     name: str
     title: str
     description: str
-    tools: tuple[str, ...]
-    text: str
+    tools: tuple[str, ...]  # tools that the prompt needs
+    text: str  # names its arguments in braces
     arguments: tuple[Argument, ...] = ()
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The prompt as clients list it."""
         return {
             "name": self.name,
             "title": self.title,
@@ -57,6 +49,7 @@ class Prompt(NamedTuple):
         }
 
 
+# The prompts by name.
 PROMPTS = {
     prompt.name: prompt
     for prompt in (
@@ -122,7 +115,6 @@ PROMPTS = {
         ),
     )
 }
-"""The prompts by name."""
 
 
 class PromptError(Exception):

@@ -28,10 +28,10 @@ class PublicHandler(NamedTuple):
     """Handler of a public operation whose input or response is not plain JSON."""
 
     serve: Callable[[Operation, HttpRequest], HttpResponse]
+    # Responses in the OpenAPI document, added to the usual ones or replacing them.
     responses: Mapping[str, Any]
-    """Responses in the OpenAPI document, added to the usual ones or replacing them."""
+    # Schema of the body, if it is not the operation's own input.
     body: Mapping[str, Any] | None = None
-    """Schema of the body, if it is not the operation's own input."""
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
@@ -46,11 +46,8 @@ def handler_of(operation: Operation) -> PublicHandler | None:
 
 
 def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """List posts for readers of the blog. Keys have a list of their own.
-
-    Raises:
-        ForbiddenError: the request has an ``Authorization`` header.
-    """
+    """List posts for readers, or raise ForbiddenError if there is an ``Authorization`` header."""
+    # Keys have a list of their own.
     if "authorization" in request.headers:
         msg = (
             "This operation is for callers without a key. With a key, call GET "
@@ -61,17 +58,15 @@ def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
 
 
 def count_hit(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Count a page view that a script in a site's page reports. Visits of bots are not counted.
-
-    A visitor is identified by a hash that changes at midnight in the site's time zone. So each
-    visitor counts once for each day of the site's statistics.
-    """
+    """Count a page view that a script in a site's page reports. Visits of bots are not counted."""
     rest.check_input(operation, request)
     hit = json_object(request.body)
     if is_bot(request.headers.get("user-agent")):
         result = visits.PageHitResult(counted=False).model_dump(by_alias=True)
         return rest.success(Reply(to_json({"data": {"status": True, **result}})))
     try:
+        # A visitor's hash changes at midnight in the site's time zone. So each visitor counts once
+        # for each day of the site's statistics.
         principal = visitor(request, visits.local_day(hit.get("projectId")))
         response = rest.success(rest.call(operation, principal, request, lambda: hit))
     except AppError as error:

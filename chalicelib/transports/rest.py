@@ -31,10 +31,8 @@ from chalicelib.transports.http import (
 
 
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
-    """Respond to a request to an operation's route.
-
-    The body's size and type are checked first, then the key. ``invoke`` makes all other checks.
-    """
+    """Respond to a request to an operation's route."""
+    # The body's size and type are checked first, then the key. ``invoke`` makes all other checks.
     check_input(operation, request)
     principal = identify(operation, request)
     try:
@@ -78,10 +76,8 @@ def call(
 ) -> Reply:
     """Run an operation for a request.
 
-    The idempotency key is ``key``, or by default the key in the request's header.
-
-    Raises:
-        AppError: any failure that a client can see.
+    The idempotency key is ``key``, or by default the key in the request's header. Raises AppError
+    for any failure that a client can see.
     """
     return invoke(
         operation,
@@ -122,13 +118,8 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a query whose percent-encoding could not be decoded.
-
-    The gateway decodes it, and inserts a replacement character for bytes that are not UTF-8.
-
-    Raises:
-        ValidationError: names the parameter.
-    """
+    # The gateway decodes the query, and inserts a replacement character for bytes that are not
+    # UTF-8.
     for name, values in query.items():
         if _REPLACEMENT in "".join((name, *values)):
             msg = "expected percent-encoded UTF-8, such as %D1%91 for \u0451 and %25 for %"
@@ -136,10 +127,8 @@ def _check_encoding(query: Mapping[str, Sequence[str]]) -> None:
 
 
 def body_types(operation: Operation) -> tuple[str, ...]:
-    """Return the content types that an operation accepts besides ``application/json``.
-
-    Visitors' JSON may be sent as plain text, which needs no preflight request (Fetch).
-    """
+    """Return the content types that an operation accepts besides ``application/json``."""
+    # Visitors' JSON may be sent as plain text, which needs no preflight request (Fetch).
     forms = _form_types(operation)
     return (TEXT_TYPE, *forms) if Audience.PUBLIC in operation.audience else forms
 

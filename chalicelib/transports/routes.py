@@ -32,9 +32,9 @@ PAYMENT_HOOK_PATH = "/api/public/payments/hooks/{merchant}"
 WIDGET_PATH = "/widget.js"
 BOOK_SCRIPT_PATH = "/book.js"
 FILE_PATHS = {"file": "/files/{folder}/{name}", "thumbnail": "/files/{folder}/thumbnail/{name}"}
-MCP = "mcp"
-"""Last part of the path of a booking page's tools."""
+MCP = "mcp"  # Last part of the path of a booking page's tools.
 LazyHandler = Lazy[[HttpRequest], HttpResponse]
+# Pages by path, for GET and HEAD.
 PAGES: Mapping[str, LazyHandler] = {
     "/": Lazy("chalicelib.transports.web.home:page"),
     "/blog": Lazy("chalicelib.transports.web.blog:index"),
@@ -50,7 +50,7 @@ PAGES: Mapping[str, LazyHandler] = {
     "/form/{form}": Lazy("chalicelib.transports.web.form_page:show"),
     "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
 }
-"""Pages by path, for GET and HEAD."""
+# Pages behind links in e-mail, each with the handler of its form for POST.
 FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/booking/{token}": (
         Lazy("chalicelib.transports.web.manage_booking_page:show"),
@@ -69,7 +69,7 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
         Lazy("chalicelib.transports.unsubscribe:unsubscribe"),
     ),
 }
-"""Pages behind links in e-mail, each with the handler of its form for POST."""
+# Pages on which visitors book, in frames of any site, each with the handler of its form.
 BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {
     "/book/{workspace}": (Lazy("chalicelib.transports.web.booking_page:show"), None),
     "/book/{workspace}/{service}": (
@@ -77,7 +77,9 @@ BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {
         Lazy("chalicelib.transports.web.booking_page:book"),
     ),
 }
-"""Pages on which visitors book, in frames of any site, each with the handler of its form."""
+# Documents by which clients discover how users sign in (RFC 9728, RFC 8414). If the base URL has a
+# path, ``openid-configuration`` is the only place under the path where a client looks for the
+# authorization server. The service does not provide OpenID Connect.
 OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/oauth-protected-resource": Lazy("chalicelib.transports.oauth.metadata:resource"),
     "/.well-known/oauth-protected-resource/api/mcp": Lazy(
@@ -87,17 +89,12 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
     "/.well-known/jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
 }
-"""Documents by which clients discover how users sign in (RFC 9728, RFC 8414).
-
-If the base URL has a path, ``openid-configuration`` is the only place under the path where a client
-looks for the authorization server. The service does not provide OpenID Connect.
-"""
+# Endpoints that OAuth clients call with POST.
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
     "/oauth/revoke": Lazy("chalicelib.transports.oauth.token:revoke"),
     "/oauth/register": Lazy("chalicelib.transports.oauth.register:register"),
 }
-"""Endpoints that OAuth clients call with POST."""
 _CONSENT: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:show")
 _CONSENT_FORM: LazyHandler = Lazy("chalicelib.transports.oauth.authorize:decide")
 _HEALTH: LazyHandler = Lazy("chalicelib.transports.rest:health")

@@ -13,26 +13,20 @@ from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 
 PERIOD_SECONDS = 60
+# Well below the function's timeout of five minutes. Remaining jobs wait for the next run.
 TIME_LIMIT_SECONDS = 240
-"""Well below the function's timeout of five minutes. Remaining jobs wait for the next run."""
-THREADS = 4
-"""Jobs of a run that are done at the same time. A job mostly waits for the database."""
+THREADS = 4  # Jobs of a run that are done at the same time. A job mostly waits for the database.
+# Seconds for which the function starts webhook runs. A webhook run that starts just before this
+# limit may need another 50 seconds, which its lease covers
+# (``domains.webhooks.flows.due_deliveries``). The function's timeout is 340 seconds.
 EVENT_TIME_LIMIT_SECONDS = 200
-"""Seconds for which the function starts webhook runs.
-
-A webhook run that starts just before this limit may need another 50 seconds, which its lease covers
-(``domains.webhooks.flows.due_deliveries``). The function's timeout is 340 seconds.
-"""
+# Runners of the jobs of events, and threads of each. They mostly wait for external servers. A
+# runner reads the queue again only after all its threads have finished, so a run of a slow webhook
+# holds up one runner, and the others go on.
 EVENT_RUNNERS, EVENT_THREADS = 4, 4
-"""Runners of the jobs of events, and threads of each.
-
-They mostly wait for external servers. A runner reads the queue again only after all its threads
-have finished, so a run of a slow webhook holds up one runner, and the others go on.
-"""
+# How often a developer's runner looks for jobs of events that are due, such as repetitions.
 EVENT_PERIOD_SECONDS = 2
-"""How often a developer's runner looks for jobs of events that are due, such as repetitions."""
-MAIL_QUEUE = "mail-feedback"
-"""The end of the name of the queue with the reports of SES on e-mail."""
+MAIL_QUEUE = "mail-feedback"  # The end of the name of the queue with the reports of SES on e-mail.
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +74,6 @@ def _run_event_jobs(end: float) -> Counter[str]:
 
 
 def _log_run(message: str, queue: Queue, counts: Mapping[str, int]) -> None:
-    """Log what a run has done, unless nothing was due."""
     oldest = jobs.oldest_due(queue)
     if any(counts.values()) or oldest:
         waited = (clock.now() - oldest).total_seconds() if oldest else 0

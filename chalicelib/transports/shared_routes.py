@@ -41,14 +41,10 @@ class SharedRoutes:
         return self._prefix + "/".join(f"{{part{number + 1}}}" for number in range(len(parts)))
 
     def is_shared(self, route: str) -> bool:
-        """Whether a route stands for several paths."""
         return route.startswith(f"{self._prefix}{{part1}}")
 
     def match(self, values: Mapping[str, str]) -> Match | None:
-        """Return the path of a request to a shared route, or None if no path matches.
-
-        A part with a name of its own wins over a parameter, as at API Gateway.
-        """
+        # A part with a name of its own wins over a parameter, as at API Gateway.
         if not values:  # as in most requests
             return None
         parts = [values[name] for name in sorted(values) if name.startswith("part")]

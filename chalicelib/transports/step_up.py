@@ -15,6 +15,8 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.oauth.rules import resources
 
+# Beginnings of the names of apps that ignore a challenge with HTTP 403, with the source of that.
+# The app chooses its name. Another name changes only how the app is told.
 HOSTS_WITHOUT_STEP_UP: Mapping[str, str] = {
     # It connects again with the scopes of its first connection only.
     "claude": "https://github.com/anthropics/claude-ai-mcp/issues/931",
@@ -23,12 +25,8 @@ HOSTS_WITHOUT_STEP_UP: Mapping[str, str] = {
     # It reads the challenge of a result only.
     "chatgpt": "https://developers.openai.com/apps-sdk/build/auth",
 }
-"""Beginnings of the names of apps that ignore a challenge with HTTP 403, with the source of that.
-
-The app chooses its name. Another name changes only how the app is told.
-"""
+# Field of a result's ``_meta`` from which ChatGPT reads challenges.
 CHALLENGES = "mcp/www_authenticate"
-"""Field of a result's ``_meta`` from which ChatGPT reads challenges."""
 
 
 class StepUpError(InsufficientScopeError):

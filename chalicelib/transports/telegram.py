@@ -14,13 +14,13 @@ from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, par
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Carry out an update.
+    """Carry out an update, which Telegram repeats after an error.
 
     Raises:
         NotFoundError: this stage has no bot.
         ForbiddenError: the request is not from Telegram.
-        UpstreamFailedError: the bot's token cannot be read. Telegram repeats the update.
-        UnavailableError: the database is unavailable. Telegram repeats the update.
+        UpstreamFailedError: the bot's token cannot be read.
+        UnavailableError: the database is unavailable.
     """
     _check_sender(request)
     try:

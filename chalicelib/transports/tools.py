@@ -1,7 +1,6 @@
 """The tool list, which has each operation as an MCP tool, filtered for the caller.
 
-The packager or the process encodes each tool once. A process encodes each distinct list once.
-Listing tools imports no operation that the manifest contains.
+Each tool and each distinct list is encoded once. No operation in the manifest is imported.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,17 +19,16 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.tool_arguments import CLEAR, clear_schema, clearable
 
+# The toolset of tools that need no scope. It is always listed unless excluded by name.
 WORKSPACE = areas.WORKSPACE.name
-"""The toolset of tools that need no scope. It is always listed unless excluded by name."""
 EVERYTHING = "all"
-MAX_UNKNOWN_NAMES = 5
-"""Maximum unknown names in the headers that the instructions warn about."""
+MAX_UNKNOWN_NAMES = 5  # Maximum unknown names in the headers that the instructions warn about.
 _MAX_SHOWN_LENGTH = 60
 
 _IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "description": "For safe retries, 24 h."}
 _ID_BOUNDS = {"minLength": 1, "maxLength": 64}
+# Bounds so large that calls never reach them.
 _UNREACHABLE_BOUNDS = {"minimum": 10**9, "maximum": 10**9, "maxLength": 1000}
-"""Bounds so large that calls never reach them."""
 
 
 @cache
@@ -67,12 +65,8 @@ def tool(operation: Operation) -> dict[str, Any]:
 
 
 def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
-    """Return a schema without details that a model does not need.
-
-    Models read the whole list before every task, so the list must be short. The lengths of ids and
-    similar keys, ``additionalProperties``, and bounds that calls never reach are removed. All
-    limits are enforced, and the reference documents them.
-    """
+    # Models read the whole list before every task, so the list must be short. All limits are
+    # enforced, and the reference documents them.
     if isinstance(schema, list):
         return [_shorten(element) for element in schema]
     if not isinstance(schema, dict):
@@ -89,11 +83,9 @@ def _shorten(schema: Any) -> Any:  # noqa: ANN401  any part of a JSON Schema
 
 
 def _describe_keywords(schema: dict[str, Any]) -> dict[str, Any]:
-    """Move keywords that Gemini's API does not support into the schema's description.
-
-    The API supports one type for each value, enumerations of strings only, and no string format but
-    ``date-time``. One tool with an unsupported keyword makes it refuse the whole request.
-    """
+    # Gemini's API supports one type for each value, enumerations of strings only, and no string
+    # format but ``date-time``. One tool with an unsupported keyword makes it refuse the whole
+    # request.
     words = []
     keywords = dict(schema)
     if isinstance(types := schema.get("type"), list):
@@ -131,16 +123,13 @@ def list_bytes(names: tuple[str, ...]) -> bytes:
 
 
 class Selection(NamedTuple):
-    """The caller's filter of the list, from headers or query parameters.
+    """The caller's filter of the list, from headers or query parameters."""
 
-    ``toolsets`` and ``tools`` add up. ``exclude`` overrides both. ``read_only`` hides all tools
-    that write.
-    """
-
+    # ``toolsets`` and ``tools`` add up. ``exclude`` overrides both.
     toolsets: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
     exclude: frozenset[str] = frozenset()
-    read_only: bool = False
+    read_only: bool = False  # hides all tools that write
 
     @classmethod
     def read(cls, headers: Mapping[str, str], query: Mapping[str, Sequence[str]]) -> "Selection":
@@ -173,7 +162,6 @@ class Selection(NamedTuple):
         ]
 
     def admits(self, entry: Entry) -> bool:
-        """Whether the selection includes a tool."""
         if entry.tool in self.exclude or (self.read_only and not entry.read_only):
             return False
         if not self.toolsets and not self.tools:
@@ -183,12 +171,10 @@ class Selection(NamedTuple):
 
 
 def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ...]:
-    """Return the names of the tools that the caller has selected, in registry order.
-
-    A key has the tools that it may use. A connected app also has the tools whose scopes its user
-    could allow, since it asks for a scope when a call needs it.
-    """
+    """Return the names of the tools that the caller has selected, in registry order."""
     if isinstance(principal, OAuthPrincipal):
+        # An app also has the tools whose scopes its user could allow, since it asks when a call
+        # needs one.
         principal = replace(principal, scopes=frozenset(Scope))
     return tuple(
         name
@@ -198,13 +184,10 @@ def names_for(principal: ApiKeyPrincipal, selection: Selection) -> tuple[str, ..
 
 
 def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
-    """Return the instructions that a model reads before its first call.
-
-    They have the units, the scopes that the key lacks, and unknown names in the selection. Each of
-    the last two hides tools.
-    """
+    """Return what a model reads first: units, scopes the key lacks, and unknown selected names."""
     tools = entries_by_tool().values()
     hidden = sorted({str(o.scope) for o in tools if o.scope and not may_use(o, principal)})
+    # Scopes that the key lacks and unknown names both hide tools.
     sentences = [_INSTRUCTIONS]
     if hidden:
         sentences.append(_hidden_sentence(hidden, principal))
@@ -213,8 +196,7 @@ def instructions(principal: ApiKeyPrincipal, selection: Selection) -> str:
     return text if len(text) <= MAX_INSTRUCTIONS else f"{text[: MAX_INSTRUCTIONS - 1]}…"
 
 
-MAX_INSTRUCTIONS = 1_500
-"""Maximum characters of the instructions. Clients cut longer ones."""
+MAX_INSTRUCTIONS = 1_500  # Maximum characters of the instructions. Clients cut longer ones.
 _INSTRUCTIONS = (
     "Tools for one workspace of a website-builder and business platform: sites and pages, leads "
     "and clients, forms, products, services with booking, files, chat bots. Ids come from the "

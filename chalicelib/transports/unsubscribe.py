@@ -52,11 +52,6 @@ def _page(
 
 
 def _subscription(request: HttpRequest) -> Subscription:
-    """Return what the link names.
-
-    Raises:
-        NotFoundError: the link is not genuine.
-    """
     subscription = unsubscribing.parse(request.path["token"])
     if subscription is None:
         raise NotFoundError("This link is not valid.")

@@ -36,8 +36,8 @@ def booking_script(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  as ab
     return HttpResponse(200, body, {**_HEADERS, "ETag": tag})
 
 
+# The expression of the chat's URL, which is next to the script if the chat has no other URL.
 _CHAT = f"`${{base}}{chat_route.PATH[1:]}`".encode()
-"""The expression of the chat's URL, which is next to the script if the chat has no other URL."""
 
 
 @cache
@@ -49,5 +49,5 @@ def _read(name: str) -> tuple[bytes, str]:
     return body, etag(body)
 
 
+# Matches indentation and comment lines, which browsers do not need.
 _UNUSED = re.compile(rb"(?m)^[ ]+(//.*\n|/\*\*.*\*/\n)?|^\n")
-"""Matches indentation and comment lines, which browsers do not need."""

@@ -38,6 +38,7 @@ _ALWAYS: tuple[type[errors.AppError], ...] = (
     errors.InternalError,
     errors.UnavailableError,
 )
+# Errors that the bot chat returns before the first byte of its stream.
 CHAT: tuple[type[errors.AppError], ...] = (
     *_ALWAYS,
     MessageTooLongError,
@@ -53,9 +54,8 @@ CHAT: tuple[type[errors.AppError], ...] = (
     InsufficientBalanceError,
     errors.NotConfiguredError,
 )
-"""Errors that the bot chat returns before the first byte of its stream."""
+# Errors that paths without an operation return.
 _REFUSALS = (errors.UnauthorizedError, errors.ForbiddenError)
-"""Errors that paths without an operation return."""
 
 
 def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
@@ -105,10 +105,8 @@ def _meaning(error: type[errors.AppError]) -> str:
 
 
 def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the schema of the failure envelope; ``warnings`` is the schema of that field.
-
-    ``error_codes`` is the result of ``catalogue``.
-    """
+    """Return the schema of a failure. ``error_codes`` is the result of ``catalogue``."""
+    # ``warnings`` is the schema of that field.
     text = {"type": "string"}
     field = {
         "type": "object",

@@ -13,8 +13,8 @@ _LIMITS = (
     ("minItems", "maxItems", "items"),
     ("minimum", "maximum", ""),
 )
+# Fields that every successful response has, next to its own.
 _ENVELOPE = frozenset({"status", "warnings"})
-"""Fields that every successful response has, next to its own."""
 
 
 class TypePart(NamedTuple):
@@ -32,28 +32,21 @@ class Field:
     type: tuple[TypePart, ...]
     description: str
     required: bool
-    facts: tuple[str, ...] = ()
-    """Bounds, values and the default, as Markdown."""
+    facts: tuple[str, ...] = ()  # Bounds, values and the default, as Markdown.
     place: str = ""
-    fields: tuple["Field", ...] = ()
-    """Fields of an object that is not a named record."""
+    fields: tuple["Field", ...] = ()  # Fields of an object that is not a named record.
 
     @property
     def type_text(self) -> str:
-        """The type as a string."""
         return "".join(part.text for part in self.type)
 
 
 class Failure(NamedTuple):
-    """An HTTP status that a call may fail with, and its error codes."""
-
     status: str
     codes: tuple[str, ...]
 
 
 class RateLimit(NamedTuple):
-    """The number of calls that one caller may make in a period."""
-
     requests: int
     seconds: int
     counts: str
@@ -61,8 +54,6 @@ class RateLimit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OperationDoc:
-    """One operation, with its example."""
-
     name: str
     area: str
     title: str
@@ -79,16 +70,14 @@ class OperationDoc:
     inputs: tuple[Field, ...]
     outputs: tuple[Field, ...]
     failures: tuple[Failure, ...]
-    body_types: tuple[str, ...]
-    """Content types that the operation accepts besides JSON."""
+    body_types: tuple[str, ...]  # Content types that the operation accepts besides JSON.
     answer_type: str
+    # The values of path, query and body together, in the form that the tool accepts.
     example: Mapping[str, Any]
-    """The values of path, query and body together, in the form that the tool accepts."""
     answer: Any
 
     @cached_property
     def call(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """The example's values for path, query and body."""
         path = {k: v for k, v in self.example.items() if f"{{{k}}}" in self.path}
         body_fields = {k: v for k, v in self.example.items() if k not in path}
         in_query = {field.name for field in self.inputs if field.place == "query"}
@@ -107,8 +96,6 @@ class Area:
 
 
 class Code(NamedTuple):
-    """A stable error code."""
-
     code: str
     status: int
     description: str
@@ -150,22 +137,19 @@ class Reference:
 
     @cached_property
     def operations(self) -> tuple[OperationDoc, ...]:
-        """All operations, area by area."""
         return tuple(operation for area in self.areas for operation in area.operations)
 
     def operation(self, name: str) -> OperationDoc:
-        """Return the operation of this name."""
         return next(operation for operation in self.operations if operation.name == name)
 
     @cached_property
     def chat_url(self) -> str:
-        """The URL of the bot chat, which may have a server of its own."""
+        # The chat may have a server of its own.
         (chat,) = (operation for operation in self.operations if operation.name == "chat_stream")
         return chat.base_url + chat.path
 
     @cached_property
     def limits(self) -> dict[RateLimit, list[OperationDoc]]:
-        """The operations that share each rate limit of a caller."""
         operations_by_limit: dict[RateLimit, list[OperationDoc]] = {}
         for operation in self.operations:
             if operation.limit is not None:
@@ -173,7 +157,6 @@ class Reference:
         return operations_by_limit
 
     def operations_with_input(self, name: str) -> dict[OperationDoc, Field]:
-        """Return the operations that have an input of this name, each with that input."""
         pairs = ((o, field) for o in self.operations for field in o.inputs if field.name == name)
         return dict(pairs)
 
@@ -186,7 +169,6 @@ class Reference:
         }
 
     def area(self, name: str) -> Area | None:
-        """Return the area of this name."""
         return next((area for area in self.areas if area.name == name), None)
 
     def records(self, area: Area) -> list[Record]:

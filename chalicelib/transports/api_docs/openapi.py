@@ -22,11 +22,9 @@ from chalicelib.transports.chat import chat_events, chat_route
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 
 CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
+# Recorded responses to the operations' examples, which ``make reference`` writes. The deployed
+# service has the finished document instead.
 ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
-"""Recorded responses to the operations' examples, which ``make reference`` writes.
-
-The deployed service has the finished document instead.
-"""
 _SECURITY = "apiKey"
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": idempotency_keys.HEADER,
@@ -38,8 +36,7 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     ),
     "schema": {"type": "string", "minLength": 1, "maxLength": idempotency_keys.MAX_LENGTH},
 }
-_FORM_FILE = "file"
-"""The documented name of the file part. Any name is accepted."""
+_FORM_FILE = "file"  # The documented name of the file part. Any name is accepted.
 _PART = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
 
 
@@ -52,9 +49,8 @@ def _documented_operations() -> list[Operation]:
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation, with ``SERVER`` for the base URL.
 
-    Each operation has the extensions ``x-tool``, ``x-scope``, ``x-error-codes`` (by status),
-    ``x-rate-limit`` and ``x-destructive``. The document's ``x-errors`` describes all error codes.
-    The reference is built only from this document.
+    Operations have ``x-tool``, ``x-scope``, ``x-error-codes`` (by status), ``x-rate-limit`` and
+    ``x-destructive``; ``x-errors`` describes all codes. The reference is built only from this.
     """
     operations = _documented_operations()
     codes = failures.catalogue(operations)
@@ -224,7 +220,7 @@ No key: pages of any origin may call it."""
 
 
 def _chat(body: str) -> dict[str, Any]:
-    """Return the entry of the chat. It streams, so it is not an operation of the registry."""
+    # The chat streams, so it is not an operation of the registry.
     event_stream = {
         "schema": {
             "type": "string",
@@ -292,11 +288,8 @@ def _takes_key_in_body(operation: Operation) -> bool:
 
 
 def _file_form(schema: dict[str, Any], file_field: str) -> dict[str, Any]:
-    """Return the form that an operation accepts instead of JSON: a file and its other fields.
-
-    The form is a map of parts. For a second body with ``properties``, openapi-generator writes code
-    that imports a model which it does not generate (OpenAPITools/openapi-generator#24727).
-    """
+    # The form is a map of parts. For a second body with ``properties``, openapi-generator writes
+    # code that imports a model which it does not generate (OpenAPITools/openapi-generator#24727).
     others = [name for name in schema["properties"] if name != file_field]
     return {
         "type": "object",

@@ -1,7 +1,4 @@
-"""Conversion of the reference's Markdown to HTML, and code highlighting.
-
-All Markdown comes from the sources. Input from callers is never rendered here.
-"""
+"""Convert the reference's Markdown to HTML, and highlight code. No input of callers comes here."""
 
 import re
 from collections.abc import Iterator
@@ -21,13 +18,13 @@ if TYPE_CHECKING:
 
 GUIDES_FOLDER = Path(__file__).parent / "guides"
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
+# The parts of code that are highlighted: keys, strings, numbers, constants and first words.
 _TOKEN = re.compile(
     r"""(?P<k>"(?:\\.|[^"\\\n])*")(?=\s*:)|(?P<s>"(?:\\.|[^"\\\n])*"|'http[^'\n]*')"""
     r"""|(?<![\w.-])(?P<n>-?\d[\d._]*|true|false|null|True|False|None)(?![\w.-])"""
     r"""|^(?P<w>import|from|for|if|async|await|curl|claude|npx|data)\b""",
     re.MULTILINE,
 )
-"""The parts of code that are highlighted: keys, strings, numbers, constants and first words."""
 
 
 class Guide(NamedTuple):
@@ -41,6 +38,7 @@ class Guide(NamedTuple):
 START = Guide(
     "start", "API reference", "How to call the REST API and the tool server, and all operations."
 )
+# Guides in the order of the navigation, after the start page.
 GUIDES = (
     Guide("authentication", "Authentication and scopes", "Keys, scopes, and the rights of a key."),
     Guide("errors", "Envelope and errors", "The form of every response, and all error codes."),
@@ -49,12 +47,9 @@ GUIDES = (
     Guide("events", "Events", "The events that webhooks receive."),
     Guide("tool-server", "Tool server", "The same operations for AI clients, with MCP."),
 )
-"""Guides in the order of the navigation, after the start page."""
 
 
 class Heading(NamedTuple):
-    """A heading of a guide, with its anchor."""
-
     level: int
     anchor: str
     text: str
@@ -110,10 +105,7 @@ def headings(markdown: str) -> Iterator[Heading]:
 
 
 def sections(markdown: str) -> Iterator[tuple[Heading | None, str]]:
-    """Yield each heading with the Markdown of its section.
-
-    The introduction comes first, under None.
-    """
+    """Yield each heading with its section's Markdown, and the introduction first, under None."""
     heading: Heading | None = None
     texts: list[str] = []
     tokens = _parser().parse(markdown)

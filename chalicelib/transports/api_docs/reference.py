@@ -10,12 +10,9 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
 
+# Ids that examples show in place of words such as ``PRODUCT_ID``. Empty unless the server's data is
+# known. Local development fills in the ids of its demo, so that each example runs there unchanged.
 EXAMPLE_IDS: dict[str, str] = {}
-"""Ids that examples show in place of words such as ``PRODUCT_ID``.
-
-Empty unless the server's data is known. Local development fills in the ids of its demo, so that
-each example runs there unchanged.
-"""
 
 
 def openapi_json(_request: HttpRequest) -> HttpResponse:

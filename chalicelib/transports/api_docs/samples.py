@@ -1,7 +1,6 @@
 """Render an operation's example as calls that run unchanged, in curl, Python and MCP.
 
-The calls read the key from the environment variable ``API_KEY``. Words in capitals are placeholders
-for ids.
+They read the key from the variable ``API_KEY``. Words in capitals are placeholders for ids.
 """
 
 import json
@@ -13,8 +12,7 @@ from chalicelib.transports.api_docs.model import OperationDoc
 
 _STREAM = "text/event-stream"
 _INDENT = "    "
-_SHORT = 60
-"""Longest value, in characters, that is written on one line."""
+_SHORT = 60  # Longest value, in characters, that is written on one line.
 
 
 def curl(operation: OperationDoc) -> str:

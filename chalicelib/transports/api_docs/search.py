@@ -1,8 +1,4 @@
-"""The entries of the search over the reference, and their ranking.
-
-``static/docs.js`` ranks the same entries by the same rule, so results are the same with and without
-JavaScript.
-"""
+"""Rank entries of the reference by the same rule as ``static/docs.js``, with the same results."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,8 +1,7 @@
 """Route of the bot chat, with its preflight, refusals, and headers for pages of any origin.
 
-The chat is not an API Gateway route, because API Gateway buffers answers. On AWS a separate
-function serves it (``function_url``); locally, the development server does. Both call ``answer``
-within ``POLICY.handle``.
+API Gateway buffers answers, so on AWS a separate function (``function_url``) serves the chat;
+locally, the development server does. Both call ``answer`` within ``POLICY.handle``.
 """
 
 from collections.abc import Callable
@@ -13,19 +12,19 @@ from chalicelib.transports import cors
 from chalicelib.transports.http import HttpRequest, HttpResponse, check_size
 
 PATH = "/api/agents/public/chat-stream"
+# Maximum bytes of a chat request. A message has up to 10,000 characters of twelve bytes each.
 MAX_CHAT_BODY_BYTES = 160_000
-"""Maximum bytes of a chat request. A message has up to 10,000 characters of twelve bytes each."""
 STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
 }
+# Widgets run on any page, including pages in sandboxed frames.
 POLICY = cors.Policy(
     methods="POST",
     headers="Content-Type, Idempotency-Key",
     exposed="Retry-After, X-Request-Id",
 )
-"""Widgets run on any page, including pages in sandboxed frames."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
 

@@ -1,8 +1,6 @@
-"""The bot chat as a stream of server-sent events (ADR 25).
+"""Stream the bot chat as server-sent events (ADR 25), after refusals in the envelope.
 
-Refusals are returned before the first byte, in the envelope. The handler takes a request and
-returns a response whose body is an iterator. The function URL, the development server and the tests
-all call it. Each server closes the body after sending it.
+The body of the response is an iterator, which each server closes after sending it.
 """
 
 from collections.abc import Iterator
@@ -97,15 +95,12 @@ class EventStream:
         self._caller = caller
 
     def __iter__(self) -> Iterator[bytes]:
-        """Return the stream itself."""
         return self
 
     def __next__(self) -> bytes:
-        """Return the next event."""
         return encode(next(self._events))
 
     def close(self) -> None:
-        """Close the stream, whether it was read to its end or not."""
         close = getattr(self._events, "close", None)
         try:
             if close is not None:
@@ -145,12 +140,12 @@ def action(proposal: ProposalRow) -> dict[str, Any]:
     return {"id": str(proposal.id), **proposal.card, "expiresAt": iso(proposal.ends_at)}
 
 
+# Characters that end a line in Unicode, but not in JSON or in event streams.
 _LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\u0085\u2028\u2029"}
-"""Characters that end a line in Unicode, but not in JSON or in event streams."""
 
 
 def _one_line(text: bytes) -> bytes:
-    """Escape Unicode line ends in JSON, because some clients split events there."""
+    # Some clients split events at Unicode line ends.
     for end, escaped in _LINE_ENDS.items():
         text = text.replace(end, escaped)
     return text

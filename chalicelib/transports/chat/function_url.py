@@ -15,11 +15,7 @@ _PATHS = (chat_route.PATH, stream_probe.PATH)
 
 
 def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
-    """Return the response to an event (Lambda developer guide, payload format 2.0).
-
-    The response always has a body. CloudFront has been observed to wait for the body of a streamed
-    204 until the function timed out (nitro issue 4417, aws-lambda-web-adapter issue 499).
-    """
+    """Return the response to an event (Lambda developer guide, payload format 2.0)."""
 
     def answer(request: HttpRequest) -> HttpResponse:
         edge.check(request.headers)
@@ -30,6 +26,8 @@ def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
         raise NotFoundError("This path does not exist.")
 
     response = chat_route.POLICY.handle(_request(event), answer)
+    # CloudFront has been observed to wait for the body of a streamed 204 until the function timed
+    # out (nitro issue 4417, aws-lambda-web-adapter issue 499).
     return response if response.body else response._replace(status=HTTPStatus.OK, body=b"\n")
 
 

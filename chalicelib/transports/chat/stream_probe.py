@@ -1,7 +1,7 @@
 """Probe that streams three events, one second apart, for a deployment's smoke test (ADR 50).
 
-It uses no table and no model. The edge adds its secret to every request, so the secret does not
-identify the operator. The probe therefore requires a token that is signed with the secret.
+The edge adds its secret to every request, so the secret does not identify the operator. The probe
+therefore requires a token that is signed with the secret.
 """
 
 import hmac
@@ -14,11 +14,11 @@ from chalicelib.core.settings import settings
 from chalicelib.transports.chat import chat_route
 from chalicelib.transports.http import HttpRequest, HttpResponse
 
+# The edge sends all paths that begin with the chat's to the chat's function.
 PATH = f"{chat_route.PATH}/probe"
-"""The edge sends all paths that begin with the chat's to the chat's function."""
 TOKEN_HEADER = "X-Probe-Token"  # noqa: S105  a header's name
+# How long a token is valid, and how far the clock of the operator's machine may be off.
 TOKEN_LIFE = timedelta(minutes=5)
-"""How long a token is valid, and how far the clock of the operator's machine may be off."""
 EVENTS = 3
 PAUSE_SECONDS = 1.0
 
@@ -29,11 +29,7 @@ def token(secret: str) -> str:
 
 
 def handle(request: HttpRequest) -> HttpResponse:
-    """Stream the events.
-
-    Raises:
-        NotFoundError: the token is missing, wrong or expired, or the stage has no edge.
-    """
+    """Stream the events, or raise NotFoundError without a valid token or an edge."""
     if request.method != "GET" or not _is_valid(request.headers.get(TOKEN_HEADER.lower(), "")):
         raise NotFoundError("This path does not exist.")
     return HttpResponse(200, _events(), chat_route.STREAM_HEADERS)

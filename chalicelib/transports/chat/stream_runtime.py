@@ -1,9 +1,8 @@
 """Lambda runtime that receives events and streams responses piece by piece.
 
-Lambda's managed Python runtime buffers responses. ``vendor/stream_bootstrap`` starts this module
-instead. The module imports only the standard library and the logs, which do the same, so that any
-failure of the service's own code is reported in Lambda's format (Lambda developer guide, Runtime
-API) and logged as JSON.
+Lambda's Python runtime buffers responses, so ``vendor/stream_bootstrap`` starts this module. It
+imports only the standard library and the logs, so that any failure of the service's own code is
+reported in Lambda's format (developer guide, Runtime API) and logged as JSON.
 """
 
 import base64
@@ -24,26 +23,23 @@ if TYPE_CHECKING:
     from chalicelib.transports.chat.chat_route import Handler
     from chalicelib.transports.http import HttpResponse
 
+# The default handler; ``STREAM_HANDLER`` overrides it.
 HANDLER = "chalicelib.transports.chat.chat_stream:handle"
-"""The default handler; ``STREAM_HANDLER`` overrides it."""
 BASE = "/2018-06-01/runtime"
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
-DELIMITER = bytes(8)
-"""Separates the prelude, which has the status and the headers, from the body."""
+DELIMITER = bytes(8)  # Separates the prelude, which has the status and the headers, from the body.
+# Environment variable with the trace of the current event, for AWS's libraries.
 TRACE = "_X_AMZN_TRACE_ID"
-"""Environment variable with the trace of the current event, for AWS's libraries."""
 ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
 ERROR_BODY = "Lambda-Runtime-Function-Error-Body"
 
 Serve = Callable[[dict[str, Any]], "HttpResponse"]
 
+# Not ``__name__``, which is ``__main__`` on Lambda: its records would not be the service's.
 log = logging.getLogger("chalicelib.transports.chat.stream_runtime")
-"""Not ``__name__``, which is ``__main__`` on Lambda: its records would not be the service's."""
 
 
 class Invocation(NamedTuple):
-    """An event to process, with its request id."""
-
     id: str
     event: bytes
 
@@ -55,7 +51,7 @@ class RuntimeApi:
         self._address = address
 
     def next(self) -> Invocation:
-        """Wait for the next event. Lambda freezes the process during the wait."""
+        # Lambda freezes the process during this wait.
         # Lambda freezes the process between events, so a connection that is kept open may be dead.
         with closing(HTTPConnection(self._address)) as connection:
             connection.request("GET", f"{BASE}/invocation/next")
@@ -77,16 +73,11 @@ class RuntimeApi:
             connection.getresponse().read()
 
     def send(self, invocation_id: str, response: "HttpResponse") -> None:
-        """Send a response piece by piece. If its body fails, the trailers report the error.
-
-        The response is closed in every case, also if Lambda does not accept it at all.
-
-        Raises:
-            OSError: Lambda no longer accepts the response.
-        """
+        """Send a response and close it. Raises OSError if Lambda no longer accepts the response."""
         with closing(HTTPConnection(self._address)) as connection:
             try:
                 path = f"{BASE}/invocation/{invocation_id}/response"
+                # If the body fails, the trailers report the error.
                 trailers = _send_body(connection, path, response)
             finally:
                 _close(response)
@@ -95,7 +86,6 @@ class RuntimeApi:
 
 
 def _send_body(connection: HTTPConnection, path: str, response: "HttpResponse") -> bytes:
-    """Send the prelude and the body. Return the trailers, which report an error of the body."""
     connection.putrequest("POST", path)
     connection.putheader("Content-Type", PRELUDE_TYPE)
     connection.putheader("Lambda-Runtime-Function-Response-Mode", "streaming")
@@ -149,7 +139,7 @@ def _type(error: BaseException) -> str:
 
 
 def _encode_error(error: BaseException) -> bytes:
-    """Encode a failure as Lambda's JSON. Only the log has its message, which may be private."""
+    # Only the log has the failure's message, which may be private.
     return json.dumps(
         {"errorMessage": "see the log", "errorType": _type(error), "stackTrace": []}
     ).encode()

@@ -1,6 +1,1 @@
-"""The console, in which users manage their workspaces.
-
-``routes`` lists the paths. ``access`` checks sessions and forms, and refuses API keys and other
-sites' forms. ``console_request`` provides the context of a page. Pages call operations of the
-session audience.
-"""
+"""The console, in which users manage their workspaces by operations of the session audience."""

@@ -1,8 +1,7 @@
 """Access to the console by sessions, and by forms that only the console's pages can send.
 
-A session is a random token in a cookie that scripts cannot read. Every form carries a token that is
-derived from the session's token, so forms of other sites are refused. The ``Sec-Fetch-Site`` and
-``Origin`` headers of a browser are checked, too.
+A session is a random token in a cookie that scripts cannot read. Forms carry a token derived from
+it, and the browser's ``Sec-Fetch-Site`` and ``Origin`` headers are checked, too.
 """
 
 import hashlib
@@ -53,40 +52,35 @@ from chalicelib.transports.http import (
 )
 from chalicelib.transports.web import render
 
+# Cookie of the session token. The sign-in page sets one before the session begins.
 COOKIE = "__Host-session"
-"""Cookie of the session token. The sign-in page sets one before the session begins."""
+# Cookie by which a browser is recognised in which an account signed in before.
 DEVICE_COOKIE = "__Host-device"
-"""Cookie by which a browser is recognised in which an account signed in before."""
+# Cookie of a browser in which signing in needs no code of the second factor.
 REMEMBERED_COOKIE = "__Host-remembered"
-"""Cookie of a browser in which signing in needs no code of the second factor."""
+# The longest age of a cookie that browsers accept (RFC 6265bis, 5.5).
 DEVICE_SECONDS = 400 * 86_400
-"""The longest age of a cookie that browsers accept (RFC 6265bis, 5.5)."""
 CSRF_FIELD = "csrf"
-NEXT = "next"
-"""Field with the path to which the browser is redirected after signing in."""
-LANGUAGE = "lang"
-"""Field and query parameter with the language that a visitor has chosen."""
+NEXT = "next"  # Field with the path to which the browser is redirected after signing in.
+LANGUAGE = "lang"  # Field and query parameter with the language that a visitor has chosen.
 SIGN_IN = f"{PREFIX}/sign-in"
 SIGN_OUT = f"{PREFIX}/sign-out"
-TO_CONSOLE = (PREFIX, "to_console")
-"""The link of pages that report a failure."""
+TO_CONSOLE = (PREFIX, "to_console")  # The link of pages that report a failure.
+# Matches the path and the query (RFC 3986, 3.4) of a request for consent, up to 8 KB.
 _CONSENT_PATH = re.compile(
     re.escape(CONSENT) + r"\?[A-Za-z0-9!$%&'()*+,./:;=?@_~-]{1,8000}", re.ASCII
 )
-"""Matches the path and the query (RFC 3986, 3.4) of a request for consent, up to 8 KB."""
+# Ids and slugs have no other characters. A dot in a path could lead out of /console.
 _VARIABLE, _SEGMENT = re.compile(r"{\w+}"), "[A-Za-z0-9_-]+"
-"""Ids and slugs have no other characters. A dot in a path could lead out of /console."""
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-"""The format of ``token_urlsafe(32)``."""
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # The format of ``token_urlsafe(32)``.
+# Matches API keys and OAuth tokens that are long enough to be a secret. Shorter matches may be
+# names that begin like a key.
 _API_KEY = re.compile(
     f"({tokens.PREFIX}|{tokens.BOT_PREFIX}|(?:{'|'.join(tokens.OAUTH_PREFIXES)})[0-9A-Z]{{26}}_)"
     "[0-9A-Za-z]{20}"
 )
-"""Matches API keys and OAuth tokens that are long enough to be a secret.
-
-Shorter matches may be names that begin like a key.
-"""
 _OAUTH_TOKEN = re.compile(f"bearer +({'|'.join(tokens.OAUTH_PREFIXES)})", re.IGNORECASE)
+# Headers of every response under /console. Pages also have their own Content-Security-Policy.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -95,18 +89,15 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
     "X-Robots-Tag": "noindex",
 }
-"""Headers of every response under /console. Pages also have their own Content-Security-Policy."""
+# Referrer policy of pages whose path is a secret. No link or file gets the path. With
+# ``no-referrer``, browsers would send ``Origin: null`` with the page's own form (Fetch, Origin
+# header), which ``_same_site`` refuses.
 _WITHOUT_PATH = "strict-origin"
-"""Referrer policy of pages whose path is a secret. No link or file gets the path.
-
-With ``no-referrer``, browsers would send ``Origin: null`` with the page's own form (Fetch, Origin
-header), which ``_same_site`` refuses.
-"""
+# Headers of responses that are not pages and have no policy of their own.
 _NON_PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
-"""Headers of responses that are not pages and have no policy of their own."""
 
 
 class StaleFormError(ForbiddenError):
@@ -138,9 +129,6 @@ def protect(
     """Run a handler of pages, without API keys and with the headers of the console.
 
     A body of more than ``max_bytes`` is refused before any part of it is parsed.
-
-    Clients of OAuth open the page for consent in a window whose end they wait for. A page with
-    ``Cross-Origin-Opener-Policy: same-origin`` would cut that window off (HTML, 7.1.3).
     """
     try:
         check_size(request, max_bytes)
@@ -153,6 +141,8 @@ def protect(
     headers = {**_NON_PAGE_HEADERS, **response.headers, **_HEADERS}
     if request.route == RESET_PASSWORD:
         headers["Referrer-Policy"] = _WITHOUT_PATH
+    # Clients of OAuth open the page for consent in a window whose end they wait for.
+    # ``same-origin`` would cut that window off (HTML, 7.1.3).
     if _leads_to_consent(request):
         headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
         headers = render.allow_form_redirects(headers)
@@ -233,14 +223,13 @@ def _signed_in(request: HttpRequest) -> tuple[ConsoleSessionRow, AccountRow] | N
 def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     """Whether a chat request is a test from the console, by a manager of the bot's workspace.
 
-    The chat's function may read sessions and memberships but not write them, so the session's last
-    use is not recorded.
-
     Raises:
         UnauthorizedError: the session of the page has ended.
         StaleFormError: the request does not come from a page of this session.
         ForbiddenError: the user is a plain member, who may not spend the owner's money.
     """
+    # The chat's function may read sessions and memberships but not write them, so the session's
+    # last use is not recorded.
     sign_in = _signed_in(request)
     if sign_in is None:
         if CSRF_HEADER in request.headers:
@@ -261,11 +250,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
 
 
 def check_form(request: HttpRequest, csrf: str) -> None:
-    """Refuse a form that is not one of the console's own, made for this session.
-
-    Raises:
-        StaleFormError: the form is on another site, or its token is missing or wrong.
-    """
+    """Raise StaleFormError unless a form is the console's own, made for this session."""
     token = _token(request)
     same = token and hmac.compare_digest(csrf_token(token).encode(), csrf.encode())
     if not same or not _same_site(request):
@@ -296,24 +281,19 @@ def remembered_cookie(value: str) -> str:
 
 
 def device_cookies(request: ConsoleRequest, account_id: str) -> list[str]:
-    """Return the ``Set-Cookie`` values that make a browser a device of an account.
-
-    Without the master key the list is empty, because signing in must still work.
-    """
+    """Return the ``Set-Cookie`` values that make a browser a device of an account."""
     try:
         device = devices.add_account(
             request.http.cookies.get(DEVICE_COOKIE, ""), account_id=account_id
         )
     except (NotConfiguredError, UnavailableError):
+        # Without the master key, signing in must still work.
         return []
     return [set_cookie(DEVICE_COOKIE, value=device, max_age=DEVICE_SECONDS)]
 
 
 def safe_redirect_path(path: str) -> str:
-    """Return the path of a page unchanged, and the console's start for any other path.
-
-    A redirect after signing in therefore leads only to the console and to the page for consent.
-    """
+    """Return the path of a page of the console or for consent, else the console's start."""
     is_page = any(page.fullmatch(path) for page in _page_patterns())
     return path if is_page or is_consent_path(path) else PREFIX
 
@@ -350,10 +330,7 @@ def _respond(page: Page, view: View, http: HttpRequest) -> HttpResponse:
 def respond_to_guest(
     http: HttpRequest, view: Callable[[ConsoleRequest], HttpResponse]
 ) -> HttpResponse:
-    """Run a view for a visitor without a session.
-
-    The response sets the cookie that forms are bound to.
-    """
+    """Run a view for a visitor without a session, and set the cookie that forms are bound to."""
     token = _token(http) or token_urlsafe(32)
     guest = ConsoleRequest(http, csrf_token(token))
     language = guest.form_value(LANGUAGE) or guest.query_value(LANGUAGE)
@@ -391,21 +368,18 @@ def _keep_form(http: HttpRequest) -> HttpResponse | None:
 def render_kept_form(
     request: ConsoleRequest, kept_form: KeptForm, status: int = 200
 ) -> HttpResponse:
-    """Return a page with the values of a kept form and a button that sends them again.
-
-    The user decides, because the token of the form could not be checked.
-    """
+    """Return a page with the values of a kept form and a button that sends them again."""
     # A form for a new record is on a page of its own, and is sent to the path of the list.
     pages = [_html_of(request, path) for path in (kept_form.path, f"{kept_form.path}/new")]
     labelled = max((form_labels.label_values(page, kept_form.fields) for page in pages), key=len)
     http = replace(request.http, route=PREFIX, path={})
+    # The user decides, because the token of the form could not be checked.
     return ConsoleRequest(http, request.csrf).page(
         "kept_form", status, kept=kept_form, labelled=labelled
     )
 
 
 def _html_of(request: ConsoleRequest, path: str) -> str:
-    """Return the HTML of a page of a workspace, or "" if it does not exist or cannot be shown."""
     for route, page in ROUTES.items():
         pattern = _VARIABLE.sub(lambda name: f"(?P<{name[0][1:-1]}>{_SEGMENT})", route)
         match = re.fullmatch(pattern, path)
@@ -448,10 +422,7 @@ def render_sign_in(  # noqa: PLR0913  the parts of the page
 
 
 def _redirect_to_sign_in(page: Page, request: HttpRequest) -> HttpResponse:
-    """Redirect to the sign-in page, and back afterwards if the path has a page.
-
-    After a form was refused, the sign-in page shows the reason.
-    """
+    # After a form was refused, the sign-in page shows the reason.
     notice = "signed_out" if page.signs_out else SESSION_OVER
     parameters = {"done": notice} if request.method == "POST" else {}
     if page.get and request.route != PREFIX:

@@ -25,8 +25,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
     """Show the account: its name and language, its workspaces, its password and its sessions.
 
     With ``leave`` in the query, ask whether to leave that workspace. With ``do``, show the second
-    factor. The link that proves the
-    address leads here, too.
+    factor. The link that proves the address leads here, too.
     """
     if request.query_value("do") == second_factor.PART:
         return second_factor.show(request)
@@ -37,10 +36,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Change the name and the language, only the language, leave a workspace, or request an e-mail.
-
-    The language is also chosen at the foot of each page, which is then shown again.
-    """
+    """Change name or language, leave a workspace, or request an e-mail that proves the address."""
     if request.form_value("do") == second_factor.PART:
         return second_factor.save(request)
     if slug := request.form_value("leave"):
@@ -50,6 +46,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
     if request.form_value("request_proof"):
         request.call("request_proof")
         return redirect(f"{ACCOUNT}?done=proof_requested")
+    # The language is also chosen at the foot of each page, which is then shown again.
     if back := request.form_value("back"):
         request.call("update_account", language=request.form_value("language"))
         return redirect(access.safe_redirect_path(back))
@@ -97,7 +94,7 @@ def sign_out_everywhere(request: ConsoleRequest) -> HttpResponse:
 
 
 def _find(request: ConsoleRequest) -> Record:
-    """Return the account. Its language is the page's language unless the user has chosen one."""
+    # The account's language is the page's language unless the user has chosen one.
     account = request.call("get_account")["account"]
     return {**account, "language": account["language"] or request.language}
 

@@ -11,28 +11,25 @@ from typing import Any, NamedTuple
 from chalicelib.core.errors import NotFoundError
 from chalicelib.transports.console.console_request import ConsoleRequest
 
+# Records that a control offers at once. ``finder`` in ``console/parts.html`` says that there are
+# more.
 MAX_CHOICES = 50
-"""Records that a control offers at once. ``finder`` in ``console/parts.html`` says that there are
-more."""
+# Name of the buttons that search, and the beginning of the names of the fields that they read.
 SEARCH = "find"
-"""Name of the buttons that search, and the beginning of the names of the fields that they read."""
 Record = dict[str, Any]
 
 
 class Offer(NamedTuple):
-    """The records that a control offers.
-
-    ``total`` is the number of records that match ``query``, the text of the search.
-    """
+    """The records that a control offers."""
 
     control: str
     records: list[Record]
-    total: int
-    query: str
+    total: int  # that match ``query``
+    query: str  # text of the search
 
     @property
     def searchable(self) -> bool:
-        """Whether the control lacks records."""
+        # The control lacks records.
         return bool(self.query) or self.total > MAX_CHOICES
 
     @property
@@ -47,23 +44,19 @@ class Offer(NamedTuple):
 
     @property
     def names(self) -> dict[str, str]:
-        """The name of each record, by id."""
         return {record["id"]: record["name"] for record in self.records}
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The operations that list the records of a kind, and get one.
-
-    ``search`` is the argument that searches names, and ``label`` the field of the name.
-    """
+    """The operations that list the records of a kind, and get one."""
 
     operation: str
     listed_as: str
     get: str
     got_as: str
-    search: str = "q"
-    label: str = "name"
+    search: str = "q"  # argument that searches names
+    label: str = "name"  # field of the name
     id: str = "id"
 
     def offer(
@@ -73,10 +66,7 @@ class Choices:
         chosen: Iterable[str] = (),
         **arguments: Any,  # noqa: ANN401  of the operation
     ) -> Offer:
-        """Return the records that a control offers, the chosen ones that it lacks first.
-
-        Their ``name`` is the field ``label``.
-        """
+        """Return what a control offers, the chosen records that it lacks first, with a ``name``."""
         query = _typed(request, f"{SEARCH}-{control}")[:200]
         if query:
             arguments[self.search] = query
@@ -94,11 +84,10 @@ class Choices:
         return Offer(control, records, total, query)
 
     def names(self, request: ConsoleRequest) -> Mapping[str, str]:
-        """Return the names of records by id, each of which is read when it is looked up."""
+        # Each name is read when it is looked up.
         return _Names(self, request)
 
     def name_of(self, request: ConsoleRequest, record_id: str) -> str | None:
-        """Return the name of a record, or None if there is no such record."""
         record = self._find(request, record_id)
         return str(record[self.label]) if record else None
 
@@ -118,7 +107,6 @@ class _Names(dict[str, str]):
         self._choices, self._request = choices, request
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401  as dict
-        """Return the name of a record, or the default if there is no such record."""
         if key and key not in self:
             self[key] = self._choices.name_of(self._request, key) or default
         return self[key] if key else default

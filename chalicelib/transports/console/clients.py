@@ -18,17 +18,14 @@ from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse, redirect
 
 PER_PAGE = 25
+# Maximum page number of the list, which costs about 56 read units. Search finds further clients.
 MAX_PAGE = 100
-"""Maximum page number of the list, which costs about 56 read units. Search finds further clients.
-"""
 SORTS = ("lastActivityDesc", "createdAtDesc", "nameAsc")
 CONTACTS = ("name", "email", "phone")
 DUPLICATE = "duplicate_client"
 UNFINISHED = "erasure_unfinished"
-MAX_ORDERS = 100
-"""Latest orders and bookings of a client among which the page shows the orders."""
-MAX_SHOWN = 50
-"""Maximum records that the page before an erasure lists. Its counts include all."""
+MAX_ORDERS = 100  # Latest orders and bookings of a client among which the page shows the orders.
+MAX_SHOWN = 50  # Maximum records that the page before an erasure lists. Its counts include all.
 
 Client = dict[str, Any]
 

@@ -29,20 +29,17 @@ from chalicelib.transports.form_data import SentFile
 from chalicelib.transports.http import HttpRequest, HttpResponse, media_type
 from chalicelib.transports.web import render, texts
 
+# The form field with the idempotency key: a form sent twice takes effect once.
 IDEMPOTENCY_FIELD = "once"
-"""The form field with the idempotency key: a form sent twice takes effect once."""
-SEEN = "seen"
-"""The form field with the marks of the values that a form was opened with."""
+SEEN = "seen"  # The form field with the marks of the values that a form was opened with.
+# Changes among which a deletion is looked for, when its record is not there any more.
 LATEST_CHANGES = 200
-"""Changes among which a deletion is looked for, when its record is not there any more."""
+# Reason shown on the sign-in page after a form was sent with an expired session.
 SESSION_OVER = "session_over"
-"""Reason shown on the sign-in page after a form was sent with an expired session."""
+# The form fields by which a user confirms what a thief of the session would want.
 CODE_FIELD, PASSWORD_FIELD = "secondFactor", "currentPassword"
-"""The form fields by which a user confirms what a thief of the session would want."""
-MAX_FIELDS = 600
-"""Maximum number of values of a form. A week of 24 intervals a day has 350."""
-SEARCH_THRESHOLD = 20
-"""Lists longer than this have a search field."""
+MAX_FIELDS = 600  # Maximum number of values of a form. A week of 24 intervals a day has 350.
+SEARCH_THRESHOLD = 20  # Lists longer than this have a search field.
 
 
 class Membership(NamedTuple):
@@ -53,28 +50,22 @@ class Membership(NamedTuple):
 
     @property
     def role(self) -> Role:
-        """The account's role in the workspace."""
         return Role(self.row.role)
 
     @property
     def path(self) -> str:
-        """Path of the workspace's pages."""
         return f"{PREFIX}/w/{self.workspace.slug}"
 
     def may(self, operation: str) -> bool:
-        """Whether the account may call an operation in the workspace."""
         return may_in_console(REGISTRY.entry(operation), self.role)
 
 
 class Problem(NamedTuple):
-    """The reason why a form was refused: a summary, and a message for each wrong field.
-
-    ``headers`` are the headers of the failure, such as ``Retry-After``.
-    """
+    """The reason why a form was refused: a summary, and a message for each wrong field."""
 
     summary: str = ""
     fields: Mapping[str, str] = {}
-    headers: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}  # such as ``Retry-After``
 
 
 class Uploads(NamedTuple):
@@ -86,17 +77,15 @@ class Uploads(NamedTuple):
 
 @dataclass
 class ConsoleRequest:
-    """A request to the console."""
-
     http: HttpRequest
     csrf: str
     account: AccountRow | None = None
     session_id: str = ""
+    # Whether the user has proved a moment ago to be the owner of the account.
     is_confirmed: bool = False
-    """Whether the user has proved a moment ago to be the owner of the account."""
     membership: Membership | None = field(default=None, init=False)
+    # Files that the form's controls have stored, by control (``uploads.store_files``).
     uploads: dict[str, Uploads] = field(default_factory=dict, init=False)
-    """Files that the form's controls have stored, by control (``uploads.store_files``)."""
 
     @cached_property
     def memberships(self) -> list[Membership]:
@@ -108,33 +97,20 @@ class ConsoleRequest:
 
     @property
     def signed_in_account(self) -> AccountRow:
-        """The account.
-
-        Raises:
-            UnauthorizedError: the visitor is not signed in.
-        """
+        """The account. Raises UnauthorizedError if the visitor is not signed in."""
         if self.account is None:
             raise UnauthorizedError("Sign in first.")
         return self.account
 
     @property
     def current_membership(self) -> Membership:
-        """The account's membership of the page's workspace.
-
-        Raises:
-            NotFoundError: the page is not in a workspace.
-        """
+        """The account's membership of the page's workspace. Raises NotFoundError outside of one."""
         if self.membership is None:
             raise _no_workspace()
         return self.membership
 
     def select_workspace(self, slug: str) -> None:
-        """Select a workspace of the account.
-
-        Raises:
-            NotFoundError: the account is not a member of a workspace with this slug. The same error
-                is raised whether the workspace exists or not.
-        """
+        """Select a workspace of the account, or raise NotFoundError, also for those of others."""
         matches = (
             membership for membership in self.memberships if membership.workspace.slug == slug
         )
@@ -143,26 +119,18 @@ class ConsoleRequest:
             raise _no_workspace()
 
     def require_deleted(self, record_id: str) -> None:
-        """Check that a record was deleted from the workspace, as by a first click.
-
-        Raises:
-            NotFoundError: none of the latest changes names it. It may never have been here.
-        """
+        """Raise NotFoundError unless the record was deleted before, as by a first click."""
         changes = audit.page(self.current_membership.workspace.id, LATEST_CHANGES).rows
         if not any(name.endswith(f":{record_id}") for row in changes for name in row.resources):
+            # None of the latest changes names the record. It may never have been here.
             raise NotFoundError("The workspace has no record with this id.")
 
     def require(self, operation: str) -> None:
-        """Refuse the page to an account that may not call its operation.
-
-        Raises:
-            ForbiddenError: the account's role in the workspace is too low.
-        """
+        """Raise ForbiddenError if the account's role may not call an operation."""
         require_role(REGISTRY.entry(operation), self.current_membership.role)
 
     @cached_property
     def principal(self) -> Principal:
-        """The principal that calls operations."""
         if self.account is None:
             return auth.visitor(self.http)
         session = SessionPrincipal(
@@ -190,7 +158,6 @@ class ConsoleRequest:
         """Call an operation and return ``data`` of its envelope.
 
         Raises:
-            AppError: as the operation documents.
             TypeError: the operation has no such argument. Callers of the API get a warning, which
                 no page would show.
         """
@@ -201,18 +168,11 @@ class ConsoleRequest:
 
         Raises:
             AlreadyCreatedError: the form was sent before, and its result was shown then.
-            AppError: as the operation documents.
         """
         return self._call(operation, arguments, self.form_value(IDEMPOTENCY_FIELD) or None)
 
     def upload(self, file: SentFile, part: str) -> dict[str, Any]:
-        """Store a file of the form as a file of the workspace, once however often it is sent.
-
-        ``part`` tells the files of the form apart.
-
-        Raises:
-            AppError: as ``upload_file`` documents.
-        """
+        """Store a file of the form, once however often sent; ``part`` tells the files apart."""
         key = self.form_value(IDEMPOTENCY_FIELD)
         content = base64.b64encode(file.content).decode()
         arguments = {"name": file.name, "content": content}
@@ -227,11 +187,7 @@ class ConsoleRequest:
         /,
         **arguments: Any,  # noqa: ANN401  any JSON
     ) -> dict[str, Any]:
-        """Call an operation whose changes are committed unless ``check`` raises an error.
-
-        Raises:
-            AppError: as the operation documents, and as ``check`` raises.
-        """
+        """Call an operation whose changes are committed unless ``check`` raises an error."""
         return self._call(operation, arguments, None, check)
 
     def _call(
@@ -258,7 +214,6 @@ class ConsoleRequest:
 
     @cached_property
     def form(self) -> dict[str, list[str]]:
-        """The fields of the submitted form, each with its values."""
         fields: dict[str, list[str]] = {}
         for name, value in self._parts[0]:
             fields.setdefault(name, []).append(value)
@@ -266,7 +221,6 @@ class ConsoleRequest:
 
     @property
     def sent_files(self) -> list[SentFile]:
-        """The files of the submitted form."""
         return self._parts[1]
 
     @cached_property
@@ -291,7 +245,6 @@ class ConsoleRequest:
 
     @property
     def path(self) -> str:
-        """Path of the page."""
         path = self.http.route
         for name, value in self.http.path.items():
             path = path.replace(f"{{{name}}}", quote(value, safe=""))
@@ -312,11 +265,9 @@ class ConsoleRequest:
 
     @cached_property
     def language(self) -> texts.Language:
-        """The language of the page."""
         return render.preferred_language(self.http)
 
     def translate(self, key: str, **values: object) -> str:
-        """Return a translation of the catalogue."""
         return texts.translate(self.language, key, **values)
 
     def problem(self, error: AppError) -> Problem:
@@ -340,7 +291,6 @@ class ConsoleRequest:
         problem: Problem | None = None,
         **values: object,
     ) -> HttpResponse:
-        """Return a page of the console, with the common layout."""
         zone = self.membership.workspace.timezone if self.membership else render.ZONE
         problem = problem or Problem()
         page_values = {
@@ -383,11 +333,7 @@ class ConsoleRequest:
 def find_by_id(
     records: Iterable[Mapping[str, Any]], record_id: str, *, key: str = "id"
 ) -> dict[str, Any]:
-    """Return the record with an id.
-
-    Raises:
-        NotFoundError: no record has this id.
-    """
+    """Return the record with an id, or raise NotFoundError."""
     for record in records:
         if record[key] == record_id:
             return dict(record)

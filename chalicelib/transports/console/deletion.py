@@ -23,11 +23,10 @@ def deletion(  # noqa: PLR0913  the parts of a deletion
 ) -> tuple[View, View]:
     """Return the functions that ask before a deletion, and delete.
 
-    The last variable of the page's path is the record. ``find`` returns what the question shows.
-    ``arguments`` are the operation's arguments; a name of a path variable stands for its value. A
-    record that is gone, as after a second click, leads to the list, which confirms the deletion.
-    ``to`` returns the path of the list, which by default is the path without the record's id.
-    ``conflict`` is the catalogue key for a record that cannot be deleted now.
+    The last variable of the page's path is the record. ``find`` returns what the question shows. In
+    ``arguments`` a name of a path variable stands for its value. A record that is gone, as after a
+    second click, leads to the list, whose path is ``to`` or the path without the id. ``conflict``
+    is the catalogue key for a record that cannot be deleted now.
     """
 
     def gone(request: ConsoleRequest) -> HttpResponse:

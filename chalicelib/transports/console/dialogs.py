@@ -11,6 +11,7 @@ from chalicelib.transports.web import texts
 
 SIZE = 20
 CHANNELS = ("widget", "page", "api", "test")
+# Names in the page's address, and the filters of the operation.
 FILTERS = {
     "bot": "agentId",
     "channel": "channel",
@@ -19,7 +20,6 @@ FILTERS = {
     "from": "from",
     "to": "to",
 }
-"""Names in the page's address, and the filters of the operation."""
 
 
 def _list_values(request: ConsoleRequest, _: object) -> dict[str, Any]:

@@ -27,8 +27,7 @@ from chalicelib.transports.console.form_controls import KEPT, Field, Record, Typ
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
-TRIES = 3
-"""Attempts to save what somebody else changes at the same moment."""
+TRIES = 3  # Attempts to save what somebody else changes at the same moment.
 _MARKS = re.compile(r"(?:[\w.-]{1,60}=[0-9a-f]{16}(?: |$))*", re.ASCII)
 
 
@@ -43,18 +42,12 @@ class State(NamedTuple):
     problem: Problem | None = None
     conflicts: Sequence[tuple[str, str, str]] = ()
     form_values: Typed | None = None
-    notice: str = ""
-    """Catalogue key of the notice about the last success."""
-    details: Mapping[str, Any] = {}
-    """Details of the failure."""
+    notice: str = ""  # Catalogue key of the notice about the last success.
+    details: Mapping[str, Any] = {}  # Details of the failure.
 
 
 class _Compared(NamedTuple):
-    """A submitted field: its value or its errors, and who changed it since the form was opened.
-
-    What both changed to the same value counts as changed by nobody.
-    """
-
+    # What the user and others changed to the same value counts as changed by nobody.
     field: Field
     form_values: Typed
     value: Any = None
@@ -75,30 +68,26 @@ Problems = Callable[[ConsoleRequest, AppError], Problem | None]
 
 
 class Save(NamedTuple):
-    """How the form of a record is saved.
+    """How the form of a record is saved."""
 
-    ``find`` returns the record of a page, ``operation`` changes it, and ``page`` shows it.
-    ``on_success`` is the catalogue key of the confirmation, or a function that returns the response
-    after a change; ``{}`` is the result of a form that changes nothing. ``key`` is the argument
-    with the record's id, if any. ``arguments`` returns the other arguments from the record and the
-    changes. If the operation ``replaces`` the record, fields that the user did not change must be
-    the ones that were read, too.
-    """
-
-    find: Callable[[ConsoleRequest], Any]
-    operation: str
+    find: Callable[[ConsoleRequest], Any]  # returns the record of a page
+    operation: str  # changes the record
     page: Page
+    # Catalogue key of the confirmation, or a function that returns the response after a change. The
+    # result of a form that changes nothing is ``{}``.
     on_success: str | Callable[[ConsoleRequest, Any, dict[str, Any]], HttpResponse]
-    key: str = "id"
+    key: str = "id"  # argument with the record's id, if any
+    # Returns the operation's other arguments, from the record and the changes.
     arguments: Callable[[Any, dict[str, Any]], dict[str, Any]] = lambda _, changes: changes
+    # The operation replaces the record: unchanged fields must be as they were read, too.
     replaces: bool = False
 
 
 class Form:
     """The fields of a form.
 
-    ``problems`` returns the messages of failures that are its own. ``prepare`` creates
-    the records that the arguments of the operation name, and returns the arguments.
+    ``problems`` returns the messages of failures that are its own. ``prepare`` creates the records
+    that the operation's arguments name, and returns the arguments.
     """
 
     def __init__(
@@ -134,14 +123,12 @@ class Form:
         }
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has."""
         form_values = {SEEN: request.form_value(SEEN)}
         for field in self.fields:
             form_values |= field.read_form(request)
         return form_values
 
     def seen(self, record: Record) -> str:
-        """Return the marks of what is stored."""
         return " ".join(
             f"{field.name}={_mark(field.stored_value(record))}" for field in self.fields
         )
@@ -177,7 +164,7 @@ class Form:
         return new, create
 
     def arguments(self, request: ConsoleRequest) -> dict[str, Any]:
-        """Return the arguments of the operation that creates a record.
+        """Return the arguments that create a record.
 
         Raises:
             ValidationError: the error names each field that cannot be read.
@@ -197,16 +184,14 @@ class Form:
         return show, save
 
     def save(self, request: ConsoleRequest, how: Save) -> HttpResponse:
-        """Change the fields of a record that the user has changed, unless others have, too.
-
-        A record with a version is saved at this version. Others are read again before the commit,
-        and compared.
-        """
+        """Change the fields of a record that the user has changed, unless others have, too."""
         if is_search(request):
             return how.page(request, how.find(request), self._typed_state(request))
         return self._merge(request, how)
 
     def _merge(self, request: ConsoleRequest, how: Save) -> HttpResponse:
+        # A record with a version is saved at this version. Others are read again before the commit,
+        # and compared.
         for attempt in range(TRIES):
             # A conflict means that the record has changed, so each attempt reads the record again.
             record = how.find(request)
@@ -247,7 +232,6 @@ class Form:
         return State(form_values=self.read_form(request))
 
     def refused_state(self, request: ConsoleRequest, error: AppError) -> State:
-        """Return the messages of a failure, with what was typed."""
         problem = self._problems(request, error) or self.problem(request, error)
         return State(
             error.status, problem, form_values=self.read_form(request), details=error.details
@@ -323,11 +307,6 @@ def _read(field: Field, request: ConsoleRequest) -> _Compared:
 
 
 def _arguments(changes: Sequence[_Compared]) -> dict[str, Any]:
-    """Return the arguments for fields.
-
-    Raises:
-        ValidationError: the error names each field that cannot be read.
-    """
     if wrong := [error for change in changes for error in change.errors]:
         raise ValidationError("Some fields cannot be read.", errors=wrong)
     arguments: dict[str, Any] = {}
@@ -352,11 +331,6 @@ def _require_same(
 
 
 def _marks(request: ConsoleRequest) -> dict[str, str]:
-    """Return the marks of a submitted form, by field.
-
-    Raises:
-        ValidationError: the marks have another format than ``Form.seen``.
-    """
     seen = request.form_value(SEEN)
     # The field comes from the browser, so its format is checked first.
     if not _MARKS.fullmatch(seen):
@@ -367,6 +341,6 @@ def _marks(request: ConsoleRequest) -> dict[str, str]:
 
 
 def _mark(value: Any) -> str:  # noqa: ANN401  any JSON
-    """Return a mark of a stored value. It does not depend on the language of the page."""
+    # A mark does not depend on the language of the page.
     # The marks only detect changes, so eight bytes are enough.
     return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()

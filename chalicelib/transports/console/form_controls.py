@@ -11,36 +11,30 @@ from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.web import texts
 
 Record = Mapping[str, Any]
+# Values of a form's controls by name: strings, ticks, and lists of ticked values.
 Typed = dict[str, Any]
-"""Values of a form's controls by name: strings, ticks, and lists of ticked values."""
-KEPT = object()
-"""The value of a field that cannot show what is stored, if nothing was typed."""
+KEPT = object()  # The value of a field that cannot show what is stored, if nothing was typed.
 
 
 @dataclass(frozen=True)
 class Field:
-    """A string field. An empty field has the value ``empty``, and a new record has ``new``.
-
-    ``label`` is the catalogue key of its name, and ``wrong`` the key of its error. ``required`` is
-    the message for an empty field. ``names`` has the names of values that are ids or codes.
-    ``rare`` fields are in a part of the form that is closed at first. A new record has no ``later``
-    fields.
-    """
+    """A string field."""
 
     name: str
-    label: str = ""
+    label: str = ""  # catalogue key of the name
     read: Callable[[str, str], Any] = lambda _, text: text.strip() or None
     show: Callable[[texts.Language, Any], str] = lambda _, value: str(value)
-    empty: Any = None
-    new: Any = None
-    rare: bool = False
-    required: str = ""
-    wrong: str = ""
-    later: bool = False
+    empty: Any = None  # value of an empty field
+    new: Any = None  # value of a new record
+    rare: bool = False  # in a part of the form that is closed at first
+    required: str = ""  # message for an empty field
+    wrong: str = ""  # catalogue key of the error
+    later: bool = False  # not in the form of a new record
+    # names of values that are ids or codes
     names: Callable[[ConsoleRequest], Mapping[str, str]] = lambda _: {}
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has. Browsers send line breaks as CR LF."""
+        # Browsers send line breaks as CR LF.
         return {self.name: request.form_value(self.name).replace("\r\n", "\n")}
 
     def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
@@ -56,11 +50,7 @@ class Field:
         return self.empty if value is None else value
 
     def value(self, form_values: Typed) -> Any:  # noqa: ANN401  any JSON
-        """Return the value of what was typed.
-
-        Raises:
-            ValidationError: it cannot be read, or is empty.
-        """
+        """Return the value of what was typed, or raise ValidationError if unreadable or missing."""
         value = self.read(self.name, form_values[self.name])
         if value is None and self.required:
             raise ValidationError.of(self.name, message=self.required)
@@ -88,27 +78,21 @@ class Switch(Field):
     states: tuple[Any, Any] = (True, False)
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has."""
         return {self.name: bool(request.form_value(self.name))}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the values of the controls for a record."""
         return {self.name: self.stored_value(record)}
 
     def stored_value(self, record: Record) -> bool:
-        """Return what a record has."""
         return bool(record.get(self.field or self.name, self.new) == self.states[0])
 
     def value(self, form_values: Typed) -> bool:
-        """Return the value of what was typed."""
         return bool(form_values[self.name])
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
-        """Return the argument that stores a value."""
         return {self.field or self.name: self.states[0 if value else 1]}
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, in the form that a conflict shows."""
         return request.translate("yes" if form_values[self.name] else "no")
 
 
@@ -117,33 +101,25 @@ class Ticks(Field):
     """Ticked values, such as ids of records. Their order has no meaning."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has."""
         return {self.name: request.form.get(self.name, [])}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the values of the controls for a record."""
         return {self.name: self.stored_value(record)}
 
     def stored_value(self, record: Record) -> list[str]:
-        """Return what a record has."""
         return sorted(record.get(self.name) or [])
 
     def value(self, form_values: Typed) -> list[str]:
-        """Return the value of what was typed."""
         return sorted(set(form_values[self.name]))
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, in the form that a conflict shows."""
         names = self.names(request)
         return ", ".join(names.get(choice, choice) for choice in form_values[self.name])
 
 
 @dataclass(frozen=True)
 class FileField(Field):
-    """A field with a file control. Uploaded files are new images.
-
-    The macro ``file_control`` of ``console/parts.html`` shows the control.
-    """
+    """A field with a control for new images (macro ``file_control`` of ``console/parts.html``)."""
 
     @property
     def control(self) -> str:
@@ -151,16 +127,11 @@ class FileField(Field):
         return f"{self.name}File"
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return the ids of the uploaded files, and the message of a refused one."""
         uploads = store_files(request, self.control)
         return {self.control: uploads.ids, f"{self.control}Problem": uploads.problem}
 
     def uploaded_ids(self, form_values: Typed) -> list[str]:
-        """Return the ids of the uploaded files.
-
-        Raises:
-            ValidationError: a file was refused.
-        """
+        """Return the ids of the uploaded files, or raise ValidationError if one was refused."""
         if form_values[f"{self.control}Problem"]:
             raise ValidationError.of(self.control, message=form_values[f"{self.control}Problem"])
         return list(form_values[self.control])
@@ -174,20 +145,16 @@ class Images(FileField):
     """Images, with ticks for existing ones, files, and URLs for new ones."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has."""
         kept_images, new = request.form.get("keptImages", []), request.form_value("newImages")
         return super().read_form(request) | {"keptImages": kept_images, "newImages": new}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the values of the controls for a record."""
         return self._no_uploads() | {"keptImages": self.stored_value(record), "newImages": ""}
 
     def stored_value(self, record: Record) -> list[str]:
-        """Return what a record has."""
         return [image["fileId"] for image in record.get(self.name) or []]
 
     def value(self, form_values: Typed) -> list[str | dict[str, str]]:
-        """Return the value of what was typed."""
         return [
             *form_values["keptImages"],
             *self.uploaded_ids(form_values),
@@ -195,12 +162,10 @@ class Images(FileField):
         ]
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
-        """Return the argument that stores a value."""
         images = [{"fileId": image} if isinstance(image, str) else image for image in value]
         return {self.name: images}
 
     def words(self, _: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, in the form that a conflict shows."""
         names = ("keptImages", self.control)
         ids = [image for name in names for image in form_values[name]]
         return ", ".join([*ids, *form_values["newImages"].split()])
@@ -211,37 +176,30 @@ class Photo(FileField):
     """An image, which a file or a URL replaces and a tick removes."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what a submitted form has."""
         is_removed = bool(request.form_value("removePhoto"))
         form_values = {self.name: request.form_value(self.name), "removePhoto": is_removed}
         return super().read_form(request) | form_values
 
     def fill_controls(self, _: ConsoleRequest, __: Record, /) -> Typed:
-        """Return the values of the controls for a record."""
         return self._no_uploads() | {self.name: "", "removePhoto": False}
 
     def stored_value(self, record: Record) -> Any:  # noqa: ANN401  as Field
-        """Return what a record has."""
         return (record.get(self.name) or {}).get("fileId")
 
     def value(self, form_values: Typed) -> Any:  # noqa: ANN401  as Field
-        """Return the value of what was typed."""
         if uploaded_ids := self.uploaded_ids(form_values):
             return uploaded_ids[-1]
         url = form_values[self.name].strip()
         return {"url": url} if url else None if form_values["removePhoto"] else KEPT
 
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
-        """Return the argument that stores a value."""
         return {self.name: {"fileId": value} if isinstance(value, str) else value}
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return what was typed, in the form that a conflict shows."""
         uploaded = request.translate("new_photo") if form_values[self.control] else ""
         return uploaded or str(form_values[self.name])
 
     def words_of(self, _: ConsoleRequest, record: Record, /) -> str:
-        """Return what a record has, in the form that a conflict shows."""
         return str((record.get(self.name) or {}).get("url") or "")
 
 

@@ -21,8 +21,6 @@ class LabelledValue(NamedTuple):
 
 
 class _Controls(HTMLParser):
-    """Collect the labels of controls by name, and the labels of choices by name and value."""
-
     def __init__(self) -> None:
         super().__init__()
         self.label_by_id: dict[str, str] = {}

@@ -19,10 +19,9 @@ from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from chalicelib.transports.http import HttpRequest
 
 PATH_FIELD, FIELDS_FIELD = "kept_path", "kept_fields"
+# Fields that no page shows again. The user types them into the form that is sent again.
 SECRETS = frozenset({"secret", CODE_FIELD, PASSWORD_FIELD, "current", "password"})
-"""Fields that no page shows again. The user types them into the form that is sent again."""
-_HIDDEN = frozenset({"csrf", "once", "ifVersion", SEEN})
-"""Fields that users do not type."""
+_HIDDEN = frozenset({"csrf", "once", "ifVersion", SEEN})  # Fields that users do not type.
 _SEGMENT = "[A-Za-z0-9_-]+"
 
 
@@ -39,7 +38,6 @@ class KeptForm(NamedTuple):
 
     @property
     def visible_values(self) -> list[str]:
-        """The values that a user may have typed or chosen."""
         return [value for name, value in self.fields if value.strip() and name not in _HIDDEN]
 
 
@@ -54,10 +52,7 @@ def from_request(request: HttpRequest) -> KeptForm | None:
 
 
 def from_sign_in(request: ConsoleRequest) -> KeptForm | None:
-    """Return the form that the sign-in form carries, or None.
-
-    A path that accepts no forms of a workspace counts as None.
-    """
+    """Return the form that the sign-in form carries, or None if its path accepts no forms."""
     path = request.form_value(PATH_FIELD)
     accepted = (route for route, page in ROUTES.items() if page.post and WORKSPACE in route)
     if not any(re.fullmatch(re.sub(r"{\w+}", _SEGMENT, pattern), path) for pattern in accepted):

@@ -15,11 +15,11 @@ from chalicelib.transports.console.form_controls import Field, Record, tags
 from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse, redirect
 
-SIZE = 20
-"""Leads a page. Each takes about one read unit."""
+SIZE = 20  # Leads a page. Each takes about one read unit.
 STATUSES = ("new", "in_progress", "completed", "rejected", "archived")
+# The status that a lead of a status usually gets next.
 NEXT = {"new": "in_progress", "in_progress": "completed"}
-"""The status that a lead of a status usually gets next."""
+# Names in the page's address, and the filters of the operation.
 FILTERS = {
     "status": "status",
     "q": "search",
@@ -28,18 +28,15 @@ FILTERS = {
     "from": "from",
     "to": "to",
 }
-"""Names in the page's address, and the filters of the operation."""
 FORM = Form(
     *(Field("name", "lead_name"), Field("email", "lead_email"), Field("phone", "lead_phone")),
     *(tags("tags", label="lead_tags"), Field("notes", "lead_notes")),
 )
+# Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons.
 DELIMITERS = {"ru": ";", "en": ","}
-"""Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons."""
 PREVIEW_CHARACTERS = 160
-LAST_DIGITS = 7
-"""Digits by which a submitted phone number is recognized, whatever its prefix is."""
-MAX_PHONE = 25
-"""Longest submitted value that counts as nothing but a phone number."""
+LAST_DIGITS = 7  # Digits by which a submitted phone number is recognized, whatever its prefix is.
+MAX_PHONE = 25  # Longest submitted value that counts as nothing but a phone number.
 
 
 def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:

@@ -15,22 +15,18 @@ Chosen = dict[str, str]
 
 @dataclass
 class ListPage:
-    """A page that lists records.
-
-    ``filters`` maps the names in the page's address to the operation's names. ``fixed`` returns its
-    other arguments. The template shows the response and the result of ``values``. ``empty`` is the
-    response if a filter names a record that does not exist. ``last`` is the last page shown.
-    """
+    """A page that lists records; its template shows the response and the result of ``values``."""
 
     template: str
     operation: str
     size: int
+    # Names in the page's address, and the filters of the operation.
     filters: Mapping[str, str] = field(default_factory=dict)
     values: Callable[[ConsoleRequest, Found], Found] = lambda *_: {}
-    fixed: Callable[[ConsoleRequest], Found] = lambda _: {}
+    fixed: Callable[[ConsoleRequest], Found] = lambda _: {}  # other arguments
     problem: Callable[[ConsoleRequest, AppError], Problem] = ConsoleRequest.problem
-    empty: Found | None = None
-    last: int = 999_999
+    empty: Found | None = None  # response if a filter names a record that does not exist
+    last: int = 999_999  # last page shown
 
     def index(self, request: ConsoleRequest) -> HttpResponse:
         """List the records that the filters select. A wrong filter is reported and ignored."""
@@ -38,7 +34,6 @@ class ListPage:
         return self.page(request, filters)
 
     def arguments(self, filters: Chosen) -> Chosen:
-        """Return the arguments of the operation for filters."""
         return {self.filters[name]: value for name, value in filters.items() if value}
 
     def page(
@@ -48,7 +43,6 @@ class ListPage:
         status: int = 200,
         problem: Problem | None = None,
     ) -> HttpResponse:
-        """Return the page for filters, with the problem of the request."""
         number = min(request.page_number, self.last)
         fixed = {"size": self.size, **self.fixed(request)}
         try:

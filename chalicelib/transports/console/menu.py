@@ -15,10 +15,10 @@ class Link(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """The operation that the page is for."""
         return ROUTES[WORKSPACE + self.path].shows
 
 
+# Pages of every day. Phones show them without opening the menu.
 DAILY = (
     Link("", "layout-dashboard", "overview"),
     Link("/leads", "inbox", "leads"),
@@ -26,7 +26,7 @@ DAILY = (
     Link("/clients", "users", "clients"),
     Link("/dialogs", "messages-square", "dialogs"),
 )
-"""Pages of every day. Phones show them without opening the menu."""
+# Pages of what visitors see.
 ONLINE = (
     Link("/services", "concierge-bell", "services"),
     Link("/staff", "contact", "staff"),
@@ -37,7 +37,7 @@ ONLINE = (
     Link("/bots", "bot", "bots"),
     Link("/sites", "globe", "sites"),
 )
-"""Pages of what visitors see."""
+# Pages of settings, money and programs.
 SETTINGS = (
     Link("/settings", "settings", "workspace_settings"),
     Link("/members", "users-round", "members"),
@@ -49,23 +49,17 @@ SETTINGS = (
     Link("/webhooks", "webhook", "webhooks"),
     Link("/audit", "scroll-text", "audit_log"),
 )
-"""Pages of settings, money and programs."""
+# The links of each group, by the key of its heading. The first group has none.
 GROUPS = {"": DAILY, "online_pages": ONLINE, "settings_pages": SETTINGS}
-"""The links of each group, by the key of its heading. The first group has none."""
 
 
 class Group(NamedTuple):
-    """A group of the menu, with its links and the catalogue key of its heading, if any."""
-
     heading: str
     links: list[Link]
 
 
 def menu(may: Callable[[str], bool]) -> list[Group]:
-    """Return the groups of links to pages whose operation the member may call.
-
-    Groups without links are left out.
-    """
+    """Return the groups of links to pages that the member may open, without empty groups."""
     groups = [
         Group(heading, [link for link in links if may(link.operation)])
         for heading, links in GROUPS.items()

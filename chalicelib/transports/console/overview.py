@@ -9,21 +9,16 @@ from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.http import HttpResponse
 
 MEASURES = ("leads", "bookings", "dialogs", "visitors")
+# The pages that list what a measure counts since a day.
 PAGES = {
     "leads": "/leads?from={day}",
     "bookings": "/bookings?view=list",
     "dialogs": "/dialogs?from={day}",
 }
-"""The pages that list what a measure counts since a day."""
 
 
 class Step(NamedTuple):
-    """A step to the first booking.
-
-    ``key`` is a catalogue key, and ``path`` the page of the step.
-    """
-
-    key: str
+    key: str  # catalogue key
     path: str
     operation: str
     is_done: bool

@@ -5,28 +5,21 @@ from typing import Any, NamedTuple
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.lazy import Lazy
 
+# A handler. Its argument is the console's request, whose module imports the routes.
 View = Lazy[[Any], HttpResponse]
-"""A handler. Its argument is the console's request, whose module imports the routes."""
 
 MAX_FORM_BYTES = 64_000
-MAX_UPLOAD_BYTES = 4_400_000
-"""Size limit of a form with files. Lambda accepts 6 MB, in base64."""
+MAX_UPLOAD_BYTES = 4_400_000  # Size limit of a form with files. Lambda accepts 6 MB, in base64.
 
 
 class Page(NamedTuple):
-    """Handlers of a path, for GET and POST.
-
-    Visitors who are not signed in may open a ``guest`` page. Within a workspace, ``shows`` and
-    ``posts`` are the operations that the page and its form are for: members who may not call them
-    are refused. An ``admin`` page is for ADMIN accounts. A form that ``signs_out`` succeeds even if
-    the session has already ended. ``max_bytes`` is the size limit of a form.
-    """
+    """Handlers of a path, for GET and POST."""
 
     get: View | None = None
     post: View | None = None
-    shows: str = ""
-    posts: str = ""
-    guest: bool = False
-    signs_out: bool = False
-    admin: bool = False
-    max_bytes: int = MAX_FORM_BYTES
+    shows: str = ""  # the operation that the page is for; members who may not call it are refused
+    posts: str = ""  # the same for the form
+    guest: bool = False  # open without signing in
+    signs_out: bool = False  # succeeds even if the session has already ended
+    admin: bool = False  # for ADMIN accounts
+    max_bytes: int = MAX_FORM_BYTES  # of a form

@@ -1,7 +1,6 @@
-"""The pages for a forgotten password.
+"""The pages for a forgotten password, which do not reveal whether an address has an account.
 
-One page requests a link, and the other is behind the link. Neither page reveals whether an address
-has an account. Opening a page changes nothing.
+One page requests a link, and the other is behind the link. Opening a page changes nothing.
 """
 
 from urllib.parse import urlencode

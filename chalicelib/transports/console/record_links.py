@@ -8,6 +8,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.page import Page
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 
+# Paths within a workspace of the pages of records, by kind. ``within`` is a site or a bot.
 _PAGES = {
     "agent": "/bots/{id}",
     "booking": "/bookings/{id}",
@@ -24,7 +25,6 @@ _PAGES = {
     "site": "/sites/{id}",
     "webhook": "/webhooks/{id}",
 }
-"""Paths within a workspace of the pages of records, by kind. ``within`` is a site or a bot."""
 _ID = "[A-Za-z0-9_-]+"
 
 Link = Callable[..., str | None]

@@ -1,7 +1,7 @@
 """The one state of a record that every page shows, with its reason and the next step.
 
-A record that is switched on may still not work, for example a service without staff. Pages do not
-show the switch next to such a state, because the two would contradict each other.
+A record that is switched on may still not work, such as a service without staff. Pages do not show
+the switch next to such a state, because the two would contradict each other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,25 +11,17 @@ Record = Mapping[str, Any]
 
 
 class Step(NamedTuple):
-    """A link to the page that changes a state.
+    """A link to the page that changes a state."""
 
-    ``path`` is relative to the workspace. ``text`` is a catalogue key.
-    """
-
-    path: str
+    path: str  # relative to the workspace
     operation: str
-    text: str
+    text: str  # catalogue key
 
 
 class RecordState(NamedTuple):
-    """A state. ``text`` and ``about`` are catalogue keys of its tag and its reason.
-
-    ``tone`` is ``good``, ``warn`` or "".
-    """
-
-    text: str
-    tone: str
-    about: str = ""
+    text: str  # catalogue key of the tag
+    tone: str  # ``good``, ``warn`` or ""
+    about: str = ""  # catalogue key of the reason
     step: Step | None = None
 
 
@@ -53,10 +45,7 @@ def compute_service_state(service: Record) -> RecordState:
 
 
 def compute_staff_state(resource: Record, without_hours: Sequence[str]) -> RecordState:
-    """Return whether a member of the staff can be booked.
-
-    ``without_hours`` are ids of resources that have no opening hours.
-    """
+    """Return whether staff can be booked. ``without_hours`` are ids of resources without hours."""
     page = f"staff/{resource['id']}"
     if resource["status"] != "active":
         step = Step(f"{page}#active", "update_resource", "fix_inactive_resource")

@@ -11,8 +11,8 @@ INVITATION = f"{PREFIX}/invitations/{{invitation}}"
 PROOF = f"{PREFIX}/account/proof/{{proof}}"
 FORGOT_PASSWORD = f"{PREFIX}/forgot-password"
 RESET_PASSWORD = f"{PREFIX}/reset-password/{{reset}}"
+# The page on which a user connects an AI client. It uses the console's sessions.
 CONSENT = "/oauth/authorize"
-"""The page on which a user connects an AI client. It uses the console's sessions."""
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
 SITE = f"{WORKSPACE}/sites/{{site}}"
 BOT = f"{WORKSPACE}/bots/{{id}}"
@@ -87,6 +87,7 @@ _notifications = partial(_page, "settings.notifications")
 _workspace = partial(_page, "settings.workspace")
 _members = partial(_page, "settings.members")
 
+# Pages by path within a workspace.
 _OF_WORKSPACES = {
     "": _overview("show", shows="get_overview"),
     "/leads": _leads("index", "export", "list_leads", "export_leads"),
@@ -199,7 +200,6 @@ _OF_WORKSPACES = {
     "/members": _members("index", "invite", "list_members", "invite_member"),
     "/members/{member}": _members("show", "change", "remove_member"),
 }
-"""Pages by path within a workspace."""
 ROUTES = {
     PREFIX: _account("home"),
     f"{PREFIX}/sign-in": _sign_in("sign_in_page", "sign_in", guest=True, max_bytes=LONGEST),

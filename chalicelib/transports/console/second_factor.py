@@ -8,8 +8,7 @@ from chalicelib.transports.console.console_request import CODE_FIELD, ConsoleReq
 from chalicelib.transports.console.form import problem_at_fields
 from chalicelib.transports.http import HttpResponse, redirect
 
-PART = "second-factor"
-"""Value of ``do`` in the query of the account page, and in its forms."""
+PART = "second-factor"  # Value of ``do`` in the query of the account page, and in its forms.
 ACCOUNT = "/console/account"
 PAGE = f"{ACCOUNT}?do={PART}"
 

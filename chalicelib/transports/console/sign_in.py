@@ -15,8 +15,7 @@ from chalicelib.transports.console.routes import PREFIX
 from chalicelib.transports.http import HttpResponse, redirect, set_cookie
 from chalicelib.transports.web import texts
 
-PROOF = "proof"
-"""Field of a right password, on the page that asks for a code."""
+PROOF = "proof"  # Field of a right password, on the page that asks for a code.
 
 
 def sign_in_page(request: ConsoleRequest) -> HttpResponse:
@@ -28,10 +27,10 @@ def sign_in_page(request: ConsoleRequest) -> HttpResponse:
 
 
 def sign_in(request: ConsoleRequest) -> HttpResponse:
-    """Start a new session and redirect to the requested page.
+    """Start a new session, end the browser's former one, and redirect to the requested page.
 
-    A session that the browser already has ends. If the form carries another one, which arrived
-    after its session had ended, a page offers to send that.
+    If the form carries another one, which arrived after its session had ended, a page offers to
+    send that.
     """
     next_path, kept_form = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
     guest, proof = ConsoleRequest(request.http, request.csrf), request.form_value(PROOF)
@@ -69,7 +68,6 @@ def sign_in(request: ConsoleRequest) -> HttpResponse:
 def _sign_in_by_code(
     request: ConsoleRequest, *, guest: ConsoleRequest, proof: str, browser: dict[str, str]
 ) -> HttpResponse:
-    """Start a session by a code after the password, or ask for the code again."""
     next_path, kept_form = request.form_value(access.NEXT), kept_forms.from_sign_in(request)
     try:
         session = guest.call(

@@ -21,11 +21,7 @@ _BETWEEN = re.compile(r"[;\n]|,(?=\s)")
 
 
 def kopecks(field: str, text: str) -> int | None:
-    """Convert an amount in rubles to kopecks, or an empty string to None.
-
-    Raises:
-        ValidationError: the string is not an amount.
-    """
+    """Convert an amount in rubles to kopecks, and "" to None, or raise ValidationError."""
     compact = _SPACES.sub("", text)
     if not compact:
         return None
@@ -47,12 +43,9 @@ def rubles(amount: int | None) -> str:
 
 
 def minutes(field: str, text: str) -> int | None:
-    """Convert a length such as ``90``, ``1:30``, ``1 h 30 min`` or ``1,5 ч`` to minutes.
+    """Convert ``90``, ``1:30``, ``1 h 30 min`` or ``1,5 ч`` to minutes, or raise ValidationError.
 
     Return None for an empty string.
-
-    Raises:
-        ValidationError: the string is not a length in whole minutes.
     """
     compact = _SPACES.sub("", text).lower()
     if not compact:
@@ -71,11 +64,7 @@ def minutes(field: str, text: str) -> int | None:
 
 
 def list_of_minutes(field: str, *, text: str) -> list[int]:
-    """Convert lengths that are separated by commas or semicolons to minutes.
-
-    Raises:
-        ValidationError: a part is not a length in whole minutes.
-    """
+    """Convert lengths that are separated by commas or semicolons, or raise ValidationError."""
     lengths = [minutes(field, part) for part in _BETWEEN.split(text)]
     return [length for length in lengths if length is not None]
 
@@ -93,11 +82,7 @@ def length(language: texts.Language, count: int | None) -> str:
 
 
 def number(field: str, text: str) -> int | None:
-    """Convert a whole number, or an empty string to None.
-
-    Raises:
-        ValidationError: the string is not a whole number.
-    """
+    """Convert a whole number, and "" to None, or raise ValidationError."""
     compact = _SPACES.sub("", text)
     if not compact:
         return None

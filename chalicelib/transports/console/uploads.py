@@ -11,7 +11,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Upload
 def store_files(request: ConsoleRequest, control: str) -> Uploads:
     """Store the files of a control, once in a request, and return them after the earlier ones.
 
-    A file that is refused ends the upload. Its message is in the language of the page.
+    A refused file ends the upload. Its message is in the language of the page.
     """
     if control not in request.uploads:
         request.uploads[control] = _store(request, control)

@@ -24,12 +24,11 @@ from chalicelib.transports.http import (
     media_type,
 )
 
-REPEATABLE = frozenset({"resource"})
-"""Parameters that a request may repeat (RFC 8707, 2)."""
+REPEATABLE = frozenset({"resource"})  # Parameters that a request may repeat (RFC 8707, 2).
+# Headers of every response (RFC 6749, 5.1).
 _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-"""Headers of every response (RFC 6749, 5.1)."""
+# Characters that an ``error_description`` cannot have (RFC 6749, 5.2).
 _NOT_DESCRIBABLE = re.compile(r"[^ !#-\[\]-~]")
-"""Characters that an ``error_description`` cannot have (RFC 6749, 5.2)."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -83,7 +82,7 @@ def describe(message: str) -> str:
 
 
 def read_form(request: HttpRequest) -> dict[str, str]:
-    """Return the parameters of a form. Empty parameters count as omitted (RFC 6749, 3.2).
+    """Return a form's parameters. Empty ones count as omitted (RFC 6749, 3.2).
 
     Raises:
         PayloadTooLargeError: the body has more than 32 KB.

@@ -1,4 +1,4 @@
-"""Parameters of an authorization request, checked in the order that decides who gets the error.
+"""Check an authorization request's parameters, in the order that decides who gets the error.
 
 The client and its redirect URI come first. Until both are known, nothing may be sent to the URI.
 """
@@ -16,32 +16,24 @@ from chalicelib.transports.http import HttpRequest
 from chalicelib.transports.oauth.answers import single_values
 
 Query = Mapping[str, Sequence[str]]
+# The format of a challenge of the method S256 (RFC 7636, 4.2).
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
-"""The format of a challenge of the method S256 (RFC 7636, 4.2)."""
 
 
 @dataclass(frozen=True)
 class ClientRequest:
-    """A client, and the checked URI of the response. ``state`` is returned unchanged.
-
-    ``issuer`` is the identifier of the authorization server that the client uses.
-    """
+    """A client, and the checked URI of the response."""
 
     client: Client
     redirect_uri: str
-    state: str
-    issuer: str
+    state: str  # returned unchanged
+    issuer: str  # identifier of the authorization server that the client uses
 
 
 @dataclass(frozen=True)
 class AuthorizationRequest:
-    """A valid request.
-
-    ``scopes`` are the scopes that the client requests and the user may grant.
-    """
-
     client: ClientRequest
-    scopes: frozenset[str]
+    scopes: frozenset[str]  # which the client requests and the user may grant
     code_challenge: str
 
 
@@ -49,8 +41,8 @@ def read_client(http: HttpRequest, find: Callable[[str], Client]) -> ClientReque
     """Return the client of a request.
 
     Raises:
-        OAuthError: the client does not exist, or it has not registered the redirect URI. Neither
-            error may be sent by a redirect (RFC 6749, 4.1.2.1).
+        OAuthError: the client is unknown, or has not registered the redirect URI. Neither error may
+            be sent by a redirect (RFC 6749, 4.1.2.1).
     """
     query = http.query
     client_fields = {name: query.get(name, ()) for name in ("client_id", "redirect_uri")}
@@ -75,10 +67,7 @@ def parse_request(client: ClientRequest, query: Query, *, admin: bool) -> Author
     """Return a request, with the scopes that an account of this role may grant.
 
     A request without scopes is for all scopes in the metadata. Unknown scopes are left out, and a
-    request with no other scopes is for all that read.
-
-    Raises:
-        OAuthError: the request is not valid. Its client receives the error.
+    request with no other scopes is for all that read. Raises OAuthError, which its client receives.
     """
     parameters = single_values(query)
     if (kind := parameters.get("response_type")) != "code":

@@ -1,9 +1,8 @@
 """The page on which a user lets an AI client use a workspace (RFC 6749, 4.1.1; RFC 9700).
 
-The page is part of the console: it has the same sessions, and the same protection of its forms.
-Consent is always shown, and never given by a click that was meant for another page: a script makes
-the button active after a pause and a gesture (``console.js``). Without the script, a second page
-repeats the question. Denying is the default of the form.
+The page is part of the console, with its sessions and protected forms. Consent is never given by a
+click that was meant for another page: a script makes the button active after a pause and a gesture
+(``console.js``), or else a second page repeats the question. Denying is the default.
 
 An unknown client, or an address that it has not registered, is an error page, never a redirect.
 Anybody can register a client, so the user goes to its address only after a decision or a click (RFC
@@ -37,10 +36,8 @@ from chalicelib.transports.web import render
 
 ALLOW, DENY = "allow", "deny"
 DECISION, SCOPES, WORKSPACE = "decision", "scopes", "workspace"
-REVIEW = "review"
-"""Field of a form whose script has not run. It leads to a second page."""
-_DOCUMENT = "https://"
-"""The beginning of client ids that are the URL of a metadata document."""
+REVIEW = "review"  # Field of a form whose script has not run. It leads to a second page.
+_DOCUMENT = "https://"  # The beginning of client ids that are the URL of a metadata document.
 
 
 class Choice(NamedTuple):
@@ -51,7 +48,6 @@ class Choice(NamedTuple):
 
     @property
     def slug(self) -> str:
-        """The workspace's slug."""
         return str(self.membership.workspace.slug)
 
 
@@ -106,7 +102,7 @@ def _answer(
     request: ConsoleRequest,
     view: Callable[[ConsoleRequest, AuthorizationRequest], HttpResponse],
 ) -> HttpResponse:
-    """Respond to a request of a known client. Its mistakes are shown with a link to its URI."""
+    # Mistakes of a known client are shown with a link to its URI.
     try:
         asking = read_client(request.http, clients.find)
     except OAuthError as error:
@@ -220,12 +216,12 @@ def _obstacle(membership: Membership) -> str:
 
 
 def _error_url(asking: ClientRequest, error: OAuthError) -> str:
-    """Return the client's URL with an error (RFC 6749, 4.1.2.1)."""
+    # RFC 6749, 4.1.2.1
     return _client_url(asking, error=error.error, error_description=describe(error.message))
 
 
 def _client_url(asking: ClientRequest, **parameters: str) -> str:
-    """Return the client's URL. ``iss`` names the server that responds (RFC 9207, 2)."""
+    # ``iss`` names the server that responds (RFC 9207, 2).
     if asking.state:
         # The client compares ``state`` to detect a response to a request that it did not make.
         parameters["state"] = asking.state

@@ -13,8 +13,8 @@ from chalicelib.transports.http import (
     etag,
 )
 
+# A change of the service's address reaches clients after five minutes.
 CACHE = "public, max-age=300"
-"""A change of the service's address reaches clients after five minutes."""
 
 
 def resource(request: HttpRequest) -> HttpResponse:

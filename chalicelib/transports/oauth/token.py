@@ -1,7 +1,4 @@
-"""Serve the token endpoint and the revocation endpoint (RFC 6749, 3.2; RFC 7009).
-
-Each endpoint first identifies the client that presents a code or a token.
-"""
+"""Serve the token endpoint and the revocation endpoint (RFC 6749, 3.2; RFC 7009)."""
 
 import base64
 import binascii
@@ -24,10 +21,7 @@ from chalicelib.transports.oauth.answers import failures_as_json, json_answer, r
 
 
 def client_of(token: str, prefixes: tuple[str, ...], client_id: str) -> Client:
-    """Return the client of a request that presents a code or a token.
-
-    A metadata document is requested only for a token of a connection with that client. Otherwise
-    anybody could make this service send requests to any server.
+    """Return the client that presents a code or token.
 
     Raises:
         OAuthError: ``invalid_client``: the client does not exist. ``invalid_grant``: the token
@@ -35,6 +29,8 @@ def client_of(token: str, prefixes: tuple[str, ...], client_id: str) -> Client:
     """
     if client_id.startswith(registration.PREFIX) or not client_id.startswith("https://"):
         return clients.find(client_id)
+    # A metadata document is requested only for a token of a connection with that client. Otherwise
+    # anybody could make this service send requests to any server.
     connection = connections.find_by_token(token, *prefixes)
     if connection is None or not connection.is_of(client_id):
         msg = (
@@ -141,11 +137,7 @@ def _authenticate(client: Client, form: Mapping[str, str], path: str) -> None:
 
 
 def _client_id(form: Mapping[str, str]) -> str:
-    """Return the client's id. A client assertion names it, too (RFC 7521, 4.2).
-
-    Raises:
-        OAuthError: ``invalid_client``: the request names no client.
-    """
+    # A client assertion names the client's id, too (RFC 7521, 4.2).
     client_id = form.get("client_id") or _subject(form.get("client_assertion", ""))
     if not client_id:
         msg = "client_id: expected the client's id in the body, received none."
@@ -154,7 +146,7 @@ def _client_id(form: Mapping[str, str]) -> str:
 
 
 def _subject(assertion: str) -> str:
-    """Return the subject of an assertion that is not verified yet, or "" if it has none."""
+    # The assertion is not verified yet.
     payload = assertion.partition(".")[2].partition(".")[0]
     try:
         # The signature is verified later, with the key of the client that this subject names.

@@ -1,8 +1,7 @@
 """Style sheets, scripts and icons, served by the service itself.
 
-A style sheet is one request. It consists of the vendored base, the tokens, the common rules, and
-the rules of the page's kind. Pages work without their script. The file name of a style sheet or
-script contains a hash of its content, so browsers cache it indefinitely. Icons are inlined.
+A style sheet is one request: the vendored base, the tokens, the common rules and those of the
+page's kind. Its name and a script's contain a hash, so browsers cache them indefinitely.
 """
 
 import hashlib
@@ -19,9 +18,12 @@ from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
 PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
+# Empty lines, lines of comments, and indentation, which are a fifth of the console's script.
 _UNREAD = re.compile(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
-"""Empty lines, lines of comments, and indentation, which are a fifth of the console's script."""
 _SHARED = ("normalize", "tokens", "base")
+# The parts of each style sheet. Each kind of page has one style sheet. Pages of opening hours and
+# of the calendar have "calendar" as well, which other pages do not load. A business with an accent
+# has a style sheet of booking pages that ends with the accent's colours.
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
@@ -32,20 +34,12 @@ STYLE_SHEETS = {
     "home": (*_SHARED, "home"),
     **{f"booking-{accent}": (*_SHARED, "booking", f"accent-{accent}") for accent in ACCENTS},
 }
-"""The parts of each style sheet. Each kind of page has one style sheet.
-
-Pages of opening hours and of the calendar have "calendar" as well, which other pages do not load.
-A business with an accent has a style sheet of booking pages that ends with the accent's colours.
-"""
+# Scripts in ``static``. A page may name one (``render.page``). A booking page whose tools are on
+# has "webmcp" as well.
 SCRIPTS = frozenset({"booking", "console", "docs", "webmcp"})
-"""Scripts in ``static``. A page may name one (``render.page``).
-
-A booking page whose tools are on has "webmcp" as well.
-"""
-ICON = "product.svg"
-"""The icon that AI clients show next to the tool server."""
+ICON = "product.svg"  # The icon that AI clients show next to the tool server.
+# The manifest by which a phone adds the console to its home screen (W3C Web App Manifest).
 MANIFEST = "product.webmanifest"
-"""The manifest by which a phone adds the console to its home screen (W3C Web App Manifest)."""
 _TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 _CACHED = {
     True: "public, max-age=31536000, immutable",
@@ -81,10 +75,8 @@ def _part(name: str) -> str:
 
 @cache
 def script(name: str) -> bytes:
-    """Return a script without its indentation and without the lines of comments.
-
-    A script has no template literal of several lines, whose content would change.
-    """
+    """Return a script without its indentation and without the lines of comments."""
+    # A script has no template literal of several lines, whose content would change.
     return _UNREAD.sub(b"", (_FOLDER / "static" / f"{name}.js").read_bytes())
 
 
@@ -107,10 +99,7 @@ def _url(name: str, *, kind: str, body: bytes) -> str:
 
 @cache
 def icon(name: str) -> str:
-    """Return an icon's SVG.
-
-    Screen readers skip the icon, so the template needs words next to the icon.
-    """
+    """Return an icon's SVG. Screen readers skip it, so the template needs words next to it."""
     svg = _SPACE.sub(" ", (_FOLDER / "icons" / f"{name}.svg").read_text())
     shape = svg.partition(">")[2] if svg.startswith("<!--") else svg
     shape = shape[shape.index("<svg") :].replace("> <", "><")
@@ -120,11 +109,7 @@ def icon(name: str) -> str:
 
 
 def serve(request: HttpRequest) -> HttpResponse:
-    """Return a style sheet, a script or the icon. A URL of another version returns the current one.
-
-    Raises:
-        NotFoundError: no file has this name.
-    """
+    """Return a file in its present version, whichever the URL names, or raise NotFoundError."""
     if request.path["name"] == ICON:
         return _file((_FOLDER / "static" / ICON).read_bytes(), "image/svg+xml")
     if request.path["name"] == MANIFEST:

@@ -8,10 +8,8 @@ from chalicelib.transports.web.texts import LOCALE
 
 
 def change_made(language: Language, operation: str) -> str:
-    """Describe an entry of the audit log, such as ``updated a lead``, after its actor's name.
-
-    The name of an unknown operation is returned unchanged.
-    """
+    """Describe an entry of the audit log, such as ``updated a lead``, after its actor's name."""
+    # The name of an unknown operation is returned unchanged.
     return str(_changes(language).texts.get(operation, operation))
 
 

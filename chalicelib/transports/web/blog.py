@@ -18,13 +18,11 @@ from chalicelib.transports.web.texts import Language
 
 POSTS_PER_PAGE = 10
 FEED_POSTS = 30
-OTHER_POSTS = 3
-"""Number of other posts that a post or an error page links to."""
-SITEMAP_URLS = 50_000
-"""Largest number of URLs in a sitemap (sitemaps.org)."""
+OTHER_POSTS = 3  # Number of other posts that a post or an error page links to.
+SITEMAP_URLS = 50_000  # Largest number of URLs in a sitemap (sitemaps.org).
 TAGS_SHOWN = 16
+# A post shows the date of its last change if it changed more than a day after publication.
 UPDATED_AFTER = timedelta(days=1)
-"""A post shows the date of its last change if it changed more than a day after publication."""
 
 
 @render.failures_as_pages
@@ -131,7 +129,6 @@ def _language(row: PostRow) -> Language:
 
 
 def _page_number(request: HttpRequest) -> int | None:
-    """Return the requested page number, or None if it is not a valid number."""
     text = _query_value(request, "page") or "1"
     return int(text) if re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII) else None
 

@@ -49,26 +49,24 @@ from chalicelib.transports.web.booking_facts import (
 from chalicelib.transports.web.texts import Language
 from chalicelib.transports.web.visitor_requests import call, query_value
 
-ANYONE = "any"
-"""Value of ``staff`` if any free member of the staff will do."""
+ANYONE = "any"  # Value of ``staff`` if any free member of the staff will do.
+# Fields of the form that the visitor fills in, each with the catalogue key of its error.
 CONTACTS = {
     "name": "book_wrong_name",
     "phone": "book_wrong_phone",
     "email": "book_wrong_email",
     "notes": "book_wrong_notes",
 }
-"""Fields of the form that the visitor fills in, each with the catalogue key of its error."""
+# What the form shows of the service, and sends back with the booking.
 TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
-"""What the form shows of the service, and sends back with the booking."""
 MAX_KEY = 100
-MAX_DIGITS = 12
-"""Maximum digits of a number in the form."""
+MAX_DIGITS = 12  # Maximum digits of a number in the form.
+# Catalogue keys of failures after which the visitor can send the form again, by error code.
 REFUSALS = {
     "too_fast": "book_too_fast",
     "rate_limited": "book_full",
     "idempotency_mismatch": "book_sent_before",
 }
-"""Catalogue keys of failures after which the visitor can send the form again, by error code."""
 
 
 def show(request: HttpRequest) -> HttpResponse:
@@ -86,18 +84,12 @@ def book(request: HttpRequest) -> HttpResponse:
 
 @dataclass(frozen=True)
 class _Visit:
-    """A request to the page of a workspace, and what the page offers."""
-
     request: HttpRequest
     page: Mapping[str, Any]
 
     @classmethod
     def from_request(cls, request: HttpRequest) -> "_Visit":
-        """Open the page.
-
-        Raises:
-            NotFoundError: the page is off, unknown, or does not offer the service.
-        """
+        # NotFoundError if the page is off, unknown, or does not offer the service.
         arguments = {
             "workspace": request.path["workspace"],
             "serviceId": request.path.get("service"),
@@ -140,7 +132,7 @@ class _Visit:
         )
 
     def staff(self, staff_id: str) -> str | None:
-        """Return the chosen member of the staff, ``any``, or None if one must be chosen first."""
+        # ``any``, or None if one must be chosen first
         ids = {resource["id"] for resource in self.page["resources"]}
         # With only one member of the staff, there is nothing to choose.
         if staff_id in ids or (staff_id == ANYONE and len(ids) > 1):
@@ -175,7 +167,7 @@ class _Visit:
         return base + quote(self.page["address"] or "", safe="")
 
     def weekday(self, number: int) -> str:
-        """Return the short name of a weekday, 0 for Monday."""
+        # 0 is Monday.
         return texts.dated(self.language, date(2024, 1, 1 + number), "ccc")
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
@@ -224,7 +216,7 @@ def _show(request: HttpRequest) -> HttpResponse:
 
 
 def _changed_since(visit: _Visit, shown: Mapping[str, str]) -> str:
-    """Return a sentence if the service is not as a link says that the visitor was shown."""
+    # ``shown`` is what the visitor was shown, as a link says.
     if all(text in {"", _term(visit, name)} for name, text in shown.items()):
         return ""
     return texts.translate(visit.language, "book_changed")
@@ -273,7 +265,7 @@ def _form(  # noqa: PLR0913  the parts of the form
     errors: Mapping[str, str] | None = None,
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    """Return the form. ``slots`` are times to choose from, if the chosen one is taken."""
+    # ``slots`` are times to choose from, if the chosen one is taken.
     staff = _staff_of(visit, form_values)
     zone = visit.zone(staff)
     return visit.show(
@@ -310,11 +302,7 @@ def _span(visit: _Visit, start: datetime, zone: str) -> str:
 
 
 def _book(request: HttpRequest) -> HttpResponse:
-    """Book by the operation of the page, which limits and records the call.
-
-    Raises:
-        AppError: the failure is not one that the visitor can correct in the form.
-    """
+    # The operation of the page limits and records the call.
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
     visit = _Visit.from_request(request)
     if visit.service["byPhone"]:
@@ -396,7 +384,6 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
     errors: Mapping[str, str] | None = None,
     slots: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    """Show the form again, with the reason and all that was typed."""
     start = find_moment(form_values.get("at", "")) if slots is None else None
     summary = texts.translate(visit.language, key)
     if isinstance(error, BookingLimitError):
@@ -444,10 +431,8 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: str) -> HttpResponse:
-    """Return the page that confirms a booking. It says what becomes of the e-mail to an address.
-
-    It contains the secret link to manage it.
-    """
+    # The page says what becomes of the e-mail to an address, and contains the secret link to manage
+    # the booking.
     booking, due = confirmation["booking"], confirmation["amountDue"]
     facts = booking_facts(visit.language, booking)
     if due:

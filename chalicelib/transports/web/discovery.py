@@ -1,8 +1,4 @@
-"""Describe a business for programs that find it.
-
-The booking page has JSON-LD (schema.org). ``llms.txt`` is Markdown for language models
-(llmstxt.org). Both have what the page shows.
-"""
+"""Describe a business for programs, with JSON-LD (schema.org) and ``llms.txt`` (llmstxt.org)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,16 +15,13 @@ from chalicelib.transports.web import render
 from chalicelib.transports.web.visitor_requests import call
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+# Services that the data of a page describe. If there are more, the catalogue has their number.
 MAX_OFFERS = 30
-"""Services that the data of a page describe. If there are more, the catalogue has their number."""
 MAX_LINE = 200
 
 
 def json_ld(page: Mapping[str, Any], url: str, *, service_url: str) -> str:
-    """Return the JSON-LD of a booking page, for a script element.
-
-    ``service_url`` is the URL before a service's id.
-    """
+    """Return a booking page's JSON-LD; ``service_url`` is the URL before a service's id."""
     business = {
         "@context": "https://schema.org",
         "@type": "LocalBusiness",
@@ -79,11 +72,7 @@ def _offer(service: Mapping[str, Any], url: str) -> dict[str, Any]:
 
 @render.failures_as_pages
 def book_llms(request: HttpRequest) -> HttpResponse:
-    """Return ``llms.txt`` of a booking page.
-
-    Raises:
-        NotFoundError: the page is off or unknown.
-    """
+    """Return ``llms.txt`` of a booking page, or raise NotFoundError if it is off or unknown."""
     slug = request.path["workspace"]
     page = call(request, "open_booking_page", {"workspace": slug})
     url = f"{settings().public_url}{open_page.PATH}/{slug}"

@@ -1,7 +1,6 @@
-"""The API reference as pages, with guides and a search.
+"""The API reference as pages, with guides and a search, which work without script.
 
-The pages work without script. They are built from the OpenAPI document that the packager wrote, so
-no operation is imported.
+They are built from the OpenAPI document of the packager, so no operation is imported.
 """
 
 from functools import lru_cache
@@ -16,8 +15,7 @@ from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, eta
 from chalicelib.transports.web import render
 
 SCRIPT = "docs"
-MAX_RESULTS = 40
-"""Maximum results on a page. The page also shows the total."""
+MAX_RESULTS = 40  # Maximum results on a page. The page also shows the total.
 
 
 @render.failures_as_pages

@@ -11,8 +11,8 @@ from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 from chalicelib.transports.web.visitor_requests import query_value
 
+# The campaign of the links that assistants prepare, by which statistics count their orders.
 AGENT_SOURCE = "utm_source=agent"
-"""The campaign of the links that assistants prepare, by which statistics count their orders."""
 
 
 _PREPARED_ORDER: Lazy[[str, str, str], list[form_html.OrderLine]] = Lazy(
@@ -22,11 +22,7 @@ _PREPARED_ORDER: Lazy[[str, str, str], list[form_html.OrderLine]] = Lazy(
 
 @render.failures_as_pages
 def show(request: HttpRequest) -> HttpResponse:
-    """Show a form in its own language.
-
-    Raises:
-        NotFoundError: the form does not exist, or its site is suspended.
-    """
+    """Show a form in its language. Raises NotFoundError if unknown, or its site is suspended."""
     form_id = request.path["form"]
     form, business = form_with_business(form_id)
     url = f"{settings().public_url}/api/public/forms/{form_id}/submit"
@@ -51,11 +47,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _order(request: HttpRequest) -> Sequence[form_html.OrderLine]:
-    """Return the products that an assistant has put into the form, or none.
-
-    Raises:
-        AppError: the link has ended, or its products cannot be ordered any more.
-    """
+    # AppError if the link has ended, or its products cannot be ordered any more.
     if not (token := query_value(request, prepared_links.PARAMETER)):
         return ()
     lines = query_value(request, prepared_links.LINES)

@@ -13,8 +13,7 @@ from chalicelib.transports.web import texts
 from chalicelib.transports.web.booking_facts import zone_text
 from chalicelib.transports.web.texts import Language
 
-Link = Callable[..., str]
-"""Returns the link to a step, with these query parameters."""
+Link = Callable[..., str]  # Returns the link to a step, with these query parameters.
 
 _MONDAY = date(2024, 1, 1)
 _LONG_DAY = "EEEE, d MMMM"
@@ -95,7 +94,7 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
 
 
 def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:
-    """Return the times of a day. If clocks go back, repeated times are shown with their offset."""
+    # If clocks go back, repeated times are shown with their offset.
     seen = Counter(slot["startLocal"][:16] for slot in slots)
     choices_of_day = []
     for slot in slots:
@@ -127,7 +126,7 @@ def _next_free(language: Language, slot: Mapping[str, Any], link: Link) -> Choic
 
 
 def _shown_moment(times: Mapping[str, Any]) -> datetime:
-    """Return a moment of the shown day or month, because an offset may change during the year."""
+    # An offset may change during the year, so it is the one of the shown day or month.
     if times["slots"]:
         return datetime.fromisoformat(times["slots"][0]["startAt"])
     day = times["day"] or f"{times['month']}-01"

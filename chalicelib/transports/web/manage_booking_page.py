@@ -39,8 +39,7 @@ from chalicelib.transports.web.booking_facts import (
 from chalicelib.transports.web.visitor_requests import call, query_value
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
-ANYONE = "any"
-"""Value of ``staff`` if others of the staff may take the booking."""
+ANYONE = "any"  # Value of ``staff`` if others of the staff may take the booking.
 
 
 def show(request: HttpRequest) -> HttpResponse:
@@ -55,18 +54,11 @@ def change(request: HttpRequest) -> HttpResponse:
 
 @dataclass(frozen=True)
 class _Visit:
-    """A request to the page of a booking, and the booking."""
-
     request: HttpRequest
     managed: Mapping[str, Any]
 
     @classmethod
     def from_request(cls, request: HttpRequest) -> Self:
-        """Read the booking.
-
-        Raises:
-            NotFoundError: the link is not genuine.
-        """
         # A malformed link costs no request to the database.
         booking_links.parse(request.path["token"])
         return cls(request, call(request, "get_managed_booking", {"token": request.path["token"]}))
@@ -116,7 +108,7 @@ class _Visit:
         )
 
     def overview(self, status: int = 200, problem: str = "", *, notice: str = "") -> HttpResponse:
-        """Return the page with the booking. ``problem`` and ``notice`` are catalogue keys."""
+        # ``problem`` and ``notice`` are catalogue keys.
         return self.show("booking", status, problem=problem, done=notice)
 
 
@@ -192,11 +184,9 @@ def _change(request: HttpRequest) -> HttpResponse:
 
 
 def _cancel(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
-    """Cancel by the operation of the public API, which limits and records the call.
-
-    If the refund that the page has shown is no longer given, the question is shown again.
-    """
+    # The operation of the public API limits and records the call.
     refund = str(visit.managed["refund"])
+    # A refund that the page has shown is no longer given, so the question is shown again.
     if visit.managed["canCancel"] and form_values.get("refund", refund) != refund:
         return visit.show("booking_cancel", HTTPStatus.CONFLICT)
     token = booking_links.cancel_token(visit.request.path["token"])

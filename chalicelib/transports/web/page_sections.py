@@ -22,11 +22,9 @@ from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
+# Maximum number of services or resources that a section reads: the first ones in their order.
+# Prices say how many more there are. Hours are those of these resources together.
 MAX_RECORDS = 200
-"""Maximum number of services or resources that a section reads: the first ones in their order.
-
-Prices say how many more there are. Hours are those of these resources together.
-"""
 
 
 def fill(workspace_id: str, html: str) -> str:
@@ -60,14 +58,13 @@ def _prices(language: Language, workspace_id: str) -> str:
 
 
 def _first_ids(listing: Listing[Any], workspace_id: str) -> list[str]:
-    """Return the ids of the active records, in their order."""
     entries = listing.entries(workspace_id, status="active")
     in_order = listing.sorts["sortOrder"]
     return [entry.id for entry in sorted(entries, key=lambda entry: entry.sort_key(in_order))]
 
 
 def _hours(language: Language, workspace_id: str) -> str:
-    """Return the hours of each weekday at which at least one resource is open."""
+    # A weekday has the hours at which at least one resource is open.
     ids = _first_ids(RESOURCES, workspace_id)[:MAX_RECORDS]
     schedules = [
         opening_hours.schedule_of(row)

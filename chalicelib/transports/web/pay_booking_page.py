@@ -19,8 +19,7 @@ from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.booking_facts import booking_facts, payment_facts, price_text
 from chalicelib.transports.web.visitor_requests import call, query_value
 
-PAYABLE = ("payable", "pending", "declined")
-"""States in which the client can pay."""
+PAYABLE = ("payable", "pending", "declined")  # States in which the client can pay.
 ICONS = {
     "payable": "wallet",
     "pending": "clock",
@@ -39,10 +38,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def pay(request: HttpRequest) -> HttpResponse:
-    """Open a payment, and lead to the page of the provider.
-
-    A second click leads to the same payment.
-    """
+    """Open a payment, or the same one after a second click, and lead to the provider's page."""
     return render.private(_pay)(request)
 
 

@@ -26,14 +26,12 @@ from chalicelib.transports.web.texts import Language
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-ZONE = "Europe/Moscow"
-"""Time zone of the dates on the platform's own pages."""
+ZONE = "Europe/Moscow"  # Time zone of the dates on the platform's own pages.
+# For pages that all readers share. An edit is visible within a minute.
 CACHED = "public, max-age=60"
-"""For pages that all readers share. An edit is visible within a minute."""
-CACHED_LONGER = "public, max-age=600"
-"""For what search engines read."""
+CACHED_LONGER = "public, max-age=600"  # For what search engines read.
+# Characters that XML cannot hold (XML 1.0, 2.2).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold (XML 1.0, 2.2)."""
 _FORM_ACTION = "form-action 'self'; "
 _NOT_FRAMED = "frame-ancestors 'none'"
 _POLICY = (
@@ -42,8 +40,8 @@ _POLICY = (
 )
 _WITH_SCRIPT = "; script-src 'self'; connect-src 'self'; manifest-src 'self'"
 
+# Matches the beginning of a path in an attribute.
 _ROOTED = re.compile(r'((?:href|src|action|formaction|data-chat)=")/(?!/)')
-"""Matches the beginning of a path in an attribute."""
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -111,10 +109,8 @@ def page(
 
 
 def allow_form_redirects(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a page whose forms may lead to other hosts.
-
-    Chromium applies ``form-action`` to every redirect that follows a form (CSP 3, 6.4.1).
-    """
+    """Return the headers of a page whose forms may lead to other hosts."""
+    # Chromium applies ``form-action`` to every redirect that follows a form (CSP 3, 6.4.1).
     policy = "Content-Security-Policy"
     return {**headers, policy: headers[policy].replace(_FORM_ACTION, "")}
 

@@ -16,17 +16,16 @@ from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, eta
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 
+# Content security policy of pages on the platform's own host. It gives their scripts an opaque
+# origin, which has no cookies. A page that opens in a new tab, such as a payment, has its own
+# origin and cookies. Documents that the page itself writes (``about:blank``, ``blob:``) inherit the
+# opaque one, and other pages of sites have this policy, too.
 SANDBOX = (
     "sandbox allow-scripts allow-forms allow-popups allow-popups-to-escape-sandbox "
     "allow-downloads allow-modals"
 )
-"""Content security policy of pages on the platform's own host.
 
-It gives their scripts an opaque origin, which has no cookies. A page that opens in a new tab, such
-as a payment, has its own origin and cookies. Documents that the page itself writes
-(``about:blank``, ``blob:``) inherit the opaque one, and other pages of sites have this policy, too.
-"""
-
+# Icon, title and text of each notice shown in place of a page. All have status 404.
 _NOTICES: dict[State, tuple[str, str, str]] = {
     "no site": ("file-question", "not_found", "site_not_found"),
     "no page": ("file-question", "not_found", "site_page_not_found"),
@@ -34,11 +33,10 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
     "suspended": ("ban", "site_suspended", "site_suspended_about"),
     "empty": ("clock", "site_empty", "site_empty_about"),
 }
-"""Icon, title and text of each notice shown in place of a page. All have status 404."""
 
 
+# Fills in sections. Pages without sections need no services and bookings.
 _FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
-"""Fills in sections. Pages without sections need no services and bookings."""
 _SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
     "chalicelib.transports.web.discovery:site_llms"
 )
@@ -46,8 +44,7 @@ _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
     "chalicelib.transports.assistants:ucp_profile"
 )
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
-FAVICON = "favicon.ico"
-"""Names of files next to a site's pages. A slug has no dot."""
+FAVICON = "favicon.ico"  # Names of files next to a site's pages. A slug has no dot.
 
 
 @render.failures_as_pages
@@ -93,11 +90,9 @@ def _redirect_moved(request: HttpRequest, status: int, base: str, *, slug: str) 
 
 
 def site_name(request: HttpRequest) -> str | None:
-    """Return the slug or the custom domain of the requested site.
-
-    Returns None if the site is not at the requested host. A request to a site's own host has the
-    host in its path, which the edge or the local server puts there.
-    """
+    """Return the slug or the custom domain of a site, or None if the host is another one."""
+    # A request to a site's own host has the host in its path, where the edge or the local server
+    # puts it.
     name, host = request.path["site"], edge.host(request.headers)
     domain = settings().sites_domain
     if domain and name.endswith(f".{domain}"):
@@ -124,11 +119,6 @@ def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
 
 
 def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
-    """Return ``robots.txt``, ``sitemap.xml`` (sitemaps.org), ``llms.txt`` or a site's UCP profile.
-
-    Raises:
-        NotFoundError: the profile is asked for, but the tools for assistants are off.
-    """
     rendered, pages = site_pages.listed_pages(name)
     if rendered.site is None:
         return _notice(request, rendered)

@@ -1,8 +1,8 @@
 """Translations in Russian and English, and the formats of dates, numbers and money.
 
-The translations and their plural forms are in the PO files of ``locale`` (ADR 47). Names of months
-and currency signs come from the CLDR through Babel. The Lambda zip contains Babel's data for these
-two languages only. Babel is imported when a page first needs it.
+The translations and plural forms are in the PO files of ``locale`` (ADR 47). Months and currency
+signs come from the CLDR through Babel, which is imported when a page first needs it. The Lambda zip
+has Babel's data for these two languages only.
 """
 
 import re
@@ -18,8 +18,8 @@ from chalicelib.transports.web.languages import LANGUAGES, Language
 
 __all__ = ["LANGUAGES", "Language", "language_of", "money"]
 
+# The folder of the PO files, one folder for each language.
 LOCALE = Path(__file__).parent / "locale"
-"""The folder of the PO files, one folder for each language."""
 _NEAR_DAYS = {-1: "moment_yesterday", 0: "moment_today", 1: "moment_tomorrow"}
 _RANGE = re.compile(r"([A-Za-z]+)(?:-[^;,]*|\s*)(?:;\s*q\s*=\s*([0-9.]+))?")
 
@@ -108,10 +108,7 @@ def weekday_and_day(language: Language, when: date, *, short: bool = False) -> s
 
 
 def moment(language: Language, when: datetime, timezone: str) -> str:
-    """Format a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``.
-
-    Moments at the very end of the calendar, which the zone cannot convert, are shown in UTC.
-    """
+    """Format a moment in an IANA time zone, such as ``22 Nov 2026, 14:05``."""
     from babel.dates import format_datetime
 
     return format_datetime(local(when, timezone), "d MMM y, HH:mm", locale=language)
@@ -138,10 +135,7 @@ def local_moment(language: Language, when: datetime) -> str:
 
 
 def offset(when: datetime, timezone: str) -> int:
-    """Return the UTC offset of the time that ``moment`` shows.
-
-    The unit is minutes, negative in the west.
-    """
+    """Return the UTC offset of the time that ``moment`` shows, in minutes, negative in the west."""
     ahead = local(when, timezone).utcoffset() or timedelta()
     return int(ahead.total_seconds()) // 60
 

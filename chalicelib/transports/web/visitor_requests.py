@@ -14,11 +14,7 @@ from chalicelib.transports.http import HttpRequest
 def call(
     request: HttpRequest, operation: str, arguments: Mapping[str, Any], key: str = ""
 ) -> dict[str, Any]:
-    """Call an operation for a visitor and return ``data`` of its envelope.
-
-    Raises:
-        AppError: as the operation documents.
-    """
+    """Call an operation for a visitor and return ``data`` of its envelope."""
     reply = invoke(
         REGISTRY[operation],
         visitor(request),

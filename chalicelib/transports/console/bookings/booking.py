@@ -17,11 +17,10 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Proble
 from chalicelib.transports.console.form import problem_at_fields
 from chalicelib.transports.http import HttpResponse, redirect
 
+# Parts besides the booking: the choice of another time, or the question whether to cancel it.
 MOVE, ASK = "move", "cancel"
-"""Parts of the page besides the booking: the choice of another time, or the question whether to
-cancel it."""
+# Actions that mail the link that pays the booking, or note how the client has paid the rest.
 MONEY_ACTIONS = ("send_link", "cash", "terminal", "withdrawn")
-"""Actions that mail the link that pays the booking, or note how the client has paid the rest."""
 MOVABLE = ("pending_payment", "confirmed", "completed")
 Booking = dict[str, Any]
 
@@ -33,10 +32,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 
 def change(request: ConsoleRequest) -> HttpResponse:
-    """Set the status of a booking, or move it.
-
-    If another user changed the booking first, the page shows the stored and the requested values.
-    """
+    """Set the status of a booking, or move it."""
     booking, action = _find(request), request.form_value("action")
     payment_id = request.form_value("refund") if action == "cancelled" else ""
     if payment_id:  # A payment of another booking is refused before anything changes.
@@ -50,6 +46,8 @@ def change(request: ConsoleRequest) -> HttpResponse:
         new_values = _read_changes(request, booking, action)
         _send(request, booking, new_values)
     except ConflictError as error:
+        # Another user changed the booking first: the page shows the stored and the requested
+        # values.
         return _conflict(request, error, new_values, action)
     except AppError as error:
         part = MOVE if action == MOVE else ASK if action == "cancelled" else ""
@@ -88,11 +86,6 @@ def _refund_cancelled(request: ConsoleRequest, payment_id: str) -> HttpResponse:
 
 
 def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
-    """Return the arguments of the change that a form requests.
-
-    Raises:
-        ValidationError: the form chooses no time, or an unknown status.
-    """
     if action != MOVE:
         if action not in STATUSES:
             raise ValidationError.of("action", message="booking_wrong_action")
@@ -245,11 +238,6 @@ def _staff(request: ConsoleRequest, booking: Booking) -> str:
 
 
 def _find(request: ConsoleRequest) -> Booking:
-    """Return the booking of the page, as it is stored now.
-
-    Raises:
-        NotFoundError: the workspace has no booking with the id in the path.
-    """
     booking: Booking = request.call("get_booking", id=request.http.path["booking"])["booking"]
     return booking
 

@@ -23,11 +23,9 @@ class Offer(Switch):
     """The tick of a service. A service that the page does not list has an unknown state."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return whether the service is ticked."""
         return {self.name: self.name in request.form.get("offered", [])}
 
     def stored_value(self, record: Record) -> Any:  # noqa: ANN401  as Field
-        """Return whether the service is offered."""
         return record.get(self.name, KEPT)
 
 

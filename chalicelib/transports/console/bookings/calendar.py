@@ -15,8 +15,7 @@ from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
-EVERYONE = "all"
-"""Value of ``staff`` for all members of the staff, if the caller is a member."""
+EVERYONE = "all"  # Value of ``staff`` for all members of the staff, if the caller is a member.
 VIEWS = ("day", "week", "list")
 STATUSES = ("pending_payment", "confirmed", "completed", "cancelled", "no_show")
 FILTERS = {
@@ -27,14 +26,12 @@ FILTERS = {
     "to": "to",
     "q": "q",
 }
-ROWS = 20
-"""Bookings of a page of the list."""
-COLOURS = 6
-"""Colours of staff members. The sheet "calendar" has a class for each."""
+ROWS = 20  # Bookings of a page of the list.
+COLOURS = 6  # Colours of staff members. The sheet "calendar" has a class for each.
+# Maximum bookings next to each other. If there are more, the last place is a link to the list.
 MAX_LANES = 4
-"""Maximum bookings next to each other. If there are more, the last place is a link to the list."""
+# Maximum staff members whose free time has a link for each hour, because of the page's size.
 MAX_SPLIT = 4
-"""Maximum staff members whose free time has a link for each hour, because of the page's size."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -108,8 +105,6 @@ def _link(request: ConsoleRequest, view_options: Mapping[str, str], day: date | 
 
 
 class _Axis(NamedTuple):
-    """The hours that the calendar shows, of the workspace's local days."""
-
     timezone: str
     first: int
     last: int
@@ -125,14 +120,14 @@ class _Axis(NamedTuple):
         return first, max(self.quarter(end - timedelta(seconds=1), day) + 1, first + 1)
 
     def style(self, first: int, *, last: int) -> str:
-        """Return classes that place quarters, because the CSP forbids style attributes."""
+        # The CSP forbids style attributes.
         hour, quarter = divmod(first - self.first * 4, 4)
         hours, quarters = divmod(last - first, 4)
         return f"t{hour} m{quarter} h{hours} q{quarters}"
 
 
 def _axis(calendar: Mapping[str, Any]) -> _Axis:
-    """Return the hours of all opening times and bookings, and 9 to 18 if no times are set."""
+    # Without any times, the axis is 9 to 18.
     full_axis, hours = _Axis(calendar["timezone"], 0, 24), set[int]()
     opened = False
     for day in calendar["days"]:
@@ -201,10 +196,8 @@ def _place(
 
 
 def _hide(cluster: list[dict[str, Any]], axis: _Axis) -> Iterator[dict[str, Any]]:
-    """Take the rows without a lane out of a cluster, and yield a row with their number instead.
-
-    The free time of a group keeps the last lane.
-    """
+    # The rows without a lane are replaced by a row with their number. The free time of a group
+    # keeps the last lane.
     if all(row["lane"] < MAX_LANES for row in cluster):
         return
     free = [row for row in cluster if row["kind"] == "free" and row["lane"] >= MAX_LANES]
@@ -237,7 +230,7 @@ def _rows(staff: Mapping[str, Any], *, split: bool) -> list[dict[str, Any]]:
 
 
 def _hours(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Split free time at full hours, so that a tap chooses the hour."""
+    # Free time is split at full hours, so that a tap chooses the hour.
     start, end = (datetime.fromisoformat(row[name]) for name in ("startAt", "endAt"))
     parts = []
     while start < end:
@@ -257,8 +250,8 @@ def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str,
     }
 
 
+# Bookings, latest start first.
 LIST = ListPage("bookings_list", "list_bookings", ROWS, FILTERS, _list_values)
-"""Bookings, latest start first."""
 
 
 def _drop_empty(values: Mapping[str, str]) -> dict[str, str]:

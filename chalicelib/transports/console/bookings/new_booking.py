@@ -11,10 +11,9 @@ from chalicelib.transports.console.choices import SERVICES, STAFF, is_search
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
+# Actions of the form besides showing the free times: to book, and to look for a client.
 BOOK, FIND = "book", "find"
-"""Actions of the form besides showing the free times: to book, and to look for a client."""
-MAX_CLIENTS = 8
-"""Maximum clients of one search that are offered."""
+MAX_CLIENTS = 8  # Maximum clients of one search that are offered.
 TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
 CONTACTS = ("name", "phone", "email", "notes")
 
@@ -47,11 +46,6 @@ def create(request: ConsoleRequest) -> HttpResponse:
 
 
 def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
-    """Return the arguments of the new booking.
-
-    Raises:
-        ValidationError: no service or no time is chosen.
-    """
     service = form_values["service"] or _only_service(request)
     if not service:
         raise ValidationError.of("serviceId", message="booking_wrong_service")
@@ -150,7 +144,6 @@ def _staff_id(form_values: dict[str, str]) -> list[str]:
 
 
 def _search(request: ConsoleRequest, text: str | None) -> dict[str, Any]:
-    """Return the first clients whose name, phone or e-mail contains a string, and their number."""
     if not text:
         return {"found": None if text is None else [], "found_total": 0}
     response = request.call("list_clients", search=text, size=MAX_CLIENTS)

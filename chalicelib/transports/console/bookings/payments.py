@@ -20,10 +20,8 @@ from chalicelib.transports.console.record_states import add_states, compute_paym
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50
-MAX_PAGE = 500
-"""Maximum payments of a day on one page."""
-MAX_ROWS = 5_000
-"""Maximum payments of a CSV file, as of leads."""
+MAX_PAGE = 500  # Maximum payments of a day on one page.
+MAX_ROWS = 5_000  # Maximum payments of a CSV file, as of leads.
 COLUMNS = ("created", "paid_at", "service", "client", "state", "amount", "refunded", "reason")
 Payment = dict[str, Any]
 
@@ -110,11 +108,6 @@ def _read(request: ConsoleRequest, day: str, cursor: str | None, limit: int) -> 
 
 
 def _read_all(request: ConsoleRequest, day: str) -> list[Payment]:
-    """Return all payments, or the payments of a day.
-
-    Raises:
-        PayloadTooLargeError: there are more than ``MAX_ROWS``.
-    """
     payments: list[Payment] = []
     cursor: str | None = None
     while len(payments) < MAX_ROWS:
@@ -138,11 +131,7 @@ def payments_of(request: ConsoleRequest, booking_ids: list[str]) -> dict[str, li
 
 
 def find_payment(request: ConsoleRequest, payment_id: str | None = None) -> Payment:
-    """Return a payment of the page's booking, by default the one of the path.
-
-    Raises:
-        NotFoundError: the booking has no such payment.
-    """
+    """Return a payment of the page's booking, by default the path's, or raise NotFoundError."""
     booking_id, wanted_id = request.http.path["booking"], payment_id or request.http.path["payment"]
     for payment in payments_of(request, [booking_id]).get(booking_id, []):
         if payment["id"] == wanted_id:
@@ -172,7 +161,6 @@ def _booking_path(request: ConsoleRequest) -> str:
 
 
 def _day(text: str) -> str:
-    """Return a day in ISO format, or "" if the string is not a day."""
     try:
         return date.fromisoformat(text.strip()).isoformat()
     except ValueError:

@@ -11,22 +11,17 @@ from chalicelib.lib.zoned_times import LocalTimeError
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.web import texts
 
-ANYONE = "any"
-"""Value of a form's staff field: any member of the staff who is free."""
-MAX_SLOTS = 300
-"""Maximum slots of a day that are offered. A step of five minutes makes 288."""
+ANYONE = "any"  # Value of a form's staff field: any member of the staff who is free.
+MAX_SLOTS = 300  # Maximum slots of a day that are offered. A step of five minutes makes 288.
 
 
 class FreeTimes(NamedTuple):
-    """Free slots of a day, the resources of the service, and the reason for an empty day.
-
-    ``next_day`` is the local date of the next free slot.
-    """
+    """Free slots of a day, the resources of the service, and the reason for an empty day."""
 
     slots: list[dict[str, Any]]
     resources: list[dict[str, Any]]
     reason: str = ""
-    next_day: str = ""
+    next_day: str = ""  # local date of the next free slot
 
 
 def find(
@@ -35,10 +30,8 @@ def find(
     """Return the slots of a service on a local date in the workspace's zone.
 
     ``staff`` is a resource, or ``ANYONE``. ``moving`` is a booking that is to be moved. A slot has
-    ``value``, which a form sends, and ``names`` of the free resources.
-
-    Raises:
-        ValidationError: the date is invalid.
+    ``value``, which a form sends, and ``names`` of the free resources. An invalid date raises
+    ValidationError.
     """
     arguments = {"serviceId": service, "from": day, "to": day, "limit": MAX_SLOTS}
     if moving is not None:
@@ -83,24 +76,17 @@ def alternatives(details: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class ChosenTime(NamedTuple):
-    """The time that a form chooses.
-
-    Without a resource, the free one with the fewest bookings of the day is taken.
-    """
+    """The time that a form chooses."""
 
     start: str
+    # If it is missing, the free one with the fewest bookings of the day is taken.
     resource_id: str | None
     outside: bool
 
 
 def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
-    """Return the time that a form chooses: an offered slot nearby, a typed time, or a slot.
-
-    A slot nearby is offered after the typed time was refused, and replaces it.
-
-    Raises:
-        ValidationError: nothing is chosen, or the typed time does not exist on that day.
-    """
+    """Return the time that a form chooses, or raise ValidationError."""
+    # A slot nearby is offered after the typed time was refused, and replaces it.
     alternative, _, near_resource = request.form_value("near").partition(" ")
     if alternative:
         return ChosenTime(alternative, near_resource, outside=False)
@@ -122,11 +108,6 @@ def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
 
 
 def _moment(day: str, *, local_time: str, timezone: str) -> str:
-    """Return the moment of a local date and a typed clock time.
-
-    Raises:
-        ValidationError: the input is invalid, or a clock change skips or repeats the time.
-    """
     try:
         local = datetime.fromisoformat(f"{day}T{local_time}").replace(tzinfo=None)
         return iso(zoned_times.exact_moment(local, timezone))
@@ -136,6 +117,7 @@ def _moment(day: str, *, local_time: str, timezone: str) -> str:
         raise ValidationError.of("exact", message="booking_wrong_exact") from None
 
 
+# The field of these pages and its text, by the field of an operation.
 FIELDS = {
     "date": ("date", "booking_wrong_date"),
     "from": ("date", "booking_wrong_date"),
@@ -145,18 +127,15 @@ FIELDS = {
     "client.phone": ("phone", "booking_wrong_phone"),
     "client.email": ("email", "wrong_email"),
 }
-"""The field of these pages and its text, by the field of an operation."""
 
 
 def problem(request: ConsoleRequest, error: AppError) -> Problem:
-    """Return the translated messages of a failure next to the fields of these pages.
-
-    A message that these pages raise is a key of the catalogue.
-    """
+    """Return the translated messages of a failure next to the fields of these pages."""
     form_problem = request.problem(error)
     fields: dict[str, str] = {}
     for name, message in form_problem.fields.items():
         field, key = FIELDS.get(name, (name, message))
+        # A message that these pages raise is a key of the catalogue.
         has_text = texts.has(request.language, key)
         fields.setdefault(field, request.translate(key) if has_text else message)
     return form_problem._replace(fields=fields)

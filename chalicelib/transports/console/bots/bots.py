@@ -24,6 +24,7 @@ from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Record, rubles
 from chalicelib.transports.http import HttpResponse, redirect
 
+# Error codes of the chat that the page translates. The others appear in English.
 FAILURES = (
     "unauthorized",
     "forbidden",
@@ -36,7 +37,6 @@ FAILURES = (
     "session_busy",
     "not_configured",
 )
-"""Error codes of the chat that the page translates. The others appear in English."""
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -99,10 +99,7 @@ def limits(request: ConsoleRequest) -> HttpResponse:
 
 
 def set_limits(request: ConsoleRequest) -> HttpResponse:
-    """Set a bot's spending limits.
-
-    An empty field removes a limit. A missing field does not change it.
-    """
+    """Set a bot's spending limits. An empty field removes one; a missing field changes nothing."""
     form = _limits_form(filter(request.form.__contains__, WINDOWS))
     how = Save(_budget, "set_bot_limits", _limits_page, "limits_set", "agentId")
     return form.save(request, how)
@@ -131,21 +128,13 @@ def chat(request: ConsoleRequest) -> HttpResponse:
 
 
 def agent(request: ConsoleRequest) -> dict[str, Any]:
-    """Return the bot of a page.
-
-    Raises:
-        NotFoundError: the workspace has no bot with the id in the path.
-    """
+    """Return the bot of a page, or raise NotFoundError."""
     bot: dict[str, Any] = request.call("get_agent", id=request.http.path["id"])["agent"]
     return bot
 
 
 def find_bot(request: ConsoleRequest) -> dict[str, Any]:
-    """Return the bot of a page with its state.
-
-    Raises:
-        NotFoundError: the workspace has no bot with the id in the path.
-    """
+    """Return the bot of a page with its state, or raise NotFoundError."""
     return _add_states(request, [agent(request)])[0]
 
 

@@ -15,13 +15,12 @@ from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.placing import Snippet
 from chalicelib.transports.http import HttpResponse
 
+# The colour of a widget whose tag names none (``widget.js``).
 DEFAULT_COLOR = "#3257d6"
-"""The colour of a widget whose tag names none (``widget.js``)."""
-MAX_QUESTION = 80
-"""Maximum characters of a first question."""
+MAX_QUESTION = 80  # Maximum characters of a first question.
 _VALID = {"color": "#[0-9a-fA-F]{6}", "position": "left|right", "theme": "light|dark"}
+# Site builders that the pages with embed code have instructions for.
 BUILDERS = ("tilda", "wordpress", "wix", "html")
-"""Site builders that the pages with embed code have instructions for."""
 
 
 def show(request: ConsoleRequest) -> HttpResponse:
@@ -85,7 +84,7 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
 
 
 def _preview(request: ConsoleRequest, bot: dict[str, Any], options: Mapping[str, str]) -> str:
-    """Return a document with the chat. It is shown in a sandbox, without the console's cookies."""
+    # The document is shown in a sandbox, without the console's cookies.
     tag = _tag(bot, options, "data-open", "data-preview")
     about = escape(request.translate("preview_page"))
     return (

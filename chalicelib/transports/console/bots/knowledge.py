@@ -13,11 +13,12 @@ from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 
+# The field with the content of a new source, by the kind of source.
 FIELDS = {sources.TEXT: "text", sources.URL: "url", sources.FILE: "fileId"}
-"""The field with the content of a new source, by the kind of source."""
-CONTROL = "uploadedFile"
-"""Name of the file control."""
+CONTROL = "uploadedFile"  # Name of the file control.
 MAX_QUERY = 200
+# Translations for sentences of a source's ``error``, except clauses of the fetcher. Rows store
+# these sentences. If a sentence is changed, its stored copies have no translation.
 REASONS = {
     parsing.NO_TEXT: "reason_no_text",
     parsing.NO_TEXT_IN_PDF: "reason_no_text_in_pdf",
@@ -32,10 +33,6 @@ REASONS = {
     fetching.GIVEN_UP: "reason_given_up",
     sources.FILE_DELETED: "reason_file_deleted",
 }
-"""Translations for sentences of a source's ``error``, except clauses of the fetcher.
-
-Rows store these sentences. If a sentence is changed, its stored copies have no translation.
-"""
 Fields = dict[str, object]
 
 

@@ -12,8 +12,7 @@ from chalicelib.transports.console.form_controls import Field, Switch, lines
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
-TRIAL_MODEL = "demo"
-"""The embedded model, which needs no provider."""
+TRIAL_MODEL = "demo"  # The embedded model, which needs no provider.
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
@@ -65,7 +64,7 @@ def _models(request: ConsoleRequest, current_model: str) -> list[tuple[str, str]
 
 
 def _default_model(models: list[tuple[str, str]]) -> str:
-    """Return the cheapest model that is not only for trying out, if there is one."""
+    # The cheapest model that is not only for trying out, if there is one.
     names = [name for name, _ in models]
     return next((name for name in names if name != TRIAL_MODEL), TRIAL_MODEL)
 

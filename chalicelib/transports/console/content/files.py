@@ -11,8 +11,7 @@ from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 24
-CONTROL = "files"
-"""Name of the file control."""
+CONTROL = "files"  # Name of the file control.
 
 
 def add(request: ConsoleRequest) -> HttpResponse:

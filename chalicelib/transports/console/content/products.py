@@ -25,8 +25,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 20
 FILTERS = {"q": "q", "status": "status", "category": "categoryId"}
-SEPARATOR = " / "
-"""Stands between the names of a category and of its parent."""
+SEPARATOR = " / "  # Stands between the names of a category and of its parent.
 Product = dict[str, Any]
 
 
@@ -45,7 +44,6 @@ class CategoryField(Field):
     """A category by its name. A name that no category has is a ``NewCategory``."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return what was typed, and the id of the category that has this name."""
         name = " ".join(request.form_value(self.name).split())
         names = _names(request) if name else {}
         ids = [key for key, known in names.items() if known.casefold() == name.casefold()]
@@ -53,13 +51,11 @@ class CategoryField(Field):
         return {self.name: name, f"{self.name}Found": category}
 
     def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the name of a record's category."""
         category_id = self.stored_value(record)
         name = _names(request).get(category_id, "") if category_id else ""
         return {self.name: name, f"{self.name}Found": category_id}
 
     def value(self, form_values: Typed) -> str | None:
-        """Return the id of the typed category, or the name of a new one."""
         category: str | None = form_values[f"{self.name}Found"]
         return category
 
@@ -86,8 +82,7 @@ def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
 
 _PRICE = rubles("price", label="price_rubles", required="expected an amount")
 _STOCK = number("stock", label="stock")
-QUICK = Form(_PRICE, _STOCK, problems=_problems)
-"""The form in each row of the list."""
+QUICK = Form(_PRICE, _STOCK, problems=_problems)  # The form in each row of the list.
 FORM = Form(
     Field("name", "product_name", empty=""),
     _PRICE,
@@ -138,7 +133,6 @@ def _saved(request: ConsoleRequest, product: Record, answer: dict[str, Any]) -> 
 
 
 def _show_product(request: ConsoleRequest, answer: dict[str, Any], notice: str) -> HttpResponse:
-    """Redirect to a product, or show it with the images that could not be taken."""
     product: Product = answer["product"]
     if lost := image_warnings(answer):
         return _form_page(request, product, State(notice=notice), lost)

@@ -1,7 +1,7 @@
 """The page that changes a form's title, fields and behaviour after a submission.
 
-Fields are added, moved and removed by buttons of the page's form, which return the page again with
-the typed values. Nothing is stored until the form is saved, so the page needs no script.
+Buttons that add, move or remove fields return the page with the typed values. Nothing is stored
+until the form is saved, so the page needs no script.
 """
 
 import re
@@ -20,8 +20,8 @@ TYPES = get_args(FieldType)
 Fields = list[dict[str, Any]]
 
 _ACTION = re.compile(r"(up|down|remove):([0-9]{1,2})", re.ASCII)
+# Matches the path of an error in one of the fields.
 _FIELD = re.compile(r"fields\.([0-9]+)(?:\.(\w+))?", re.ASCII)
-"""Matches the path of an error in one of the fields."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ class FormFields(Field):
     """The fields of a form. A new one has no name yet."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return the fields as they were typed."""
         columns = [request.form.get(key, []) for key in ("name", "label", "type", "options")]
         required = set(request.form.get("required", []))
         fields = [
@@ -45,21 +44,19 @@ class FormFields(Field):
         return {self.name: fields[:MAX_FIELDS]}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the fields of a form with the lines of their options."""
         fields = [
             {**field, "options": "\n".join(field["options"] or [])} for field in record[self.name]
         ]
         return {self.name: fields}
 
     def stored_value(self, record: Record) -> Fields:
-        """Return the fields of a form."""
         return [
             {name: field[name] or None for name in ("name", "label", "type", "required", "options")}
             for field in record[self.name]
         ]
 
     def value(self, form_values: Typed) -> Fields:
-        """Return the typed fields. Only a select has options."""
+        # Only a select has options.
         return [
             {
                 "name": field["name"] or None,
@@ -74,12 +71,10 @@ class FormFields(Field):
         ]
 
     def argument(self, value: Fields) -> dict[str, Any]:
-        """Return the fields without those values that they lack."""
         fields = [{k: v for k, v in field.items() if v is not None} for field in value]
         return {self.name: [{"label": "", "required": False, **field} for field in fields]}
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the label and the type of each field."""
         return ", ".join(
             f"{field['label'] or field['name']} ({request.translate('field_' + field['type'])})"
             if field["type"] in TYPES

@@ -57,11 +57,7 @@ def place(request: ConsoleRequest) -> HttpResponse:
 
 
 def find_form(request: ConsoleRequest) -> dict[str, Any]:
-    """Return the form of a page.
-
-    Raises:
-        NotFoundError: the workspace has no form with the id in the path.
-    """
+    """Return the form of a page, or raise NotFoundError."""
     form: dict[str, Any] = request.call("get_form", id=request.http.path["form"])["form"]
     return form
 

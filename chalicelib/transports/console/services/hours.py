@@ -17,8 +17,7 @@ from chalicelib.transports.console.services.upcoming_bookings import booking_pat
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
-DATE = "date"
-"""The key of the date's hours in the form, next to the weekdays."""
+DATE = "date"  # The key of the date's hours in the form, next to the weekdays.
 Rules = list[dict[str, Any]]
 
 
@@ -29,21 +28,18 @@ class Hours(Field):
     record: Record | None = None
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return the day as typed."""
         return {self.name: hours_form.read(request.form, self.name)}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the day as stored, or a suggestion if no hours were ever set."""
+        # The form suggests hours if none were ever set.
         if record["isSet"]:
             return {self.name: hours_form.day_from_intervals(self.name, record["week"][self.name])}
         return {self.name: hours_form.suggested(self.name)}
 
     def stored_value(self, record: Record) -> tuple[str, Intervals]:
-        """Return the zone and the hours of the day."""
         return record["timezone"], record["week"][self.name]
 
     def value(self, form_values: Typed) -> tuple[str, Intervals]:
-        """Return the zone and the hours that were typed."""
         day: Day = form_values[self.name]
         zone, intervals = self.stored_value(self.record or {})
         if wrong := hours_form.errors(day, intervals):
@@ -52,11 +48,9 @@ class Hours(Field):
         return zone, day.intervals
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the hours, in the form that a conflict shows."""
         return _text(request, form_values[self.name].intervals)
 
     def words_of(self, request: ConsoleRequest, record: Record, /) -> str:
-        """Return the stored hours, in the form that a conflict shows."""
         return _text(request, record["week"][self.name])
 
 
@@ -185,7 +179,6 @@ def _today(hours: Record) -> str:
 
 
 def _store(request: ConsoleRequest, hours: Record, rules: Rules, notice: str) -> HttpResponse:
-    """Replace all rules, unless another user has changed them since they were read."""
     try:
         request.call("set_availability", ifVersion=hours["version"], **_rules(hours, rules))
     except AppError as error:

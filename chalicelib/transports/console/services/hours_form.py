@@ -13,23 +13,20 @@ from chalicelib.lib.zoned_times import WEEKDAYS
 
 FIRST_OF_DAY, END_OF_DAY = "00:00", "24:00"
 MAX_INTERVALS = 24
+# Hours that the form of a resource without hours suggests, and that a save stores.
 SUGGESTED = dict.fromkeys(WEEKDAYS[:5], (("09:00", "18:00"),))
-"""Hours that the form of a resource without hours suggests, and that a save stores."""
 Intervals = list[dict[str, str]]
 _DAY = 24 * 60
 _TIME = re.compile(r"([01]?[0-9]|2[0-4])[:.]([0-5][0-9])(?::00)?", re.ASCII)
 
 
 class Typed(NamedTuple):
-    """One line of a day's hours, as it was typed."""
-
     start: str = ""
     end: str = ""
     overnight: bool = False
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was typed."""
         return not (self.start or self.end)
 
     @property
@@ -48,7 +45,6 @@ class Day(NamedTuple):
 
     @property
     def filled(self) -> list[Typed]:
-        """The lines with a time."""
         return [line for line in self.lines if not line.is_blank]
 
     @property
@@ -91,10 +87,7 @@ def read(form: Mapping[str, list[str]], key: str) -> Day:
 
 
 def errors(day: Day, stored_intervals: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
-    """Return the catalogue key of each wrong line's error, by the id of the line.
-
-    Hours that are stored already are right, even if the form could not make them.
-    """
+    """Return the catalogue key of each wrong line's error, by the id of the line."""
     if not day.is_open:
         return {}
     if not day.filled:
@@ -104,6 +97,7 @@ def errors(day: Day, stored_intervals: Sequence[Mapping[str, str]] = ()) -> dict
         for number, line in enumerate(day.lines)
         if not line.is_blank and (text := _error(line))
     }
+    # Hours that are stored already are right, even if the form could not make them.
     if wrong or day.intervals == list(stored_intervals):
         return wrong
     if len(day.filled) > MAX_INTERVALS:
@@ -129,7 +123,7 @@ def _error(line: Typed) -> str | None:
 
 
 def _span(line: Typed) -> tuple[int, int]:
-    """Return the minutes of a correct line since midnight."""
+    # minutes since midnight
     start, end = _minutes(line.start) or 0, _minutes(line.end) or 0
     if not end:
         return start, _DAY

@@ -120,7 +120,6 @@ def _saved(request: ConsoleRequest, service: Service, answer: dict[str, Any]) ->
 
 
 def _show_service(request: ConsoleRequest, answer: dict[str, Any], notice: str) -> HttpResponse:
-    """Redirect to a service, or show it with the images that could not be taken."""
     service: Service = answer["service"]
     if lost := image_warnings(answer):
         return _form_page(request, service, State(notice=notice), lost)

@@ -24,6 +24,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 PAGE_SIZE = 20
 FILTERS = {"q": "q", "status": "status"}
 TYPES = ("master", "room", "equipment")
+# Zones that the form suggests. Every other IANA name can be typed.
 ZONES = (
     *("Europe/Kaliningrad", "Europe/Moscow", "Europe/Samara", "Asia/Yekaterinburg", "Asia/Omsk"),
     *("Asia/Novosibirsk", "Asia/Krasnoyarsk", "Asia/Irkutsk", "Asia/Yakutsk", "Asia/Vladivostok"),
@@ -31,7 +32,6 @@ ZONES = (
     *("Asia/Bishkek", "Asia/Tbilisi", "Asia/Yerevan", "Asia/Baku", "Europe/Istanbul", "Asia/Dubai"),
     *("Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles"),
 )
-"""Zones that the form suggests. Every other IANA name can be typed."""
 
 
 def _type_names(request: ConsoleRequest) -> dict[str, str]:
@@ -70,11 +70,7 @@ def _deleted(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def find_resource(request: ConsoleRequest) -> Resource:
-    """Return the resource of a page.
-
-    Raises:
-        NotFoundError: the workspace has no resource with the id in the path.
-    """
+    """Return the resource of a page with its state, or raise NotFoundError."""
     resource: Resource = request.call("get_resource", id=request.http.path["staff"])["resource"]
     return add_staff_states(request, [resource])[0]
 

@@ -10,8 +10,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Proble
 from chalicelib.transports.console.settings.keys import plan_lacks_api, rights
 from chalicelib.transports.http import HttpResponse, redirect
 
-MAX_INACTIVE_SHOWN = 20
-"""Maximum ended and expired connections on the page, the latest first."""
+MAX_INACTIVE_SHOWN = 20  # Maximum ended and expired connections on the page, the latest first.
 
 
 def index(request: ConsoleRequest) -> HttpResponse:

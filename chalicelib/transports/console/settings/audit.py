@@ -10,12 +10,11 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import audit_sentences, texts
 
 FILTERS = ("actor", "from", "to")
+# Entries on a page. More entries made the page heavier than 60 KB on a busy workspace.
 ENTRIES = 20
-"""Entries on a page. More entries made the page heavier than 60 KB on a busy workspace."""
-NAMED = 2
-"""Changed resources of an entry that are shown with their names. The others are counted."""
+NAMED = 2  # Changed resources of an entry that are shown with their names. The others are counted.
+# Fields that every call sends, or that say nothing about a change.
 _SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKey", "returnHtml"}
-"""Fields that every call sends, or that say nothing about a change."""
 
 
 def show(request: ConsoleRequest) -> HttpResponse:

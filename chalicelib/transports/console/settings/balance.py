@@ -13,23 +13,17 @@ from chalicelib.transports.console.form import problem_at_fields
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
-ENTRIES = 50
-"""Ledger entries on a page."""
-MAX_SERIES = 4
-"""Maximum bots with a separate series in the chart. Further bots are one series."""
-LEDGER = "ledger"
-"""Value of the parameter ``view`` that shows each entry of the ledger."""
+ENTRIES = 50  # Ledger entries on a page.
+MAX_SERIES = 4  # Maximum bots with a separate series in the chart. Further bots are one series.
+LEDGER = "ledger"  # Value of the parameter ``view`` that shows each entry of the ledger.
 
 
 class Series(NamedTuple):
-    """A series of the chart, in kopecks on each day. A deleted bot has no ``name``.
+    """A series of the chart."""
 
-    The last series may stand for several bots, which ``others`` counts.
-    """
-
-    name: str | None
-    days: Sequence[int]
-    others: int = 0
+    name: str | None  # None for a deleted bot
+    days: Sequence[int]  # kopecks
+    others: int = 0  # how many bots the last series stands for
 
 
 class Bar(NamedTuple):
@@ -40,10 +34,7 @@ class Bar(NamedTuple):
     parts: Sequence[int]
 
     def rectangles(self, unit: float, *, base: float) -> list[tuple[int, float, float]]:
-        """Return the number, the top and the height of each series that is not 0.
-
-        ``unit`` is the height of a kopeck, and ``base`` the bottom of the bar.
-        """
+        # ``unit`` is the height of a kopeck, and ``base`` the bottom of the bar.
         rectangles = []
         for number, kopecks in enumerate(self.parts):
             base -= kopecks * unit
@@ -106,7 +97,6 @@ def _start(request: ConsoleRequest) -> dict[str, int]:
 
 
 def _chart(request: ConsoleRequest, spending: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the series of the chart, its bars, and the kopecks of the highest one."""
     if not spending or not spending["bots"]:
         return {"series": [], "bars": [], "top": 0}
     bots = spending["bots"]

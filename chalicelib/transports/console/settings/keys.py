@@ -25,8 +25,7 @@ from chalicelib.transports.console.console_request import (
 from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
-MAX_INACTIVE_SHOWN = 20
-"""Maximum revoked and expired keys on the page, the latest first."""
+MAX_INACTIVE_SHOWN = 20  # Maximum revoked and expired keys on the page, the latest first.
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -126,10 +125,7 @@ def preset(name: str, *, admin: bool) -> frozenset[str]:
 
 
 def rights(scopes: list[str]) -> list[tuple[str, str]]:
-    """Return the rights of a key by the catalogue key of an area.
-
-    A right is ``read``, ``write`` or ``both``.
-    """
+    """Return the rights (``read``, ``write`` or ``both``) by the catalogue key of an area."""
     rights_by_text: dict[str, set[str]] = {}
     for scope in scopes:
         area, _, right = scope.partition(":")
@@ -173,11 +169,6 @@ def plan_lacks_api(request: ConsoleRequest) -> bool:
 
 
 def _end_of_day(text: str, *, timezone: str) -> str | None:
-    """Return the end of a day in the workspace's time zone, or None for an empty string.
-
-    Raises:
-        ValidationError: the string is not a date.
-    """
     if not text.strip():
         return None
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text.strip(), re.ASCII):

@@ -16,8 +16,7 @@ from chalicelib.transports.console.console_request import (
 )
 from chalicelib.transports.http import HttpResponse, redirect
 
-SIZE = 50
-"""Members on one page."""
+SIZE = 50  # Members on one page.
 
 
 def index(request: ConsoleRequest) -> HttpResponse:

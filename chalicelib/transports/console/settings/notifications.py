@@ -15,10 +15,7 @@ CHANNELS = ("mail", "telegram")
 
 @dataclass(frozen=True)
 class Channels(Ticks):
-    """The channels of a kind of messages."""
-
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return the channels for which the kind is ticked."""
         return {
             self.name: [
                 channel for channel in CHANNELS if self.name in request.form.get(channel, [])

@@ -12,8 +12,8 @@ from chalicelib.transports.console.form import STORED, Form, State, problem_at_f
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
+# Fields that are sent with each change, because the operation replaces the account.
 KEPT_FIELDS = ("provider", "shopId", "vatCode", "closingVatCode", "taxSystemCode")
-"""Fields that are sent with each change, because the operation replaces the account."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,13 @@ class HiddenField(Field):
     """A field whose stored value is not shown, such as a secret."""
 
     def fill_controls(self, _request: ConsoleRequest, _record: Record, /) -> Typed:
-        """Return an empty control."""
         return {self.name: ""}
 
     def stored_value(self, _record: Record, /) -> str:
-        """Return the value that means no change."""
         return ""
 
     def words(self, _request: ConsoleRequest, _form_values: Typed, /) -> str:
-        """Return nothing, because a conflict shows no secret."""
+        # A conflict shows no secret.
         return ""
 
 
@@ -55,7 +53,7 @@ def _tax_systems(request: ConsoleRequest) -> dict[str, str]:
 def _choices(
     request: ConsoleRequest, names: Mapping[str, str], offered: Iterable[str], *, stored: str
 ) -> list[tuple[str, str]]:
-    """Return the offered codes, and the stored one, also if it does not exist."""
+    # A stored code is offered, also if it does not exist.
     codes = list(dict.fromkeys([*offered, *filter(None, [stored])]))
     unknown = request.translate("code_unknown", code=stored)
     none = ("", request.translate("code_none"))

@@ -19,13 +19,13 @@ from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
+# Values of the form field ``events``: all types of events, or the ticked types.
 ALL, CHOSEN = "all", "chosen"
-"""Values of the form field ``events``: all types of events, or the ticked types."""
+# Types of events by noun, in the order of the form.
 GROUPS = {
     noun: list(names)
     for noun, names in groupby(sorted(EVENT_TYPES), key=lambda name: name.partition(".")[0])
 }
-"""Types of events by noun, in the order of the form."""
 Webhook = dict[str, Any]
 View = Callable[[ConsoleRequest], HttpResponse]
 
@@ -35,27 +35,22 @@ class Types(Field):
     """The types of events. An empty list means all types."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return the choice, and what is ticked."""
         choice = CHOSEN if request.form_value("events") == CHOSEN else ALL
         return {"events": choice, self.name: request.form.get(self.name, [])}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the choice and the types of a webhook."""
         types = self.stored_value(record)
         return {"events": CHOSEN if types else ALL, self.name: types}
 
     def stored_value(self, record: Record) -> list[str]:
-        """Return the types of a webhook."""
         return sorted(record.get(self.name, ()))
 
     def value(self, form_values: Typed) -> list[str]:
-        """Return the types that are chosen."""
         if form_values["events"] == CHOSEN and not form_values[self.name]:
             raise ValidationError.of(self.name, message="expected at least one type, received none")
         return sorted(form_values[self.name]) if form_values["events"] == CHOSEN else []
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the chosen types, in the form that a conflict shows."""
         return ", ".join(self.value(form_values)) or request.translate("all_events")
 
 
@@ -154,7 +149,6 @@ def send_again(request: ConsoleRequest) -> HttpResponse:
 
 
 def _send_event(request: ConsoleRequest, send: Callable[[], object], notice: str) -> HttpResponse:
-    """Send an event. If it cannot be sent, show the reason on the page of the webhook."""
     webhook = _find(request)
     try:
         send()
@@ -185,11 +179,6 @@ def _redirect_to_webhook(request: ConsoleRequest, notice: str) -> HttpResponse:
 
 
 def _find(request: ConsoleRequest) -> Webhook:
-    """Return the webhook of a page.
-
-    Raises:
-        NotFoundError: the workspace has no webhook with the id in the path.
-    """
     return find_by_id(request.call("list_webhooks")["webhooks"], request.http.path["webhook"])
 
 

@@ -23,11 +23,6 @@ def _accents(request: ConsoleRequest) -> dict[str, str]:
 
 
 def _use_uploaded_logo(request: ConsoleRequest, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with the URL of an uploaded logo instead of its file.
-
-    Raises:
-        ValidationError: the file is not an image.
-    """
     if "logoUrl" not in arguments:
         return arguments
     logo = arguments["logoUrl"] or {}

@@ -11,8 +11,8 @@ from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.http import HttpResponse, redirect
 
+# Maximum bytes of HTML that a form edits. Larger pages need the API: a form triples some bytes.
 MAX_EDITED_BYTES = 200_000
-"""Maximum bytes of HTML that a form edits. Larger pages need the API: a form triples some bytes."""
 _VERSION = re.compile("[1-9][0-9]{0,9}", re.ASCII)
 
 

@@ -8,8 +8,7 @@ from chalicelib.transports.console.choices import SITES
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
-TRIES = 3
-"""Attempts to save a page that another user saves at the same moment."""
+TRIES = 3  # Attempts to save a page that another user saves at the same moment.
 
 
 class Snippet(NamedTuple):
@@ -50,12 +49,7 @@ def places(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def place(request: ConsoleRequest, snippet: Snippet) -> HttpResponse:
-    """Place a snippet on the chosen page, and show the page with its earlier versions.
-
-    Raises:
-        NotFoundError: the page is gone.
-        AppError: the page could not be saved.
-    """
+    """Place a snippet on the chosen page and show it, or raise the AppError of the save."""
     placement = _save(request, request.form_value("page"), snippet)
     path = f"{request.current_membership.path}/sites/{placement.site}/pages/{placement.page}"
     return redirect(f"{path}?done={'placed' if placement.changed else 'placed_already'}")

@@ -1,7 +1,7 @@
 """The page that edits a site's page as sections.
 
-Sections are added, moved and removed by buttons, which return the page again with the typed values.
-Nothing is stored until the page is saved, so the page needs no script.
+Buttons that add, move or remove sections return the page with the typed values. Nothing is stored
+until the page is saved, so the page needs no script.
 """
 
 import re
@@ -27,10 +27,10 @@ NAMES = ("text", "fileId", "formId")
 Sections = list[dict[str, Any]]
 
 _ACTION = re.compile(r"(up|down|remove):([0-9]{1,2})", re.ASCII)
+# Matches the path of an error in one of the sections.
 _SECTION = re.compile(r"sections\.([0-9]+)(?:\.(\w+))?", re.ASCII)
-"""Matches the path of an error in one of the sections."""
+# Names of the controls of a section's fields, where they differ.
 _CONTROLS = {"fileId": "photo", "formId": "form"}
-"""Names of the controls of a section's fields, where they differ."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,6 @@ class SectionsField(Field):
     """The sections of a page. The controls of a section have its place in their names."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        """Return the sections as they were typed, with the photos that were sent."""
         sections = []
         for place, kind in enumerate(request.form.get("type", [])[:MAX_SECTIONS]):
             uploads = store_files(request, f"photo-{place}")
@@ -55,20 +54,13 @@ class SectionsField(Field):
         return {self.name: sections}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
-        """Return the sections of a page."""
         sections = record.get(self.name) or []
         return {self.name: [{name: text or "" for name, text in s.items()} for s in sections]}
 
     def stored_value(self, record: Record) -> Sections:
-        """Return the sections of a page without what they lack."""
         return [_content(section) for section in record.get(self.name) or []]
 
     def value(self, form_values: Typed) -> Sections:
-        """Return the typed sections.
-
-        Raises:
-            ValidationError: a photo was refused.
-        """
         for place, section in enumerate(form_values[self.name]):
             if section["problem"]:
                 field = f"sections.{place}.fileId"
@@ -76,7 +68,6 @@ class SectionsField(Field):
         return [_content(section) for section in form_values[self.name]]
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
-        """Return the type and content of each section."""
         return ", ".join(
             " ".join([request.translate(f"section_{section['type']}"), section["text"] or ""])
             for section in form_values[self.name]

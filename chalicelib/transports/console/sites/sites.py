@@ -52,10 +52,7 @@ def versions(request: ConsoleRequest) -> HttpResponse:
 
 
 def undo(request: ConsoleRequest) -> HttpResponse:
-    """Give a page the HTML that it had before its last change.
-
-    A second undo brings the change back.
-    """
+    """Give a page the HTML from before its last change. A second undo brings the change back."""
     page = request.http.path["page"]
     path = f"{site_path(request)}/pages/{page}"
     stored_versions = request.call("list_page_versions", id=page)["versions"]
@@ -165,11 +162,7 @@ def _index(request: ConsoleRequest, status: int, problem: Problem | None = None)
 
 
 def find_site(request: ConsoleRequest) -> Record:
-    """Return the site of a page.
-
-    Raises:
-        NotFoundError: the workspace has no site with the id in the path.
-    """
+    """Return the site of a page, or raise NotFoundError."""
     site: Record = request.call("list_deleted_pages", projectId=request.http.path["site"])[
         "project"
     ]
