@@ -1,8 +1,4 @@
-"""Read the products of an order from a submission.
-
-The visitor sends product ids and quantities. Names and prices come from the catalogue; submitted
-names and prices are ignored.
-"""
+"""Read the products of an order from a submission, with names and prices from the catalogue."""
 
 from typing import Any, TypeGuard
 

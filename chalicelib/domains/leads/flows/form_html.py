@@ -1,13 +1,9 @@
 """Render the embed code of forms, and their pages for browsers without JavaScript.
 
 The form is plain HTML. It has no ids, so that it can occur twice on a page. It has few styles, with
-enough specificity to override a page's rules for bare elements. The script is optional: it avoids a
-page load, shows errors next to their fields, and sends the referrer and the time to fill in the
-form. Names that begin with an underscore are reserved for the service. No declared field can have
-one.
-
-The markup is in ``templates``. Styles and the script are in ``static`` (ADR 47). Jinja is imported
-when the first form is rendered.
+enough specificity to override a page's rules for bare elements. The script is optional. Names that
+begin with an underscore are reserved for the service. No declared field can have one. The markup is
+in ``templates``, styles and the script are in ``static`` (ADR 47).
 """
 
 import base64
@@ -34,12 +30,11 @@ from chalicelib.lib.markup.css import minify_css
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HONEYPOT = "_url"
-"""Hidden field of the form. Only a bot fills it in."""
+HONEYPOT = "_url"  # Hidden field of the form. Only a bot fills it in.
 PAGE = "_page"
 REFERRER = "_referrer"
+# Milliseconds since the form was shown. Only the script of the embed code sends them.
 ELAPSED = "_elapsed"
-"""Milliseconds since the form was shown. Only the script of the embed code sends them."""
 
 _TYPES = {"phone": "tel", "consent": "checkbox"}
 _LENGTHS = {
@@ -49,6 +44,7 @@ _LENGTHS = {
     "phone": MAX_PHONE,
 }
 _AUTOCOMPLETE_BY_TYPE = {"email": "email", "phone": "tel"}
+# Values of the ``autocomplete`` attribute (HTML, autofill field names), by field name.
 _AUTOCOMPLETE_BY_NAME = {
     "name": "name",
     "fullname": "name",
@@ -66,7 +62,6 @@ _AUTOCOMPLETE_BY_NAME = {
     "birthday": "bday",
     "birthdate": "bday",
 }
-"""Values of the ``autocomplete`` attribute (HTML, autofill field names), by field name."""
 _FOLDER = Path(__file__).parent
 _MAX_HEADING = 80
 
@@ -86,9 +81,10 @@ def _content_source(content: str) -> str:
 
 
 _EMBED_STYLE = f"\n{_FORM_STYLE}\n"
+# Sources of the styles in a preview, for a Content-Security-Policy.
 PREVIEW_STYLES = f"{_content_source(_PREVIEW_STYLE)} {_content_source(_EMBED_STYLE)}"
-"""Sources of the styles in a preview, for a Content-Security-Policy."""
 _PAGE_STYLE = f"{_FORM_STYLE}\n{_style_sheet('page')}"
+# Headers of every page of this module. The pages may be in a frame, because forms may be.
 PAGE_HEADERS = {
     # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is allowed.
     "Content-Security-Policy": (
@@ -99,7 +95,6 @@ PAGE_HEADERS = {
     "X-Robots-Tag": "noindex",
     "Referrer-Policy": "strict-origin-when-cross-origin",
 }
-"""Headers of every page of this module. The pages may be in a frame, because forms may be."""
 
 
 def form_page_headers(language: str) -> dict[str, str]:
@@ -110,8 +105,6 @@ def form_page_headers(language: str) -> dict[str, str]:
 
 
 class _Control(NamedTuple):
-    """A field for the templates. ``type`` is the type of the HTML control."""
-
     name: str
     label: str
     type: str
@@ -124,10 +117,7 @@ class _Control(NamedTuple):
 
 
 def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, *, language: str) -> str:
-    """Return the embed code of a form.
-
-    Without JavaScript, the browser posts the form and shows one of the pages below.
-    """
+    """Return the embed code of a form. Without script, it shows one of the pages below."""
     return _render(
         "embed",
         language=language,
@@ -165,7 +155,7 @@ class OrderLine(NamedTuple):
     price: int
 
     def cost(self, language: str) -> str:
-        """Return what the line costs, such as ``450 ₽``."""
+        # such as ``450 ₽``
         return _money(language, self.price * self.quantity)
 
 
@@ -245,7 +235,7 @@ def failure_page(message: str, *, language: str, back_url: str | None) -> str:
 
 
 def _page(template: str, *, language: str, back_url: str | None = None, **values: object) -> str:
-    """Return a page. It has a link to ``back_url`` if this is an http(s) URL."""
+    # The page has a link to ``back_url`` if this is an http(s) URL.
     # A link with another scheme, such as ``javascript:``, could run code on the page.
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
@@ -275,7 +265,7 @@ def _form(
     errors: Mapping[str, str],
     button: str,
 ) -> dict[str, Any]:
-    """Return the values for ``fields.html``. ``button`` is the key of the button's text."""
+    # ``button`` is the key of the button's text.
     return {
         "controls": list(_controls(fields, values, errors)),
         "page_url": _display_value(values.get(PAGE)),
@@ -286,7 +276,7 @@ def _form(
 
 
 def _others(fields: Sequence[FieldSpec], values: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Return values of fields that the form does not have, which are sent again with the form."""
+    # Values of fields that the form does not have are sent again with the form.
     shown = {field.name for field in fields} | {CART}
     return [
         (name, _display_value(each))
@@ -316,10 +306,7 @@ def _controls(
 
 
 def _display_value(value: object) -> str:
-    """Return a value as a form shows it.
-
-    Of several values, the first one is shown. Objects, which only programs send, are omitted.
-    """
+    # Of several values, the first one is shown. Objects, which only programs send, are omitted.
     if isinstance(value, list):
         value = next(iter(value), None)
     if isinstance(value, bool):

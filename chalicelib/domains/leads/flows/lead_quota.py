@@ -14,15 +14,12 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.engine import limits
 from chalicelib.engine.unit import UnitOfWork
 
-LEAST_SHARE = 30
-"""Leads of one visitor that are counted in any plan."""
+LEAST_SHARE = 30  # Leads of one visitor that are counted in any plan.
 
 
+# Leads of one visitor in a workspace, from all its forms and bots. If the limiter is unavailable,
+# they are refused.
 VISITOR_LEADS_PER_DAY = Limit("form-visitor-day", "submissions a day", 500, timedelta(days=1))
-"""Leads of one visitor in a workspace, from all its forms and bots.
-
-If the limiter is unavailable, they are refused.
-"""
 
 
 def share(workspace: WorkspaceRow) -> Limit:

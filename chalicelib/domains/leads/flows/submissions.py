@@ -35,6 +35,7 @@ from chalicelib.engine import limits
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
 
+# Submissions of one form by all visitors. If the limiter is unavailable, they are refused.
 FORM_SUBMISSIONS_PER_DAY = Limit(
     "form-day",
     "submissions of a form per day",
@@ -42,13 +43,11 @@ FORM_SUBMISSIONS_PER_DAY = Limit(
     timedelta(days=1),
     share=lead_quota.VISITOR_LEADS_PER_DAY,
 )
-"""Submissions of one form by all visitors. If the limiter is unavailable, they are refused."""
+# Time within which equal values from one visitor do not create a second lead.
 DEDUPLICATION_PERIOD = timedelta(minutes=10)
-"""Time within which equal values from one visitor do not create a second lead."""
 
 
-MAX_NAMED, MAX_NAMED_CHARACTERS = 20, 40
-"""Maximum number, and length, of names in a warning."""
+MAX_NAMED, MAX_NAMED_CHARACTERS = 20, 40  # Maximum number, and length, of names in a warning.
 
 
 class Campaign(Wire):
@@ -80,15 +79,11 @@ class SubmissionResult(Wire):
 
 
 class Origin(NamedTuple):
-    """The dialog with a bot in which a visitor ordered.
-
-    ``client_id`` is the client that the dialog created, and ``proposal_id`` is what the visitor
-    confirmed.
-    """
+    """The dialog with a bot in which a visitor ordered."""
 
     dialog_id: str | None = None
-    client_id: str | None = None
-    proposal_id: str | None = None
+    client_id: str | None = None  # created by the dialog
+    proposal_id: str | None = None  # confirmed by the visitor
 
 
 NO_DIALOG = Origin()
@@ -105,11 +100,7 @@ class PublicForm(NamedTuple):
 
 
 def public_form(form_id: str) -> PublicForm:
-    """Return the attributes of a form that visitors may see.
-
-    Raises:
-        NotFoundError: the form does not exist, or its site is suspended.
-    """
+    """Return a form's attributes. Raises NotFoundError if it is unknown, or its site suspended."""
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     form = FORMS.found_for_visitor(FORMS.find(workspace_id, record_id=form_id))
     _open_site(workspace_id, form, Rows())
@@ -117,11 +108,7 @@ def public_form(form_id: str) -> PublicForm:
 
 
 def form_with_business(form_id: str) -> tuple[PublicForm, str]:
-    """Return the attributes of a form that visitors may see, and the name of its business.
-
-    Raises:
-        NotFoundError: the form does not exist, or its site is suspended.
-    """
+    """Return what ``public_form`` does, and the name of the form's business."""
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     rows, key = Rows(), FORMS.key(workspace_id, record_id=form_id)
     rows.read([key, workspaces.key(workspace_id)])
@@ -135,11 +122,7 @@ def _public_form(form: FormRow) -> PublicForm:
 
 
 def _open_site(workspace_id: str, form: FormRow, rows: Rows) -> SiteRow | None:
-    """Return the site of a form, or None if it belongs to no site.
-
-    Raises:
-        NotFoundError: its site does not exist, or it is suspended.
-    """
+    # A form may belong to no site.
     if form.project_id is None:
         return None
     site = rows.find(SiteRow, SITES.key(workspace_id, record_id=form.project_id))
@@ -160,8 +143,8 @@ def submit(
 ) -> SubmissionResult:
     """Stage the lead of a visitor's submission.
 
-    If a visitor submits the same values again within ten minutes, the first lead is returned.
-    Equal values of another proposal are another order.
+    If a visitor submits the same values again within ten minutes, the first lead is returned. Equal
+    values of another proposal are another order.
 
     Raises:
         NotFoundError: the form does not exist, or its site is suspended.
@@ -203,21 +186,15 @@ def _submission_result(form: FormRow, lead_id: str) -> SubmissionResult:
 
 
 class _Submitted(NamedTuple):
-    """The cleaned values of a submission with their contact, and what is wrong with them.
-
-    ``warnings`` name what was sent and is not stored.
-    """
-
+    # ``warnings`` name what was sent and is not stored.
     data: dict[str, Any]
     contact: Contact
     warnings: list[str]
     errors: list[FieldError]
-    key: Key
-    """Equal for equal submissions of one visitor."""
-    rows: Rows
-    """The rows that were read for the submission."""
+    key: Key  # Equal for equal submissions of one visitor.
+    rows: Rows  # The rows that were read for the submission.
+    # Waits for the quota. Returns whether the lead is beyond the number that the plan includes.
     over_quota: Callable[[], bool]
-    """Waits for the quota. Returns whether the lead is beyond the number that the plan includes."""
 
 
 def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
@@ -228,11 +205,8 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     rows: Rows,
     proposal_id: str | None,
 ) -> _Submitted:
-    """Clean the values, with the products of an order, and read what depends on them.
-
-    If a value is wrong, only the site is read: a closed one is the first reason to refuse.
-    Otherwise the lead is counted at the same time; a failure of the unit undoes this.
-    """
+    # If a value is wrong, only the site is read: a closed one is the first reason to refuse.
+    # Otherwise the lead is counted at the same time; a failure of the unit undoes this.
     workspace_id = ctx.workspace_id
     sent, language = sent_fields.assign(form.specs, values), form.language
     place = Place(workspace.country, workspace.timezone)
@@ -264,7 +238,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
 
 
 def _warnings(form: FormRow, sent: SentFields) -> list[str]:
-    """Return sentences about what was sent and is not stored."""
+    # about what was sent and is not stored
     warnings = [
         f"{spec.name}: no consent is stored, because the value is not a word such as yes, on or 1."
         for spec in form.specs

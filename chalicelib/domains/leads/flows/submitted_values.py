@@ -9,14 +9,9 @@ from chalicelib.domains.leads.store.leads import CONSENT, LeadRow
 
 
 class SubmittedValue(NamedTuple):
-    """A submitted value. ``label`` is the form's, or the field's name if the form has none.
-
-    ``consent_at`` is the time of a consent, whose value is its wording.
-    """
-
     name: str
-    label: str
-    value: Any
+    label: str  # the form's, or the field's name if the form has none
+    value: Any  # the wording of a consent
     consent_at: str | None = None
 
 
@@ -30,10 +25,7 @@ def forms(workspace_id: str, ids: Iterable[str]) -> dict[str, FormRow]:
 
 
 def list_values(lead: LeadRow, form: FormRow | None) -> Iterator[SubmittedValue]:
-    """Yield the submitted values in the order of the form, then undeclared values.
-
-    The products of an order are left out.
-    """
+    """Yield the values in the order of the form, then undeclared ones, but no ordered products."""
     data = lead.whole_data
     labels = {spec.name: spec.label for spec in form.specs} if form else {}
     names = [name for name in labels if name in data]

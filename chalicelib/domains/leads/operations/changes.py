@@ -1,7 +1,4 @@
-"""Change the status, contacts, data, notes and tags of leads.
-
-The data is changed by a JSON merge patch (RFC 7396).
-"""
+"""Change the status, contacts, data (a JSON merge patch, RFC 7396), notes and tags of leads."""
 
 from typing import Any
 
@@ -38,10 +35,7 @@ from chalicelib.lib.shortening import size_of, truncated_fields
 
 
 def merge(target: Any, *, patch: Any) -> Any:  # noqa: ANN401  JSON
-    """Return the target with the patch applied.
-
-    A null removes a value, an object is merged, and any other value is set.
-    """
+    """Return the target with a patch: null removes, an object is merged, other values are set."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -53,8 +47,7 @@ def merge(target: Any, *, patch: Any) -> Any:  # noqa: ANN401  JSON
     return merged
 
 
-MAX_DATA_BYTES = 32 * 1024
-"""Size limit of a lead's data, as JSON."""
+MAX_DATA_BYTES = 32 * 1024  # Size limit of a lead's data, as JSON.
 
 
 class LeadStatusSet(LeadRef):
@@ -208,10 +201,7 @@ def _updated_contact(
 def _assign_client(
     ctx: Context, lead: LeadRow, contact: Contact, *, former: Contact, workspace: WorkspaceRow
 ) -> None:
-    """Assign the client that the new contacts match.
-
-    Only these contacts may complete the client.
-    """
+    # Only the new contacts may complete the client.
     pairs = zip(contact, former, strict=True)
     fills = Contact(*(new if new != old else None for new, old in pairs))
     match = matching.match(ctx.workspace_id, contact, fills=fills)

@@ -37,7 +37,7 @@ class FormDraftField(FormFieldIn):
 
 
 def _add_names(fields: list[FormDraftField]) -> list[FormDraftField]:
-    """Return the fields with a name for each new one, or refuse a name that is used twice."""
+    # A name that is used twice is refused.
     names = [field.name for field in fields if field.name]
     check_unique(names)
     named_fields = []
@@ -56,7 +56,6 @@ class FormDetail(FormOut):
 
     @classmethod
     def read(cls, workspace_id: str, form: FormRow) -> Self:
-        """Return the wire form of a form, with the number of its leads."""
         site = SITES.find(workspace_id, record_id=form.project_id) if form.project_id else None
         count = counters.read_value(workspace_id, noun=LEADS.noun, facet="form_id", value=form.id)
         is_active = site is None or site.status != SUSPENDED

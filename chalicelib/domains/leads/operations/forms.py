@@ -113,7 +113,6 @@ class FormFieldIn(Wire):
 
     @property
     def stored_values(self) -> dict[str, Any]:
-        """The field, as a form stores it."""
         values: dict[str, Any] = {
             "name": self.name,
             "label": self.label or self.name,
@@ -174,7 +173,6 @@ class FormOut(FormRef):
 
     @classmethod
     def from_record(cls, form: FormRow, *, is_active: bool, submissions: int) -> Self:
-        """Return the wire form of a stored form."""
         url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
         html = embed_html(form.title, form.specs, url, language=form.language)
         return cls.from_row(

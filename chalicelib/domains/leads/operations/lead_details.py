@@ -39,7 +39,6 @@ class LeadValue(Wire):
 
     @classmethod
     def from_submitted(cls, value: SubmittedValue) -> Self:
-        """Return the wire form of a submitted value."""
         return cls.from_row(value._asdict())
 
 
@@ -114,8 +113,6 @@ def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
 
 
 class _Around(NamedTuple):
-    """Rows that belong to a lead, by their class, and the accounts that changed it, by id."""
-
     rows: dict[type[Row], Row]
     people: dict[str, AccountRow]
 

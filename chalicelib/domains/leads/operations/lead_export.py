@@ -25,15 +25,14 @@ from chalicelib.engine import limits
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Tag
 
-MAX_EXPORTED = 5_000
-"""Maximum number of leads in an export. A Lambda response has at most 6 MB."""
+MAX_EXPORTED = 5_000  # Maximum number of leads in an export. A Lambda response has at most 6 MB.
+# Exports of a workspace. One that reads many leads costs as much as thousands of calls.
 EXPORTS_PER_DAY = Limit("lead-exports", "exports of leads per day", 50, timedelta(days=1))
-"""Exports of a workspace. One that reads many leads costs as much as thousands of calls."""
+# Columns of every export.
 FIXED = (
     *("createdAt", "status", "name", "email", "phone", "form", "tags", "notes"),
     *("source", "campaign", "page", "items", "total"),
 )
-"""Columns of every export."""
 
 Cell = str | int | float | bool | None
 

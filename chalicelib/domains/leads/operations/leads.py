@@ -27,10 +27,9 @@ from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import Tag
 from chalicelib.lib.shortening import shorten, size_of, truncate
 
+# Size limit of a lead's data and notes in a list, so that 500 leads fit in one response.
 MAX_LISTED_BYTES = 4096
-"""Size limit of a lead's data and notes in a list, so that 500 leads fit in one response."""
-MAX_LISTED_NOTES = 300
-"""Limit of characters of a lead's notes in a list."""
+MAX_LISTED_NOTES = 300  # Limit of characters of a lead's notes in a list.
 MAX_FOUND = 50
 
 ContactText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=320)]
@@ -89,12 +88,11 @@ class LeadOut(LeadRef):
 
     @classmethod
     def from_record(cls, lead: LeadRow) -> Self:
-        """Return the wire form of a stored lead whose data have been read."""
+        # The data have been read.
         return cls._from_record(lead, data=lead.whole_data, notes=lead.notes, truncated=False)
 
     @classmethod
     def shortened(cls, lead: LeadRow) -> Self:
-        """Return the wire form of a listed lead."""
         notes = truncate(lead.notes, MAX_LISTED_NOTES)
         data = shorten(lead.data, MAX_LISTED_BYTES - size_of(notes))
         is_whole = lead.data_revision is None and data == lead.data and notes == lead.notes
@@ -122,7 +120,6 @@ class LeadEvent(Wire):
 
     @classmethod
     def from_record(cls, event: EventRow) -> Self:
-        """Return the wire form of a stored event."""
         changes = []
         if event.status_after is not None:
             changes.append(f"status: {event.status_before} -> {event.status_after}")

@@ -10,6 +10,7 @@ from chalicelib.domains.leads.flows.form_checks import TooFastError
 from chalicelib.domains.leads.flows.submissions import FormSubmission, SubmissionResult
 from chalicelib.domains.leads.store.forms import FORMS
 
+# Submissions of one form by one visitor. If the limiter is unavailable, they are refused.
 SUBMISSIONS_PER_MINUTE = Limit(
     "form",
     "submissions of a form per minute",
@@ -17,7 +18,6 @@ SUBMISSIONS_PER_MINUTE = Limit(
     timedelta(minutes=1),
     within=lambda args: args.id,
 )
-"""Submissions of one form by one visitor. If the limiter is unavailable, they are refused."""
 
 
 @operation(

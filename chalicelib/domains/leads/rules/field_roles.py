@@ -15,8 +15,8 @@ _WORDS = {
     MESSAGE: "message msg comment comments text textarea question note notes сообщение комментарий"
     " комментарии вопрос текст текстсообщения пожелания",
 }
+# What a field is by its name or label, as ``plain`` returns it.
 ROLES = {word: role for role, words in _WORDS.items() for word in words.split()}
-"""What a field is by its name or label, as ``plain`` returns it."""
 _PREFIX = re.compile(r"(?:q[0-9]+_|input_|field_|form_fields_|wpforms_|field:)+")
 _YOUR = re.compile(r"(?:your|contact|ваша|ваше|ваш)(?=.)")
 

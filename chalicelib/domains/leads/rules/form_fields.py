@@ -16,20 +16,16 @@ from chalicelib.domains.leads.rules import field_roles
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import emails, phones, slugs
 
-CART = "items"
-"""Name of the lines of an order among the values. No field can have this name."""
+CART = "items"  # Name of the lines of an order among the values. No field can have this name.
 MAX_TEXT = 1_000
 MAX_TEXTAREA = 10_000
+# Maximum length, in characters, of an e-mail address (RFC 5321, section 4.5.3.1.3). The RFC's limit
+# includes two angle brackets.
 MAX_EMAIL = 254
-"""Maximum length, in characters, of an e-mail address (RFC 5321, section 4.5.3.1.3).
-
-The RFC's limit includes two angle brackets.
-"""
 MAX_PHONE = 80
+# Maximum absolute value. A float in JavaScript represents every integer up to this one exactly.
 MAX_NUMBER = 10**15
-"""Maximum absolute value. A float in JavaScript represents every integer up to this one exactly."""
-_MAX_MADE_NAME = 36
-"""A name has at most 40 characters, and may need an ending."""
+_MAX_MADE_NAME = 36  # A name has at most 40 characters, and may need an ending.
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _CONTROL_BUT_LINES = re.compile(f"(?![\n\t]){CONTROL.pattern}")
 _UNTICKED = frozenset(
@@ -50,6 +46,7 @@ _UNTICKED = frozenset(
         *("нет", "н", "не согласен", "не согласна", "не согласны"),
     }
 )
+# Words by which programs say that a visitor has consented. Any other word is no consent.
 _YES = frozenset(
     {
         *("on", "true", "1", "yes", "y", "ok", "checked"),
@@ -58,12 +55,11 @@ _YES = frozenset(
         *("принимаю", "подтверждаю"),
     }
 )
-"""Words by which programs say that a visitor has consented. Any other word is no consent."""
+# A mask of a control that nothing was typed into, such as ``+7 (___) ___-__-__``.
 _MASK = re.compile(
     r"(?=[^_+(#*•]*[_+(#*•])[+]?[0-9]{0,4}[\s().:/_x#*•–—-]*",  # noqa: RUF001  dashes on purpose
     re.IGNORECASE,
 )
-"""A mask of a control that nothing was typed into, such as ``+7 (___) ___-__-__``."""
 _NUMBER = re.compile(r"[+-]?[0-9]{1,16}(\.[0-9]{1,16})?")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _DATES = (
@@ -75,17 +71,14 @@ _MARKUP = re.compile("[<>]")
 _MOST_DIGITS = 40
 _MAX_OTHERS = 100
 _MAX_OTHER_NAME = 100
-_UNNAMED = "unnamed"
-"""Name under which a value without a name is kept."""
+_UNNAMED = "unnamed"  # Name under which a value without a name is kept.
+# Keys of the messages for an empty required field, by type. Other types use ``required``.
 _MISSING = {"checkbox": "unticked", "consent": "unticked", "select": "unchosen"}
-"""Keys of the messages for an empty required field, by type. Other types use ``required``."""
 _MAX_OPTIONS_BYTES = 300
 _MAX_LABELS = 5
 
 
 class FieldSpec(NamedTuple):
-    """A declared field, with the choices of a select in ``options``."""
-
     name: str
     label: str
     type: str
@@ -170,7 +163,7 @@ def _both(one: Any, other: Any) -> list[Any]:  # noqa: ANN401  JSON
 
 
 def _kept(value: object, kind: str) -> Any:  # noqa: ANN401  JSON
-    """Return a value of a field that the form does not have, or None if it is empty."""
+    # None for an empty value
     if isinstance(value, list):
         values = [kept for each in value if (kept := _kept(each, kind)) is not None]
         return values[0] if len(values) == 1 else values
@@ -194,11 +187,9 @@ def is_no_consent(field: FieldSpec, value: object) -> bool:
 def rejection(
     fields: Sequence[FieldSpec], errors: Sequence[FieldError], language: str
 ) -> ValidationError:
-    """Return the error that lists the invalid fields by their labels.
-
-    An error elsewhere, such as in the cart, appears with its full message, because no form field
-    can show it.
-    """
+    """Return the error that lists the invalid fields by their labels."""
+    # An error elsewhere, such as in the cart, appears with its full message, because no form field
+    # can show it.
     labels = {field.name: field.label for field in fields}
     looks = [
         labels.get(e.field) or f"{e.field}: {e.message}".rstrip(".") for e in errors[:_MAX_LABELS]
@@ -240,8 +231,7 @@ def _first_text(value: object) -> str | None:
 
 
 class _InvalidValueError(Exception):
-    """A value does not fit its field. ``key`` is the key of the error message."""
-
+    # ``key`` is the key of the error message.
     def __init__(self, key: str, **values: object) -> None:
         super().__init__(key)
         self.key = key
@@ -249,7 +239,7 @@ class _InvalidValueError(Exception):
 
 
 def _clean(field: FieldSpec, value: object, language: str, place: Place) -> Any:  # noqa: ANN401  JSON
-    """Return the cleaned value of a field, or None if it is empty."""
+    # None for an empty value
     is_box = field.type in {"checkbox", "consent"}
     if not isinstance(value, list):
         return _box(field, value) if is_box else _clean_one(field, value, language, place)
@@ -284,19 +274,19 @@ def _clean_one(field: FieldSpec, value: object, language: str, place: Place) -> 
     return _email(entered) if field.type == "email" else entered
 
 
+# Types whose controls may show a mask until something is typed.
 _MASKED = frozenset({"phone", "date", "number", "email"})
-"""Types whose controls may show a mask until something is typed."""
 
 
 def _is_mask(entered: str, kind: str) -> bool:
-    """Whether a control with a mask was left empty. A mask of a phone may show a country code."""
+    # A mask of a phone may show a country code.
     if kind == "phone":
         return _MASK.fullmatch(entered) is not None
     return "_" in entered and not any(character.isalnum() for character in entered)
 
 
 def _parse_consent(value: object) -> bool | None:
-    """Return True for a consent, which only the words for yes give."""
+    # Only the words for yes give a consent.
     if isinstance(value, str):
         return True if value.strip().casefold().rstrip(".!") in _YES else None
     return True if value in (True, 1) and isinstance(value, int | float) else None
@@ -348,11 +338,8 @@ def _email(entered: str) -> str:
 
 
 def _phone(entered: str, country: str, *, is_required: bool) -> str:
-    """Return a phone number as it was entered.
-
-    Words may surround the number. A required phone must be one that can be called. Any other text
-    is kept, so that no lead is lost.
-    """
+    # Words may surround the number. A required phone must be one that can be called. Any other text
+    # is kept, so that no lead is lost.
     digits = sum(character.isdecimal() for character in entered)
     if (
         len(entered) > MAX_PHONE
@@ -386,11 +373,8 @@ def _bounded(number: float) -> int | float:
 
 
 def _date(entered: str, timezone: str) -> str:
-    """Return a date in ISO 8601.
-
-    A time stamp is its written date. But a date picker sends midnight of its zone in UTC, so a
-    moment that is midnight in the zone of the form is that day.
-    """
+    # A time stamp is its written date. But a date picker sends midnight of its zone in UTC, so a
+    # moment that is midnight in the zone of the form is that day.
     if _TIMESTAMP.fullmatch(entered):
         with suppress(ValueError, OverflowError):
             when = datetime.fromisoformat(entered)

@@ -23,6 +23,7 @@ _PHONE_FIELD = TemplateField("phone", "phone", required=True)
 
 _CONSENT = TemplateField("consent", "consent", required=True)
 
+# The fields of each template, in order.
 TEMPLATES: Mapping[str, Sequence[TemplateField]] = {
     "contact": (
         _NAME,
@@ -56,7 +57,6 @@ TEMPLATES: Mapping[str, Sequence[TemplateField]] = {
         _CONSENT,
     ),
 }
-"""The fields of each template, in order."""
 
 
 def title(template: str, *, language: str) -> str:

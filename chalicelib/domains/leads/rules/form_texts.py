@@ -5,8 +5,7 @@ from pathlib import Path
 
 from chalicelib.lib import po_files
 
-LOCALE = Path(__file__).parent / "locale"
-"""Folder of the PO files, with one folder per language."""
+LOCALE = Path(__file__).parent / "locale"  # Folder of the PO files, with one folder per language.
 _FAILURES = {
     "not_found": "not_found",
     "payload_too_large": "payload_too_large",

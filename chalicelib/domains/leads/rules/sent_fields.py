@@ -21,11 +21,12 @@ from chalicelib.domains.leads.rules.field_roles import (
 )
 from chalicelib.domains.leads.rules.form_fields import CART, FieldSpec
 
+# Maximum depth of objects whose fields are read one by one. Deeper ones are kept as they are.
 MAX_DEPTH = 6
-"""Maximum depth of objects whose fields are read one by one. Deeper ones are kept as they are."""
 _FIRST_NAMES = frozenset({"firstname", "first", "givenname", "имя", "name", "namefirst"})
 _LAST_NAMES = frozenset({"lastname", "last", "surname", "familyname", "фамилия", "namelast"})
 _BRACKETS = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])+)")
+# Names of objects around fields, which say nothing about the fields. Others become a prefix.
 _WRAPPERS = frozenset(
     {
         *("answers", "body", "contact", "data", "fields", "field_data", "form_data", "form_fields"),
@@ -33,11 +34,11 @@ _WRAPPERS = frozenset(
         *("submissions", "values"),
     }
 )
-"""Names of objects around fields, which say nothing about the fields. Others become a prefix."""
 _LABELS = ("title", "label", "name", "question", "key", "ref", "id")
 _VALUES = ("value", "values", "answer", "response")
+# Names of what describes the fields, and holds no value.
 _SCHEMAS = frozenset({"definition", "schema"})
-"""Names of what describes the fields, and holds no value."""
+# Names of values that programs exchange, and of addresses of visitors, which are not stored.
 _TECHNICAL = re.compile(
     r"_wpcf7.*|_wpnonce|_wp_http_referer|g-recaptcha-response|h-captcha-response"
     r"|cf-turnstile-response|smart-token|csrfmiddlewaretoken|csrf_?token|_token"
@@ -46,7 +47,6 @@ _TECHNICAL = re.compile(
     r"|(?:.*\.)?(?:definition|schema)",
     re.IGNORECASE,
 )
-"""Names of values that programs exchange, and of addresses of visitors, which are not stored."""
 
 
 class SentFields(NamedTuple):
@@ -58,15 +58,13 @@ class SentFields(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """A sent value, the name under which it is kept, and all its names in plain form."""
-
-    name: str
+    name: str  # under which the value is kept
     value: Any
-    plain: frozenset[str]
+    plain: frozenset[str]  # all its names in plain form
 
     @classmethod
     def named(cls, value: Any, *names: str) -> Self:  # noqa: ANN401  JSON
-        """Return a value with its names. It is kept under the first one."""
+        # The value is kept under the first name.
         return cls(names[0], value, frozenset(map(plain, names)))
 
 
@@ -109,7 +107,7 @@ def assign(fields: Sequence[FieldSpec], submitted: Mapping[str, Any]) -> SentFie
 
 
 def _role(field: FieldSpec, fields: Sequence[FieldSpec]) -> str | None:
-    """Return the role of a field. Only the first field of a type has the role of its type."""
+    # Only the first field of a type has the role of its type.
     if field.type in {EMAIL, PHONE}:
         first = next(each for each in fields if each.type == field.type)
         return field.type if field is first else None
@@ -120,18 +118,16 @@ def _role(field: FieldSpec, fields: Sequence[FieldSpec]) -> str | None:
 
 
 def _names(field: FieldSpec, _: Sequence[FieldSpec]) -> frozenset[str]:
-    """Return the field's own names in plain form."""
     return frozenset({plain(field.name), plain(field.label)} - {""})
 
 
 def _role_words(field: FieldSpec, fields: Sequence[FieldSpec]) -> frozenset[str]:
-    """Return the common names of what the field holds, in plain form."""
+    # in plain form
     role = _role(field, fields)
     return frozenset(word for word, of in ROLES.items() if of == role)
 
 
 def _name_parts(sent: Sequence[_Sent]) -> list[_Sent]:
-    """Return the first and the last name, if any."""
     parts = [
         next((each for each in sent if not known.isdisjoint(each.plain)), None)
         for known in (_FIRST_NAMES, _LAST_NAMES)
@@ -140,7 +136,7 @@ def _name_parts(sent: Sequence[_Sent]) -> list[_Sent]:
 
 
 def _nested(submitted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with ``a[b][c]`` as objects, and ``a[]`` as a list (PHP's form names)."""
+    # PHP's form names: ``a[b][c]`` is an object, and ``a[]`` a list.
     result: dict[str, Any] = {}
     for name, value in submitted.items():
         match = _BRACKETS.fullmatch(name)
@@ -161,7 +157,7 @@ def _nested(submitted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _titles(value: Any, depth: int = 0) -> dict[str, str]:  # noqa: ANN401  JSON
-    """Return titles of questions by their ids, which Typeform sends beside the answers."""
+    # Typeform sends titles of questions, with their ids, beside the answers.
     if not isinstance(value, dict) or depth > MAX_DEPTH:
         return {}
     questions = value.get("fields")
@@ -178,7 +174,6 @@ def _titles(value: Any, depth: int = 0) -> dict[str, str]:  # noqa: ANN401  JSON
 def _read(
     value: Mapping[str, Any], titles: Mapping[str, str], prefix: str = "", depth: int = 0
 ) -> Iterator[_Sent]:
-    """Yield the values in an object, each with its names."""
     for key, sent in value.items():
         name = f"{prefix}{key}"
         inner = _parsed(sent) if key == "rawRequest" else sent  # Jotform
@@ -194,11 +189,8 @@ def _read(
 
 
 def _prefix(value: Mapping[str, Any], name: str) -> str:
-    """Return what stands before the names of an object's values.
-
-    An object that only wraps the fields adds nothing. Beside other wrapped objects stand facts of
-    the form, such as its name.
-    """
+    # An object that only wraps the fields adds nothing. Beside other wrapped objects stand facts of
+    # the form, such as its name.
     own_name = name.rpartition(".")[2]
     is_wrapper = own_name.casefold() in _WRAPPERS
     wraps_more = any(
@@ -209,7 +201,7 @@ def _prefix(value: Mapping[str, Any], name: str) -> str:
 
 
 def _all_labelled(values: list[Any], titles: Mapping[str, str]) -> list[_Sent]:
-    """Return the values of a list of labelled values, or nothing for another list."""
+    # nothing for a list of other values
     pairs = [_labelled(each, titles) if isinstance(each, dict) else None for each in values]
     return [pair for pair in pairs if pair] if all(pairs) else []
 
@@ -217,7 +209,7 @@ def _all_labelled(values: list[Any], titles: Mapping[str, str]) -> list[_Sent]:
 def _labelled(
     value: Mapping[str, Any], titles: Mapping[str, str], key: str | None = None
 ) -> _Sent | None:
-    """Return a value that stands beside its label, or None for other objects."""
+    # a value that stands beside its label
     kind, question = value.get("type"), value.get("field")
     if isinstance(kind, str) and isinstance(question, dict):  # Typeform
         names = [titles.get(str(question.get("id"))), question.get("title"), question.get("ref")]
@@ -237,7 +229,7 @@ def _labelled(
 
 
 def _chosen(value: Any, options: Any) -> Any:  # noqa: ANN401  JSON
-    """Return the texts of chosen options, which Tally sends as ids."""
+    # Tally sends chosen options as ids.
     if not isinstance(options, list) or not isinstance(value, list):
         return value
     texts = {o.get("id"): o.get("text") for o in options if isinstance(o, dict)}
@@ -245,7 +237,7 @@ def _chosen(value: Any, options: Any) -> Any:  # noqa: ANN401  JSON
 
 
 def _person(value: Mapping[str, Any], name: str) -> _Sent | None:
-    """Return a name or a phone that is sent in parts, or None for other objects."""
+    # a name or a phone that is sent in parts
     parts = [str(part) for part in value.values() if isinstance(part, str) and part.strip()]
     if value and value.keys() <= {"prefix", "first", "middle", "last", "suffix"}:
         return _Sent.named(" ".join(parts), name)
@@ -262,7 +254,6 @@ def _parsed(text: Any) -> Any:  # noqa: ANN401  JSON
 
 
 def _single(value: Any) -> Any:  # noqa: ANN401  JSON
-    """Return the only value of a list, and any other value as it is."""
     if isinstance(value, list):
         values = [each for each in value if not _is_empty(each)]
         return values[0] if len(values) == 1 else values

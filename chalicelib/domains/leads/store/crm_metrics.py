@@ -59,10 +59,7 @@ def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
 
 
 def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_client: bool) -> None:
-    """Stage the counting of a booking, with its site if any, and its client if new.
-
-    ``day`` is in the workspace's time zone. Call it once per unit.
-    """
+    """Stage the counting of a booking, once per unit; ``day`` is in the workspace's time zone."""
     counts = Increments(unit.workspace_id)
     counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.BOOKINGS: 1})
     if site_id is not None:

@@ -22,7 +22,6 @@ class FormRow(Record):
 
     @property
     def specs(self) -> tuple[FieldSpec, ...]:
-        """Fields for validation."""
         fields: list[dict[str, Any]] = self.fields
         return tuple(
             FieldSpec(
@@ -37,7 +36,7 @@ class FormRow(Record):
 
     @property
     def language(self) -> str:
-        """Language in which the form addresses visitors."""
+        # in which the form addresses visitors
         return language(self.title, [spec.label for spec in self.specs])
 
 

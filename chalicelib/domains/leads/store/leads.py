@@ -28,23 +28,13 @@ from chalicelib.lib.shortening import shorten, size_of
 
 LeadStatus = Literal["new", "in_progress", "completed", "rejected", "archived"]
 STATUSES: tuple[LeadStatus, ...] = get_args(LeadStatus)
+# Size limit of data in the lead's row. Longer data have a separate row, and lists a short copy.
 INLINE_DATA_BYTES = 4096
-"""Size limit of data in the lead's row. Longer data have a separate row, and lists a short copy."""
-CONSENT = {"label", "at"}
-"""Keys of a stored consent: its label, and the time of consent."""
+CONSENT = {"label", "at"}  # Keys of a stored consent: its label, and the time of consent.
 
 
 class LeadRow(Record):
-    """A lead from a form, or from a dialog with a bot.
-
-    ``data`` has the submitted values. Long values are stored in a separate row, which lists do not
-    read. Then ``data`` is a shortened copy, and ``data_revision`` is the revision of the separate
-    row. ``day`` is the day of creation in the workspace's time zone, and ``source_name`` is the
-    source in the statistics. Both never change, because counters are corrected by them. A phone
-    that is not a valid number is in ``phone_entered`` only; former leads have it in ``phone`` as
-    well. ``over_quota`` marks a lead beyond the number that the plan includes. ``named_contacts``
-    has the contacts in the data, and former contacts.
-    """
+    """A lead from a form, or from a dialog with a bot."""
 
     status = UnicodeAttribute()
     form_id = UnicodeAttribute(null=True)
@@ -54,17 +44,25 @@ class LeadRow(Record):
     dialog_id = UnicodeAttribute(null=True)
     name = UnicodeAttribute(null=True)
     email = UnicodeAttribute(null=True)
+    # Former leads also have a phone here that is not a valid number, as in ``phone_entered``.
     phone = UnicodeAttribute(null=True)
+    # any phone as entered, also if it is not a valid number
     phone_entered = UnicodeAttribute(null=True)
+    # Submitted values. Long ones are in a separate row, which lists do not read. This is then a
+    # shortened copy.
     data: JsonAttribute = JsonAttribute(default=dict)
-    data_revision = NumberAttribute(null=True)
+    data_revision = NumberAttribute(null=True)  # revision of the separate row of long data
     is_order = BooleanAttribute(null=True)
-    over_quota = BooleanAttribute(null=True)
+    over_quota = BooleanAttribute(null=True)  # beyond the number that the plan includes
     notes = UnicodeAttribute(null=True)
+    # contacts in the data, and former contacts
     named_contacts: ListAttribute[str] = ListAttribute(null=True)
     tags: ListAttribute[Any] = ListAttribute(default=list)
     source: JsonAttribute = JsonAttribute(null=True)
+    # The source in the statistics. It never changes, because counters are corrected by it.
     source_name = UnicodeAttribute()
+    # Day of creation in the workspace's time zone. It never changes, because counters are corrected
+    # by it.
     day = UnicodeAttribute()
 
     kept_when_erased = Record.kept_when_erased | {
@@ -72,8 +70,7 @@ class LeadRow(Record):
         *("data_revision", "over_quota", "source_name", "day"),
     }
 
-    long_data: dict[str, Any] | None = None
-    """The full data, if they are long and were read."""
+    long_data: dict[str, Any] | None = None  # The full data, if they are long and were read.
     long_data_read: dict[str, Any] | None = None
 
     @property
@@ -85,16 +82,12 @@ class LeadRow(Record):
 
     @property
     def whole_data(self) -> dict[str, Any]:
-        """The full data, of any length.
-
-        The lead must have been read by ``find`` or a similar function.
-        """
+        """The full data of a lead that was read by ``find`` or a similar function."""
         data: dict[str, Any] = self.data if self.long_data is None else self.long_data
         return data
 
     @property
     def original(self) -> Self | None:
-        """The lead as it was read, with its long data."""
         old_lead = super().original
         if old_lead is not None:
             old_lead.long_data = self.long_data_read
@@ -215,11 +208,7 @@ def read_whole(workspace_id: str, ids: Iterable[str]) -> list[LeadRow]:
 
 
 def add_long_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
-    """Complete listed leads with their long data, if any, in a second request.
-
-    Raises:
-        ConcurrentUpdateError: as for ``find``.
-    """
+    """Complete listed leads with their long data in a second request. Raises as ``find`` does."""
     long = [
         data_key(workspace_id, lead_id=lead.id) for lead in leads if lead.data_revision is not None
     ]
@@ -228,11 +217,7 @@ def add_long_data(workspace_id: str, leads: list[LeadRow]) -> list[LeadRow]:
 
 
 def attach_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
-    """Set the long data of leads from the rows that contain them.
-
-    Raises:
-        ConcurrentUpdateError: as for ``find``.
-    """
+    """Set the long data of leads from the rows that contain them. Raises as ``find`` does."""
     long = {row.sk: row for row in rows if isinstance(row, DataRow)}
     for lead in leads:
         if lead.data_revision is not None:
@@ -276,7 +261,7 @@ def submission_key(workspace_id: str, *, digest: str) -> Key:
 
 
 def submission(key: Key, rows: Rows) -> SubmissionRow:
-    """Return the record of a submission. The caller saves it with the new lead.
+    """Return the record of a submission, which the caller saves with the new lead.
 
     ``lead_id`` is None if no lead was created within the time limit.
     """
