@@ -15,12 +15,12 @@ from chalicelib.gateways.barcodes import Found
 from chalicelib.lib.barcodes import Barcode
 
 CACHE_TTL = timedelta(days=30)
+# Shorter than ``CACHE_TTL``, because open databases add barcodes every day.
 NOT_FOUND_CACHE_TTL = timedelta(days=1)
-"""Shorter than ``CACHE_TTL``, because open databases add barcodes every day."""
+# Rate limit of one open database, for the whole platform. Its documentation requires it.
 DATABASE_LIMIT = Limit(
     "barcode-reads", "barcode look-ups per minute", 15, timedelta(minutes=1), fails_open=True
 )
-"""Rate limit of one open database, for the whole platform. Its documentation requires it."""
 WORKSPACE_LIMIT = Limit(
     "barcode-share", "barcode look-ups per workspace and day", 500, timedelta(days=1)
 )
@@ -29,11 +29,10 @@ WORKSPACE_LIMIT = Limit(
 def look_up(workspace_id: str, barcode: Barcode) -> Found | None:
     """Return an article from the open databases, or None if no database has the barcode.
 
-    A barcode for in-store use is not looked up, because each shop uses it for another article.
-
     Raises:
         LookupFailedError: some databases could not be reached. This result is not cached.
     """
+    # A barcode for in-store use is another article in each shop.
     if barcode.in_store:
         return None
 

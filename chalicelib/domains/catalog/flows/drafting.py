@@ -28,11 +28,9 @@ from chalicelib.gateways.retry_after import LONGEST_WAIT
 from chalicelib.lib import trees
 from chalicelib.lib.barcodes import Barcode
 
+# Limit for the model, in seconds. With 3 s for the barcode and 8 s for photos, the response is sent
+# within API Gateway's 29 seconds.
 MODEL_SECONDS = 15.0
-"""Limit for the model, in seconds.
-
-With 3 s for the barcode and 8 s for photos, the response is sent within API Gateway's 29 seconds.
-"""
 MAX_OUTPUT_TOKENS = 2000
 MAX_PHOTOS = 10
 
@@ -54,8 +52,8 @@ Prompt = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2000),
     AfterValidator(_check_visible_text),
 ]
+# A language code (BCP 47), such as ``ru`` or ``pt-BR``.
 Language = Annotated[str, Pattern("[A-Za-z0-9-]{2,35}", "a language code, such as ru or pt-BR")]
-"""A language code (BCP 47), such as ``ru`` or ``pt-BR``."""
 
 log = logging.getLogger(__name__)
 
@@ -71,9 +69,7 @@ class DraftOut(Wire):
 
 
 class Drafted(NamedTuple):
-    """A draft. ``card`` holds the fields of a ``DraftOut``."""
-
-    card: Mapping[str, object]
+    card: Mapping[str, object]  # fields of a ``DraftOut``
     images: list[PhotoOut]
     warnings: tuple[str, ...] = ()
 
@@ -175,12 +171,6 @@ def _facts_from_product(
 def _facts_from_databases(
     workspace_id: str, barcode: Barcode, warnings: list[str], *, needed: bool
 ) -> dict[str, str]:
-    """Return facts about a barcode from open databases, by label.
-
-    Raises:
-        NotFoundError: facts are needed, and no database has the barcode.
-        UpstreamFailedError: facts are needed, and the look-up failed.
-    """
     try:
         article = barcodes.look_up(workspace_id, barcode)
     except LookupFailedError as failure:

@@ -8,12 +8,10 @@ from chalicelib.domains.catalog.store.products import InsufficientStockError, Pr
 from chalicelib.engine.events.outbox import Event
 
 MAX_STOCK = 10**9
+# Maximum number of attempts that require the stock to be as it was read. These attempts return the
+# exact stock. Later attempts add to the current stock instead, because concurrent sales of one
+# product could otherwise block each other.
 MAX_EXACT_ATTEMPTS = 8
-"""Maximum number of attempts that require the stock to be as it was read.
-
-These attempts return the exact stock. Later attempts add to the current stock instead, because
-concurrent sales of one product could otherwise block each other.
-"""
 
 
 def check_change(product: ProductRow, delta: int) -> None:
@@ -35,10 +33,7 @@ def check_change(product: ProductRow, delta: int) -> None:
 
 
 def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
-    """Stage a change of the stock and of nothing else.
-
-    The product object then shows the expected stock.
-    """
+    """Stage a change of the stock and of nothing else. The product then shows the new stock."""
     stock = int(product.stock or 0)
     attempts: list[int] = ctx.unit.run_side_effect_once("tries", list)
     attempts.append(stock)
@@ -63,7 +58,7 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
 
 
 def _bounds_of_event(stock: int, *, delta: int) -> range:
-    """Return the stocks for which the change makes the stock low, or does not, as for this one."""
+    # The stocks for which the change makes the stock low, or does not, as for this one.
     low = products.LOW_STOCK + 1
     high = max(low, low - delta)  # From here on, the stock remains above the mark.
     if stock < low:

@@ -1,7 +1,4 @@
-"""Changes of many products in one call.
-
-The call runs several transactions and returns an outcome for each product.
-"""
+"""Change many products in several transactions of one call, with an outcome for each product."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
@@ -20,10 +17,8 @@ from chalicelib.core.wire.schema import Wire
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork
 
-MAX_BATCH_PRODUCTS = 100
-"""Largest number of products in one call."""
-OK = 200
-"""Status of an outcome that succeeded."""
+MAX_BATCH_PRODUCTS = 100  # Largest number of products in one call.
+OK = 200  # Status of an outcome that succeeded.
 
 W = TypeVar("W", bound=Wire)
 
@@ -41,16 +36,12 @@ class BatchSummary(Wire):
 
     @classmethod
     def from_outcomes(cls, outcomes: Sequence[_Outcome]) -> Self:
-        """Count the outcomes."""
         ok = sum(outcome.status == OK for outcome in outcomes)
         return cls(ok=ok, failed=len(outcomes) - ok)
 
 
 def sort_by_item(results: Mapping[int, W], naming: Naming) -> list[W]:
-    """Return outcomes, by the position of their item, in the order of the items.
-
-    ``naming`` adapts the names in messages to the caller.
-    """
+    """Return outcomes in the order of items; ``naming`` adapts names in messages to the caller."""
     return [
         outcome.model_copy(update={"message": naming(outcome.message)})  # type: ignore[attr-defined]  # every outcome has a message
         for _, outcome in sorted(results.items())
@@ -73,7 +64,7 @@ def commit_outcomes(
     Raises:
         OutcomeUnknownError: the transaction may have committed.
         UnavailableError: the database is unavailable, and the call has an idempotency key. The
-            caller can repeat it. Stored outcomes would prevent a repeated call from succeeding.
+            caller can repeat it.
     """
 
     def stage_part(part: UnitOfWork) -> bytes:
@@ -87,5 +78,6 @@ def commit_outcomes(
         raise
     except (UnavailableError, NotFoundError, StorageLimitError) as error:
         if isinstance(error, UnavailableError) and unit.is_repeatable:
+            # Stored outcomes would prevent a repeated call from succeeding.
             raise
         return failed(error)

@@ -30,15 +30,14 @@ from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, split_batches
 
+# Products in one transaction. A deleted product takes five of the transaction's hundred items.
 PRODUCTS_PER_TRANSACTION = 15
-"""Products in one transaction. A deleted product takes five of the transaction's hundred items."""
 
 
 _VALUE_TYPES = {OPENAPI_ONLY: {"type": ["number", "string", "null"]}}
+# A number or, for ``setCategory``, also an id. Tools publish the number only, because some AI
+# clients support one type for each argument.
 Value = Annotated[Any, NULL_IS_A_VALUE, WithJsonSchema({"type": "number", **_VALUE_TYPES})]
-"""A number or, for ``setCategory``, also an id. Tools publish the number only, because some AI
-clients support one type for each argument.
-"""
 
 
 class BulkProducts(Wire):
@@ -119,30 +118,25 @@ class _Stock(Wire):
     value: Stock | None
 
 
+# Models of the value, for each action that has one.
 _VALUES: Mapping[str, type[Wire]] = {
     "setCategory": _Category,
     "setPrice": _Price,
     "changePricePercent": _Percent,
     "setStock": _Stock,
 }
-"""Models of the value, for each action that has one."""
 
 CHANGED, UNCHANGED, DELETED = "changed", "unchanged", "deleted"
+# Message of an outcome in a dry run.
 DRY_RUN_MESSAGES = {CHANGED: "would change", DELETED: "would be deleted"}
-"""Message of an outcome in a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    """A change that a bulk operation applies to each product.
-
-    ``field`` is the attribute to change, or None to delete the product. ``new_value`` returns the
-    attribute's new value. If it raises an ``AppError``, that fails only that product. ``require``
-    stages what must hold when the transaction commits.
-    """
-
-    field: str | None = None
+    field: str | None = None  # attribute to change, or None to delete the product
+    # An ``AppError`` fails only that product.
     new_value: Callable[[ProductRow], Any] = lambda _: None
+    # stages what must hold when the transaction commits
     require: Callable[[UnitOfWork], None] = lambda _: None
 
     def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
@@ -260,7 +254,7 @@ def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its 
 
 
 def _to_category(ctx: Context, category_id: str | None) -> _Action:
-    """Return the move to a category, which must exist now and at each commit."""
+    # The category must exist now and at each commit.
     if category_id is not None:
         categories.check(ctx.workspace_id, category_id=category_id, kind="product")
 

@@ -46,7 +46,6 @@ class ArticleDraft(Wire):
 
     @classmethod
     def from_article(cls, article: Found) -> Self:
-        """Return the wire form of a found article."""
         return cls.from_row(asdict(article), images=[FoundImage(url=url) for url in article.images])
 
 

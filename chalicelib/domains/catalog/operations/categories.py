@@ -39,18 +39,14 @@ from chalicelib.engine.unit import UnitOfWork, cascade, cascade_over, run_job_un
 from chalicelib.lib import slugs, trees
 
 MAX_DEPTH = 5
+# Maximum number of categories of one kind in a workspace. The list has no pages and returns all
+# categories.
 MAX_CATEGORIES = 1000
-"""Maximum number of categories of one kind in a workspace.
-
-The list has no pages and returns all categories.
-"""
+# Items or subcategories that one transaction moves when a category is deleted.
 MOVES_PER_TRANSACTION = 20
-"""Items or subcategories that one transaction moves when a category is deleted."""
+# Maximum number of records that the call itself moves. A scheduled job moves the records of larger
+# categories.
 MAX_MOVES_IN_CALL = 1000
-"""Maximum number of records that the call itself moves.
-
-A scheduled job moves the records of larger categories.
-"""
 CASCADE = JobKind("category-cascade")
 
 Kind = Literal["product", "service"]
@@ -74,7 +70,6 @@ class CategoryOut(CategoryRef):
 
     @classmethod
     def from_record(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
-        """Return the wire form of a stored category."""
         return cls.from_row(category.values, items_count=counts.get(category.id, 0))
 
 
@@ -270,11 +265,9 @@ def _items_in(workspace_id: str, category: CategoryRow) -> tuple[counters.Shards
 
 @job_handler(CASCADE)
 def empty_category(job: Job) -> None:
-    """Move the items and subcategories that are still in a deleted category.
-
-    These were too many for the deletion's transaction. The job runs right after the deletion, or
-    else in the scheduled runner. New items can no longer be added.
-    """
+    """Move what is left in a deleted category: it was too much for the deletion's transaction."""
+    # The job runs right after the deletion, or else in the scheduled runner. New items can no
+    # longer be added.
     workspace_id, deleted = job.workspace_id, job.payload
     listing = categories.listing_of_items(deleted["kind"]) if deleted["kind"] in KINDS else None
 
@@ -319,12 +312,8 @@ def _move_items(
 
 
 class _Tree:
-    """Categories of one kind, and the lock row that serialises changes of the tree's shape.
-
-    Every change saves the lock row. Otherwise two concurrent changes, each valid by itself, could
-    together make a cycle or a level that is too deep.
-    """
-
+    # Every change saves the lock row. Otherwise two concurrent changes, each valid by itself, could
+    # together make a cycle or a level that is too deep.
     def __init__(self, workspace_id: str, *, kind: str) -> None:
         self.lock = locks.lock_row(workspace_id, what=categories.tree_lock(kind))
         rows = categories.read_all(workspace_id)
@@ -341,10 +330,8 @@ class _Tree:
 def _promote_children(
     unit: UnitOfWork, tree: _Tree, category_id: str, parent_id: str | None
 ) -> bool:
-    """Stage the move of some subcategories one level up; return whether any were left to move.
-
-    If a subcategory no longer fits there, because the tree has changed, it moves to the top level.
-    """
+    # If a subcategory no longer fits one level up, because the tree has changed, it moves to the
+    # top. Returns whether any were left to move.
     children = tree.children(category_id)
     for child in children[:MOVES_PER_TRANSACTION]:
         child.parent_id = None if tree.problem(child.id, parent_id=parent_id) else parent_id

@@ -26,17 +26,14 @@ from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.locks import LockRow, lock_key
 from chalicelib.engine.reading import fetch
 
+# Maximum number of products in one reorder. One transaction of 100 writes contains them and all
+# dependent rows.
 MAX_REORDERED = 90
-"""Maximum number of products in one reorder.
-
-One transaction of 100 writes contains them and all dependent rows.
-"""
+# Largest absolute sort order. Larger numbers are not exact in ``engine.listing.index_entries``.
 MAX_SORT_ORDER = 2**52
-"""Largest absolute sort order. Larger numbers are not exact in ``engine.listing.index_entries``."""
 MAX_NAME = 255
 COPY_SUFFIX = " (копия)"
-NOT_COPIED = ("sku", "barcode")
-"""Attributes that a copy does not take over."""
+NOT_COPIED = ("sku", "barcode")  # Attributes that a copy does not take over.
 UNIQUE_IDS = Unique("every id once")
 
 

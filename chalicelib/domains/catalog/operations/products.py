@@ -48,10 +48,9 @@ from chalicelib.lib import barcodes
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_SKU = 64
-FOLDER = "products"
-"""Folder of product images."""
+FOLDER = "products"  # Folder of product images.
+# Default directions of the sorts that do not ascend by default.
 _DIRECTIONS = {"createdAt": "desc"}
-"""Default directions of the sorts that do not ascend by default."""
 
 Name = Annotated[
     str,
@@ -95,7 +94,7 @@ class ProductOut(ProductRef):
 
     @classmethod
     def from_record(cls, product: ProductRow, **overrides: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored product. ``overrides`` replace stored values."""
+        # ``overrides`` replace stored values.
         return cls.from_row(product.values, **{"description_truncated": False, **overrides})
 
 
@@ -175,10 +174,7 @@ class ProductDelete(ProductRef):
 
 
 def stage_deletion(unit: UnitOfWork, product: ProductRow) -> None:
-    """Stage a product's deletion, which frees the SKU and the barcode.
-
-    The row is kept for a month.
-    """
+    """Stage a product's deletion, which frees SKU and barcode. The row is kept for a month."""
     unit.soft_delete(product, until=clock.now() + KEPT_AFTER_DELETION)
 
 
@@ -314,7 +310,7 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
 def to_attributes(
     ctx: Context, values_sent: Mapping[str, Any], old_images: Sequence[ImageMap]
 ) -> dict[str, Any]:
-    """Return the attributes to store. This imports the images.
+    """Return the attributes to store, after the images have been imported.
 
     The commit fails if the category does not exist any more. ``old_images`` are the current images.
     They are kept if no new one can be imported.

@@ -47,19 +47,15 @@ from chalicelib.engine.listing import ordering
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, split_batches
 
+# Products in one transaction. DynamoDB allows 100 rows and 4 MB in a transaction. A product writes
+# at most 9 rows and 200 KB.
 PRODUCTS_PER_TRANSACTION = 10
-"""Products in one transaction.
-
-DynamoDB allows 100 rows and 4 MB in a transaction. A product writes at most 9 rows and 200 KB.
-"""
 IMAGE_SECONDS = 600.0
+# Seconds of the request's time that are reserved for transactions, after images are fetched.
 COMMIT_SECONDS = 8.0
-"""Seconds of the request's time that are reserved for transactions, after images are fetched."""
+# Number of items with images on other servers that count as one heavy call. The number of images of
+# an item does not matter.
 ITEMS_PER_HEAVY_CALL = 10
-"""Number of items with images on other servers that count as one heavy call.
-
-The number of images of an item does not matter.
-"""
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 
@@ -206,13 +202,9 @@ def _fetch_images(
 
 @dataclass
 class _Images:
-    """Fetched images of a call. ``files`` maps a source URL to the URL of the stored file.
-
-    If several items have the same image, the first item to be committed stores it as a file. Later
-    items refer to that file.
-    """
-
-    fetched: Fetched
+    fetched: Fetched  # fetched images of the call
+    # From source URLs to the URLs of stored files. If several items have the same image, the first
+    # item to be committed stores it as a file. Later items refer to that file.
     files: dict[str, str] = field(default_factory=dict)
 
     def select(self, items: Sequence[Item]) -> dict[str, StoredObject | RejectedImage]:
@@ -269,8 +261,7 @@ def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome
 
 @dataclass
 class _Rows:
-    """Products of the items by ``key_of``, holders of their SKUs, and existing categories."""
-
+    # Products of the items by ``key_of``, holders of their SKUs, and existing categories.
     products: dict[str, ProductRow]
     holders: dict[str, str]
     categories: set[str]
@@ -311,10 +302,7 @@ class _Rows:
 
 
 def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[UpsertOutcome]:
-    """Stage the writes of some items, and return their outcomes.
-
-    ``late`` is true if not all of their images were fetched in time.
-    """
+    # ``late`` is true if not all of the items' images were fetched in time.
     rows = _Rows.read(ctx.workspace_id, items)
     outcomes = []
     for item in items:
@@ -370,10 +358,8 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
 
 
 def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
-    """Stage a new product at the end of the sort order.
-
-    If another call creates a product with this SKU first, the operation runs again.
-    """
+    # The product is at the end of the sort order. If another call creates a product with this SKU
+    # first, the operation runs again.
     if rows.next_sort_order is None:
         rows.next_sort_order = products.number_at_end(ctx.workspace_id)
     attributes = {"status": "active", "sort_order": rows.next_sort_order, **values}
@@ -388,10 +374,8 @@ def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) ->
 
 
 def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) -> None:
-    """Require once per transaction that a category exists at commit.
-
-    If the category is deleted before the commit, the operation runs again.
-    """
+    # The requirement is staged once per transaction. If the category is deleted before the commit,
+    # the operation runs again.
     if category_id is not None and category_id not in rows.required_categories:
         rows.required_categories.add(category_id)
         categories.require(unit, category_id, kind="product")

@@ -73,10 +73,7 @@ def sku_of(item: Item | InvalidItem) -> str:
 def new_sku(item: Item, holders: Mapping[str, str]) -> dict[str, str]:
     """Return the SKU that an item gives to the product with its id, or nothing.
 
-    ``holders`` has the ids of products by SKU.
-
-    Raises:
-        SkuTakenError: another product has it.
+    ``holders`` has the ids of products by SKU. Raises SkuTakenError if another product has it.
     """
     if not isinstance(item, ItemById) or item.sku is None:
         return {}

@@ -12,11 +12,7 @@ class InvalidBarcodeError(ValidationError):
 
 
 def read_barcode(text: str) -> Barcode:
-    """Parse a barcode from the field ``barcode``.
-
-    Raises:
-        InvalidBarcodeError: the string is not a barcode.
-    """
+    """Parse a barcode from the field ``barcode``, or raise InvalidBarcodeError."""
     try:
         return barcodes.parse(text)
     except barcodes.BarcodeError as error:

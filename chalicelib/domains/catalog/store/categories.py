@@ -13,11 +13,9 @@ from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import trees
 
+# Kind of a category -> noun of the records in such categories. These are counted by
+# ``category_id``.
 KINDS = {"product": "PRODUCT", "service": "SERVICE"}
-"""Kind of a category -> noun of the records in such categories.
-
-The records of these nouns are counted by ``category_id``.
-"""
 
 
 class CategoryRow(Record):
@@ -69,11 +67,7 @@ def not_found(kind: str) -> NotFoundError:
 
 
 def check(workspace_id: str, *, category_id: str, kind: str) -> None:
-    """Check now that a category of this kind exists. ``require`` checks it at commit.
-
-    Raises:
-        NotFoundError: it does not exist.
-    """
+    """Raise NotFoundError if no category of this kind exists now. ``require`` checks at commit."""
     category = CATEGORIES.find(workspace_id, record_id=category_id)
     if category is None or category.kind != kind:
         raise not_found(kind)

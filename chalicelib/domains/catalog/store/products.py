@@ -25,12 +25,12 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 
 IN_ORDER = SortIndex("sortOrder")
+# Lock row that serialises changes of the products' sort order (``engine.locks``).
 ORDER_LOCK = "product-order"
-"""Lock row that serialises changes of the products' sort order (``engine.locks``)."""
 
 
+# Sort value of a product whose stock is not tracked. It is above any real stock.
 UNTRACKED = 10**12
-"""Sort value of a product whose stock is not tracked. It is above any real stock."""
 
 
 class SkuTakenError(ConflictError):
@@ -52,21 +52,16 @@ class InsufficientStockError(ConflictError):
 
 
 class ProductRow(Record):
-    """A product.
-
-    ``price`` is in kopecks. ``stock`` is None if it is not tracked. ``sort_order`` has gaps, so
-    that a product can move without rewriting its neighbours.
-    """
-
     name = UnicodeAttribute()
-    price = NumberAttribute()
+    price = NumberAttribute()  # in kopecks
     description = UnicodeAttribute(null=True)
     sku = UnicodeAttribute(null=True)
     barcode = UnicodeAttribute(null=True)
-    stock = NumberAttribute(null=True)
+    stock = NumberAttribute(null=True)  # None if it is not tracked
     category_id = UnicodeAttribute(null=True)
     images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)
     status = UnicodeAttribute()
+    # with gaps, so that a product can move without rewriting its neighbours
     sort_order = NumberAttribute()
 
     @property
@@ -75,8 +70,8 @@ class ProductRow(Record):
         return UNTRACKED if self.stock is None else int(self.stock)
 
 
+# Pieces. An event is emitted when the stock of a product falls to this number or below.
 LOW_STOCK = 5
-"""Pieces. An event is emitted when the stock of a product falls to this number or below."""
 LOW_STOCK_EVENT = "product.low_stock"
 
 
@@ -140,15 +135,13 @@ def number_at_end(workspace_id: str) -> int:
 
 
 def number_after(workspace_id: str, product: ProductRow) -> int:
-    """Return the sort order that puts a new product right behind another.
-
-    If there is no gap, return the other product's sort order; the newer id then sorts later.
-    """
+    """Return the sort order that puts a new product right behind another."""
     next_products = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, last_record=product)
     number = int(product.sort_order)
     free_numbers = ordering.between(
         number, high=next_products[0].number if next_products else None, count=1
     )
+    # Without a gap, two products have the same sort order, and the newer id sorts later.
     return free_numbers[0] if free_numbers else number
 
 
@@ -170,11 +163,7 @@ def require_unchanged(unit: UnitOfWork, product: ProductRow) -> None:
 
 
 class StockRow(ContentRow):
-    """Row for a change of a product's stock and of nothing else.
-
-    Other attributes may change at the same time.
-    """
-
+    # A row for a change of a product's stock only. Other attributes may change at the same time.
     stock = NumberAttribute(null=True)
     version = NumberAttribute()
     updated_at = UTCDateTimeAttribute()
@@ -186,8 +175,7 @@ def add_stock(
     """Stage an addition to a product's stock, if the stock lies within bounds at commit.
 
     Otherwise, or if the stock is no longer tracked, the operation is retried. The change raises
-    ``version``, so other writers that read the product before are retried, too. The entry in the
-    partition of the product's category is updated as well.
+    ``version``, so other writers that read the product before are retried, too.
     """
     unit.update(
         StockRow(product.pk, product.sk),
@@ -200,6 +188,7 @@ def add_stock(
         ],
         StockRow.stock.between(min_stock, max_stock),
     )
+    # The entry in the partition of the product's category is updated as well.
     if product.category_id is not None:
         noun, category = PRODUCTS.noun, product.category_id
         partition = partition_of(unit.tenant, noun=noun, facet="category_id", value=category)

@@ -34,11 +34,7 @@ def kopecks(text: str, unit: Unit) -> int:
 
 
 def amount(text: str) -> Decimal:
-    """Read an amount in the unit of its table.
-
-    Raises:
-        CellError: it is not an amount.
-    """
+    """Read an amount in the unit of its table, or raise CellError."""
     return number(_CURRENCY.sub("", text.strip()).strip(), shown=text)
 
 
@@ -46,10 +42,7 @@ def number(text: str, *, shown: str | None = None) -> Decimal:
     """Read a number with spaces or apostrophes between thousands, and a comma or point.
 
     If it has both, the last is the decimal separator. A single one is decimal. ``shown`` is the
-    text for the message.
-
-    Raises:
-        CellError: it is not a number.
+    text for the message of a CellError.
     """
     value = money.decimal(text)
     if value is None:

@@ -62,16 +62,12 @@ _BINARY = "This file is no table of text. Save the table as CSV (UTF-8), and imp
 _MARKUP_START = re.compile(r"\s*<(?:\?xml|[a-zа-я][\w:.-]*[\s/>])", re.IGNORECASE)
 _JSON_START = re.compile(r'\s*(?:\{\s*"|\[\s*[\[{"])')
 _START = 4096
+# Share of zero bytes that text never has. Some may be in text that programs have written.
 _BINARY_SHARE = 0.02
-"""Share of zero bytes that text never has. Some may be in text that programs have written."""
 
 
 def refuse_other_files(raw: bytes) -> None:
-    """Refuse a file that is no text with columns.
-
-    Raises:
-        TableError: the file is another one, and the message names it and says what to do.
-    """
+    """Raise TableError for a file that is no text with columns, with what it is and what to do."""
     if not raw.removeprefix(b"\xef\xbb\xbf").strip():
         raise TableError("The file is empty.")
     kind = sniff(raw)
@@ -90,12 +86,10 @@ def refuse_other_files(raw: bytes) -> None:
 
 
 def utf16_encoding(raw: bytes) -> str | None:
-    """Return the encoding of what may be UTF-16 text, with or without a byte order mark, else None.
-
-    Without a mark, each zero byte of UTF-16 stands beside an ASCII letter, always on one side.
-    """
+    """Return the encoding of possible UTF-16 text, with or without a byte order mark, else None."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
+    # Without a mark, each zero byte of UTF-16 stands beside an ASCII letter, always on one side.
     start = raw[:_START]
     odd, even = start[1::2].count(0), start[::2].count(0)
     if bool(odd) == bool(even):

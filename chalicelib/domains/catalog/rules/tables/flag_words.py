@@ -18,5 +18,5 @@ NO = frozenset(
         *("outofstock", "out of stock", "out_of_stock", "нет в наличии", "отсутствует", "-"),
     }
 )
+# Words of a stock without a limit.
 UNLIMITED = frozenset({"unlimited", "∞", "без ограничений", "неограниченно"})
-"""Words of a stock without a limit."""

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from chalicelib.core.text import fold
 
+# The role of a column, by its normalised header.
 HEADERS: Mapping[str, str] = {
     **dict.fromkeys(("артикул", "sku", "vendor code", "article", "артикул продавца"), "sku"),
     **dict.fromkeys(("код", "код товара", "номенклатура.код"), "id"),
@@ -27,7 +28,6 @@ HEADERS: Mapping[str, str] = {
     **dict.fromkeys(("валюта", "currency", "currency code"), "currency"),
     **dict.fromkeys(("статус", "status"), "status"),
 }
-"""The role of a column, by its normalised header."""
 
 
 @lru_cache(maxsize=4096)

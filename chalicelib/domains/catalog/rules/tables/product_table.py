@@ -1,7 +1,4 @@
-"""Products as CSV of a spreadsheet or a shop, with various headers, encodings and delimiters.
-
-This module does not access files. It converts bytes to rows and text.
-"""
+"""Products as CSV of a spreadsheet or a shop, with various headers, encodings and delimiters."""
 
 import csv
 import io
@@ -34,11 +31,10 @@ STATUSES: Mapping[str, str] = {
     **dict.fromkeys(("inactive", "неактивен", "неактивный", "скрыт", "нет", "0"), "inactive"),
     **dict.fromkeys(("draft", "archived", "unlisted"), "inactive"),
 }
+# Columns that a report of refused rows adds before the table's columns. An import accepts them, so
+# a corrected report can be imported like the original table.
 REPORT_COLUMNS = ("row", "sku", "reason")
-"""Columns that a report of refused rows adds before the table's columns.
-
-An import accepts them, so a corrected report can be imported like the original table.
-"""
+# The field of each column of an exported table. The last two columns are for readers only.
 EXPORT_FIELDS: Mapping[str, str] = {
     **{name: name for name in ("id", "sku", "name")},
     "price (kopecks)": "price",
@@ -49,56 +45,41 @@ EXPORT_FIELDS: Mapping[str, str] = {
     "created at": "",
     "updated at": "",
 }
-"""The field of each column of an exported table. The last two columns are for readers only."""
+# The header of an exported table. In a table with ids of products, only these columns count. Its
+# cells keep their spaces, and an id names a product of the workspace, whatever happened to the SKU.
 EXPORT_COLUMNS = tuple(EXPORT_FIELDS)
-"""The header of an exported table.
-
-In a table with ids of products, only these columns count. Its cells keep their spaces, and an id
-names a product of the workspace, whatever happened to the SKU.
-"""
 KOPECKS = "The header says that the prices are in kopecks."
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table.
-
-    ``number`` counts as spreadsheets do: the header is row 1. ``item`` is the input of an upsert,
-    but with ``category`` as a path (``category_path``). ``fault`` is the reason to refuse the row.
-    ``notes`` describe values that were read differently or left out. A row of an exported table
-    also has ``id`` and ``categoryId``.
-    """
-
-    number: int
+    number: int  # as spreadsheets count: the header is row 1
     cells: Sequence[str]
+    # The input of an upsert, but with ``category`` as a path (``category_path``). A row of an
+    # exported table also has ``id`` and ``categoryId``.
     item: Mapping[str, Any] = field(default_factory=dict)
-    fault: str | None = None
-    notes: Sequence[str] = ()
+    fault: str | None = None  # reason to refuse the row
+    notes: Sequence[str] = ()  # values that were read differently or left out
 
     @property
     def sku(self) -> str:
-        """The SKU, or "" without one."""
+        # "" without an SKU
         return str(self.item.get("sku", ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table of products, and a report of what is not read.
+    """A table of products, and a report of what is not read."""
 
-    ``shop`` is the name of the shop whose table it is, or "". ``ignored`` are the headers of the
-    columns that are not read, and ``partly_read`` the number of rows in which a column is not,
-    if it is in others. ``notes`` are sentences about the whole table. ``header`` and the cells of
-    ``rows`` are for a report of refused rows. ``codes`` are the columns whose numbers are names,
-    which a spreadsheet must not rewrite.
-    """
-
-    header: Sequence[str]
+    header: Sequence[str]  # for a report of refused rows, as the cells of ``rows``
     rows: Sequence[Row]
     delimiter: str
-    shop: str = ""
-    ignored: Sequence[str] = ()
+    shop: str = ""  # name of the shop whose table it is, or ""
+    ignored: Sequence[str] = ()  # headers of the columns that are not read
+    # number of rows in which a column is not read, if it is in others
     partly_read: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # sentences about the whole table
+    # columns whose numbers are names, which a spreadsheet must not rewrite
     codes: frozenset[int] = frozenset()
 
 
@@ -173,7 +154,7 @@ def _product_table(
 
 
 def _unread(names: Sequence[str], lines: Sequence[Line]) -> tuple[list[str], dict[str, int]]:
-    """Return the columns that are not read, and those that are not read in a number of rows."""
+    # The columns that are not read, and the number of rows in which others are not read.
     filled: Counter[int] = Counter()
     read_cells: Counter[int] = Counter()
     for line in lines:
@@ -191,7 +172,7 @@ def _unread(names: Sequence[str], lines: Sequence[Line]) -> tuple[list[str], dic
 
 
 def _letters(index: int) -> str:
-    """Return the letters of a column, as a spreadsheet shows them: 0 is A, 26 is AA."""
+    # As a spreadsheet shows them: 0 is A, 26 is AA.
     letters = ""
     index += 1
     while index:
@@ -201,11 +182,7 @@ def _letters(index: int) -> str:
 
 
 def _exported_table(table: TextTable, unit: Unit | None) -> Table:
-    """Read a table that was exported here, whose prices are in kopecks.
-
-    Raises:
-        UnitError: the prices are said to be in rubles.
-    """
+    # The prices of a table that was exported here are in kopecks.
     names = table.names
     fields = [EXPORT_FIELDS.get(name.strip(), "") for name in names]
     if "price" in fields and unit == "rubles":
@@ -250,11 +227,6 @@ def _is_exported(names: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]
 
 
 def _check_columns(names: Sequence[str], columns: Mapping[Role, Sequence[int]]) -> None:
-    """Refuse a table without an SKU, or with several columns of one meaning.
-
-    Raises:
-        TableError: it is such a table.
-    """
     if "sku" not in columns and "id" not in columns:
         shown = ", ".join(filter(None, names[:_SHOWN_HEADERS])) or "none"
         msg = f"No column has the header sku or артикул. Headers: {shown}."
@@ -265,12 +237,12 @@ def _check_columns(names: Sequence[str], columns: Mapping[Role, Sequence[int]]) 
 
 
 _SHOWN_HEADERS = 30
+# Roles that several columns of a table may have.
 _SEVERAL = frozenset({"barcode", "id", "images", "option"})
-"""Roles that several columns of a table may have."""
 
 
 def _row(product: Product, cells: Sequence[str], unit: Unit) -> Row:
-    """Read a row without its empty cells, so that products keep their values."""
+    # Empty cells are left out, so that products keep their values.
     item: dict[str, Any] = {
         name: text
         for name, cell in product.values.items()
@@ -345,16 +317,12 @@ def _convert(
     return None
 
 
+# A count that is thousands in English, and one with three decimals in Russian.
 _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}[.,][0-9]{3}")
-"""A count that is thousands in English, and one with three decimals in Russian."""
 
 
 def _barcode(text: str) -> tuple[str, list[str]]:
-    """Return a cell's first barcode, with the zeros that a spreadsheet dropped, and the others.
-
-    Raises:
-        BarcodeError: it is no barcode.
-    """
+    # The cell's first barcode, with the zeros that a spreadsheet dropped, and the others.
     whole = _whole_barcode(text)
     parts = [part for part in re.split(r"[;,|\s]+", text) if part]
     valid = [part for part in parts if _is_barcode(_whole_barcode(part))]
@@ -369,8 +337,7 @@ def _whole_barcode(text: str) -> str:
     return padded if _is_barcode(padded) else text
 
 
-_LENGTHS = {7: 8, 10: 12, 11: 12}
-"""Lengths of barcodes without their first zeros, and with them."""
+_LENGTHS = {7: 8, 10: 12, 11: 12}  # Lengths of barcodes without their first zeros, and with them.
 
 
 def _is_barcode(text: str) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from chalicelib.domains.catalog.rules.tables.headers import normalised
 from chalicelib.domains.catalog.rules.tables.shops import OTHER, SHOPS, Role, Shop
 
-_CERTAIN = 1000
-"""More than the columns of any table, so that a shop's header wins over other rows."""
+_CERTAIN = 1000  # More than the columns of any table, so that a shop's header wins over other rows.
 
 
 def shop_of(names: Sequence[str]) -> Shop:

@@ -23,16 +23,16 @@ from chalicelib.domains.files.rules.images import MAX_IMAGES
 from chalicelib.lib import slugs
 from chalicelib.lib.extracts import plain_text
 
+# The columns of a plain table, in which refused rows of a shop's table are reported.
 PLAIN_HEADER = (
     *("sku", "name", "price", "description", "stock", "barcode"),
     *("category", "images", "status"),
 )
-"""The columns of a plain table, in which refused rows of a shop's table are reported."""
 MAX_CODE = 64
 _SHOWN = 60
 _OF_VARIANTS: tuple[Role, ...] = ("tracker", "in stock", "oversold")
+# Names of the only variant of a product, at Shopify, Square and Wildberries.
 _NO_OPTIONS = frozenset({"default title", "regular", "0"})
-"""Names of the only variant of a product, at Shopify, Square and Wildberries."""
 _STOCK_WORDS = YES | NO | UNLIMITED
 _NO_PRICE = re.compile(r"[0\s.,]*")
 _TAG = re.compile(
@@ -48,21 +48,19 @@ _TOTAL = re.compile(
 )
 
 
+# Returns the value of a role of a row, or else of its product if the shop's variants have it.
 Inherited = Callable[[Role], str]
-"""Returns the value of a role of a row, or else of its product if the shop's variants have it."""
 
 
 @dataclass(slots=True)
 class Line:
-    """A row of a table. ``used`` are the indexes of the cells that were read."""
-
     number: int
     cells: Sequence[str]
     columns: Mapping[Role, Sequence[int]]
-    used: set[int] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)  # indexes of the cells that were read
 
     def all(self, role: Role) -> list[str]:
-        """Return the filled cells of a role, in the order of the columns."""
+        # in the order of the columns
         filled = self._filled(role)
         self.used.update(filled)
         return [self.cells[index].strip() for index in filled]
@@ -95,22 +93,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """Values of a product by field, as text.
-
-    ``without`` are the fields that the product explicitly lacks. ``fault`` is the reason to refuse
-    it, and ``notes`` say what was read differently or left out.
-    """
+    """Values of a product by field, as text."""
 
     number: int
     values: Mapping[str, str]
-    without: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-    fault: str | None = None
+    without: frozenset[str] = frozenset()  # fields that the product explicitly lacks
+    notes: tuple[str, ...] = ()  # what was read differently or left out
+    fault: str | None = None  # reason to refuse the product
     options: tuple[str, ...] = ()
 
     @property
     def cells(self) -> list[str]:
-        """The cells of the product in a plain table."""
+        # as in a plain table
         return [self.values.get(name, "") for name in PLAIN_HEADER]
 
 
@@ -271,13 +265,13 @@ def _values(shop: Shop, cell: str) -> list[str]:
 
 
 def _values_in_name(shop: Shop, line: Line) -> list[str]:
-    """Return the options that BigCommerce writes instead of a variant's name."""
+    # BigCommerce writes the options instead of a variant's name.
     own = line.one("name")
     return _values(shop, own) if shop.option_value and own.startswith("[") else []
 
 
 def _name(shop: Shop, line: Line, head: Line, options: Sequence[str]) -> str:
-    """Return the name of a product, with its options if the name does not have them."""
+    # The name has the options if they are not in it.
     own = "" if _values_in_name(shop, line) else line.one("name")
     shared = head.one("name")
     name = _unescaped(own or shared)
@@ -414,11 +408,6 @@ def _split(text: str, separators: str) -> list[str]:
 
 
 def _price(shop: Shop, line: Line, head: Line, notes: list[str]) -> str:
-    """Return the price that clients pay, and note which one of several it is.
-
-    Raises:
-        CellError: a price or a surcharge is not a number.
-    """
     has_own = line.has("price") or line.has("net price") or "price" not in shop.inherited
     source = line if has_own else head
     price = source.one("price", is_last=source is not head) or source.one("net price")
@@ -426,6 +415,7 @@ def _price(shop: Shop, line: Line, head: Line, notes: list[str]) -> str:
     if price and surcharge and not _NO_PRICE.fullmatch(surcharge):
         price = str(amount(price) + amount(surcharge))
     sale, is_on_sale = source.one("sale price"), line.one("on sale")
+    # Which one of several prices clients pay is noted.
     if not sale or _NO_PRICE.fullmatch(sale):
         return price
     if line.columns.get("on sale") and fold(is_on_sale) in NO:

@@ -54,38 +54,29 @@ Role = Literal[
 - ``handle``: the same in all rows of a product; ``parent``: the SKU or id of the product.
 - ``view``: the language of the row.
 """
+# An ``extra`` row adds images to its product, and a ``group`` has no price of its own.
 Kind = Literal["product", "variant", "extra", "group"]
-"""What a row is.
-
-An ``extra`` row adds images to its product, and a ``group`` has no price of its own.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """The tables of a shop.
-
-    Any of ``marks`` is a set of headers that only this shop's tables have. ``columns`` has the role
-    of each normalised header; ``#`` stands for a number, and ``*`` at the end for anything.
-    ``lists`` separates categories, and ``levels`` the levels of one. ``inherited`` are the roles
-    that a variant has from its product. ``option_value`` is the pattern of one value in a cell of
-    options, if the cell has names as well. With ``is_followed``, variants stand below their
-    product. With ``is_zero_unknown``, a stock of 0 in all rows says nothing: the goods are in the
-    marketplace's own warehouse.
-    """
-
     name: str
+    # Any of these is a set of headers that only this shop's tables have.
     marks: Sequence[frozenset[str]]
+    # The role of each normalised header; ``#`` stands for a number, and ``*`` at the end for
+    # anything.
     columns: Mapping[str, Role]
     kinds: Mapping[str, Kind] = field(default_factory=dict)
-    lists: str = ""
-    levels: str = "/"
+    lists: str = ""  # separates categories
+    levels: str = "/"  # separates the levels of one category
     top_category: str = ""
+    # pattern of one value in a cell of options, if the cell has names as well
     option_value: str = ""
-    inherited: frozenset[str] = frozenset()
-    is_followed: bool = False
+    inherited: frozenset[str] = frozenset()  # roles that a variant has from its product
+    is_followed: bool = False  # Variants stand below their product.
     empty_tracker_is_untracked: bool = True
     has_escaped_breaks: bool = False
+    # A stock of 0 in all rows says nothing: the goods are in the marketplace's own warehouse.
     is_zero_unknown: bool = False
 
 
@@ -101,8 +92,9 @@ def _marks(*headers: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(names.split(";")) for names in headers)
 
 
+# A table of a person or an accounting program.
 OTHER = Shop(name="", marks=(), columns=HEADERS)  # type: ignore[arg-type]
-"""A table of a person or an accounting program."""
+# Shops whose tables are recognized. A table that two recognize belongs to the first.
 SHOPS = (
     Shop(
         name="Shopify",
@@ -506,4 +498,3 @@ SHOPS = (
         levels="/",
     ),
 )
-"""Shops whose tables are recognized. A table that two recognize belongs to the first."""

@@ -11,13 +11,11 @@ from typing import Any
 from chalicelib.domains.catalog.rules.tables.table_errors import CellError
 from chalicelib.lib.markup.csv_text import is_formula
 
+# First character of an exported cell whose string would not come back from a spreadsheet. That is
+# an empty string (an empty cell means no string at all), a string that could be a formula or a
+# value such as a number or a date, and a string that begins with this character. A spreadsheet runs
+# formulas and rewrites values: ``00123`` becomes 123, and ``1-2`` the second of January.
 ESCAPE = "\\"
-"""First character of an exported cell whose string would not come back from a spreadsheet.
-
-That is an empty string (an empty cell means no string at all), a string that could be a formula or
-a value such as a number or a date, and a string that begins with this character. A spreadsheet runs
-formulas and rewrites values: ``00123`` becomes 123, and ``1-2`` the second of January.
-"""
 _MONTHS = (
     "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|"
     "янв|фев|мар|апр|ма[йя]|ию[нл]|авг|сен|окт|ноя|дек"
@@ -28,10 +26,9 @@ _VALUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _AS_TEXT = re.compile(r'=\s*"((?:[^"]|"")*)"', re.DOTALL)
+# A long number as a spreadsheet shows it. The digits that are left out are lost.
 _SCIENTIFIC = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?e[-+][0-9]+", re.IGNORECASE)
-"""A long number as a spreadsheet shows it. The digits that are left out are lost."""
-CODES = frozenset({"sku", "barcode"})
-"""Fields whose numbers are names, so that each digit counts."""
+CODES = frozenset({"sku", "barcode"})  # Fields whose numbers are names, so that each digit counts.
 
 
 def is_value(text: str) -> bool:
@@ -58,10 +55,8 @@ def restore(item: Mapping[str, Any], stored_fields: Mapping[str, str | None]) ->
     """Return an item without what a spreadsheet rewrote without a change by its user.
 
     ``stored_fields`` has the stored strings of the product that the item names. A spreadsheet drops
-    leading zeros of codes and writes line breaks in its own way.
-
-    Raises:
-        CellError: a code lost digits.
+    leading zeros of codes and writes line breaks in its own way. Raises CellError if a code lost
+    digits.
     """
     restored = dict(item)
     for name, text in stored_fields.items():
@@ -82,11 +77,7 @@ _LINE_END = re.compile(r"\r\n?")
 
 
 def refuse_scientific(name: str, *, cell: str) -> None:
-    """Refuse a code that a spreadsheet has shortened.
-
-    Raises:
-        CellError: it is such a code.
-    """
+    """Raise CellError for a code that a spreadsheet has shortened."""
     if _SCIENTIFIC.fullmatch(cell.strip()):
         msg = (
             f'{name}: expected all digits, received "{cell.strip()}", as a spreadsheet shortens a '

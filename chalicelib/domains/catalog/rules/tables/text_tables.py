@@ -12,37 +12,27 @@ from chalicelib.domains.catalog.rules.tables.recognition import recognized, role
 from chalicelib.domains.catalog.rules.tables.table_errors import TableError
 
 DELIMITERS = ";,\t"
-MAX_COLUMNS = 2_000
-"""Columns of a table. Shops with many attributes export some hundreds."""
-HEADER_ROWS = 20
-"""Rows that may be the header. The rows above the header are a title."""
+MAX_COLUMNS = 2_000  # Columns of a table. Shops with many attributes export some hundreds.
+HEADER_ROWS = 20  # Rows that may be the header. The rows above the header are a title.
+# Encodings of Russian programs. Only the right one shows known headers in Cyrillic.
 _ENCODINGS = ("cp1251", "cp866", "koi8-r")
-"""Encodings of Russian programs. Only the right one shows known headers in Cyrillic."""
+# A first line from which Excel reads the delimiter. Excel shows no such row.
 _DECLARED = re.compile(r'"?sep=([;,\t|])"?[;,\t|]*(?:\r\n?|\n)', re.IGNORECASE)
-"""A first line from which Excel reads the delimiter. Excel shows no such row."""
 _MIXED_WORD = re.compile("[a-z][а-яё]|[а-яё][a-z]", re.IGNORECASE)
 _CYRILLIC_WORD = re.compile(r"\b[а-яё]{2,}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A header, the rows below it by their numbers, and the delimiter.
-
-    Numbers count as spreadsheets do: the first row is 1, with a line that declares the delimiter
-    left out.
-    """
-
     names: Sequence[str]
+    # Numbers count as spreadsheets do: the first row is 1, with a line that declares the delimiter
+    # left out.
     lines: Sequence[tuple[int, Sequence[str]]]
     delimiter: str
 
 
 def text_table(raw: bytes) -> TextTable:
-    """Read a table without its empty rows.
-
-    Raises:
-        TableError: the file is no table of text; the message says what it is.
-    """
+    """Read a table without its empty rows, or raise TableError with what the file is."""
     file_kinds.refuse_other_files(raw)
     readings = [
         (bare, delimiter)
