@@ -17,8 +17,7 @@ from chalicelib.domains.leads.flows.form_html import OrderLine
 from chalicelib.domains.leads.store.forms import FORMS
 
 MAX_LINES = 20
-SOURCE = "agent"
-"""Source of the order's lead, as the campaign of the link."""
+SOURCE = "agent"  # Source of the order's lead, as the campaign of the link.
 
 
 def read(workspace_id: str, quantities: Mapping[str, int]) -> list[OrderLine]:
@@ -61,12 +60,7 @@ def link(row: AssistantsRow, form_id: str, lines: Sequence[OrderLine]) -> tuple[
 
 
 def opened(form_id: str, text: str, token: str) -> list[OrderLine]:
-    """Return the order of a link.
-
-    Raises:
-        NotFoundError: the link was changed or has ended, or what it orders is not sold any more.
-        ConflictError: fewer pieces are in stock.
-    """
+    """Return the order of a link. Raises as ``read``, and NotFoundError if the link has ended."""
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     secret = AssistantsRow.read(workspace_id).link_secret
     if not prepared_links.is_valid(

@@ -1,8 +1,4 @@
-"""Declare the tools that a visitor's assistant may call, and count their calls.
-
-The tools are operations in a registry of their own, so that neither keys nor the reference have
-them. They return what every visitor can read, and write nothing (ADR 87).
-"""
+"""Declare the tools that a visitor's assistant may call, and count their calls (ADR 87)."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -31,11 +27,12 @@ from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.reading import Rows
 from chalicelib.lib import extracts
 
+# The tools of every booking page whose owner has switched them on, in a registry of their own, so
+# that neither keys nor the reference have them. They return what every visitor can read, and write
+# nothing.
 TOOLS = Registry()
-"""The tools of every booking page whose owner has switched them on."""
 CALLS = Limit("assistant-calls", "tool calls a minute", 60, timedelta(minutes=1))
-MAX_TEXT_BYTES = 600
-"""Maximum number of bytes of a description that a tool returns."""
+MAX_TEXT_BYTES = 600  # Maximum number of bytes of a description that a tool returns.
 NOTHING_DONE = (
     "Nothing is done yet. Give the visitor this link: the visitor checks the details there, types "
     "the contacts and confirms."
@@ -61,24 +58,17 @@ class NoToolsError(NotFoundError):
 
 
 class Visit(NamedTuple):
-    """A page whose tools are on.
+    """A page whose tools are on."""
 
-    ``assistants`` are the settings of its tools, and ``rows`` are the rows that were read.
-    """
-
-    assistants: AssistantsRow
-    rows: Rows
+    assistants: AssistantsRow  # settings of the tools
+    rows: Rows  # all that were read
 
 
 FindVisit = Callable[[], Visit]
 
 
 def visitor_tool(title: str) -> Callable[[C], C]:
-    """Return the decorator of a tool, which only reads.
-
-    The tool takes the context, its arguments, and a function that returns the visit. Reads before
-    the call of this function are sent together with the read of the switch.
-    """
+    """Return the decorator of a tool, which only reads."""
     declare = Declaration(
         title=title,
         audience=PUBLIC,
@@ -91,6 +81,8 @@ def visitor_tool(title: str) -> Callable[[C], C]:
     def register(handler: C) -> C:
         @wraps(handler)
         def call(ctx: Context, args: PageRef) -> Wire:
+            # Reads of the handler before it takes the visit are sent together with the read of the
+            # switch.
             with deadline.side_by_side() as start:
                 visit = start(partial(open_visit, ctx.workspace_id))
                 start(partial(_count, ctx.workspace_id, tool=handler.__name__, visit=visit))
@@ -115,11 +107,7 @@ def _count(workspace_id: str, *, tool: str, visit: Future[Visit]) -> None:
 
 
 def workspace_of(page: PageRef) -> str:
-    """Return the workspace of a page, whose tools may be off.
-
-    Raises:
-        NoToolsError: the page does not exist.
-    """
+    """Return the workspace of a page, whose tools may be off, or raise NoToolsError."""
     name = page.workspace or ""
     if page.site:
         workspace_id = site_pages.workspace_of(page.site)
@@ -133,11 +121,7 @@ def workspace_of(page: PageRef) -> str:
 
 
 def open_visit(workspace_id: str) -> Visit:
-    """Return the visit of a page.
-
-    Raises:
-        NoToolsError: the page or its tools are off.
-    """
+    """Return the visit of a page, or raise NoToolsError if the page or its tools are off."""
     # What is a second old does no harm, and this read costs half. Bookings are checked again.
     rows = Rows(consistent=False)
     rows.read([page_rows.key(workspace_id), page_rows.assistants_key(workspace_id)])

@@ -26,8 +26,7 @@ from chalicelib.engine.reading import Rows
 from chalicelib.lib import zoned_times
 from chalicelib.lib.localized import CURRENCY, LANGUAGES
 
-MAX_TIMES = 40
-"""Maximum number of free times that one call returns."""
+MAX_TIMES = 40  # Maximum number of free times that one call returns.
 MAX_DAYS = 31
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -89,7 +88,6 @@ class ServiceOffer(AdvanceOut):
 
     @classmethod
     def from_record(cls, service: ServiceRow, page_url: str, advance: Advance) -> Self:
-        """Return the wire form of a service."""
         return cls(
             id=service.id,
             name=service.name,

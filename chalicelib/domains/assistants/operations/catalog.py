@@ -28,8 +28,8 @@ from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts, trees
 from chalicelib.lib.localized import CURRENCY
 
+# The versions of UCP that are served, the newest first.
 UCP_VERSIONS = ("2026-08-25", "2026-04-08")
-"""The versions of UCP that are served, the newest first."""
 CAPABILITY = "dev.ucp.shopping.catalog"
 SEARCH, LOOKUP = f"{CAPABILITY}.search", f"{CAPABILITY}.lookup"
 MAX_PAGE = 50
@@ -279,10 +279,8 @@ def _page_of(pagination: UcpPagination) -> tuple[int, int]:
 def _find_by_words(
     ctx: Context, question: str | None, number: int, *, size: int
 ) -> tuple[list[ProductRow], int] | None:
-    """Return a page of the products whose names have all words, or else the best, as bots do.
-
-    Returns None without words, and for catalogues that are too large to be ranked.
-    """
+    # The products whose names have all words, or else the best, as bots do. None without words, and
+    # for catalogues that are too large to be ranked.
     if not question:
         return None
     ranked = chat_facts.ranked(ctx.workspace_id, PRODUCTS, facts.search_words(question))

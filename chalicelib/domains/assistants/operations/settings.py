@@ -20,8 +20,7 @@ from chalicelib.engine import metrics
 from chalicelib.engine.metrics import DayCounts
 from chalicelib.engine.reading import Key, Rows
 
-DAYS = 30
-"""Days of the statistics, including today."""
+DAYS = 30  # Days of the statistics, including today.
 
 
 class AssistantSettings(Wire):
@@ -35,7 +34,7 @@ class AssistantSettings(Wire):
 
     @classmethod
     def from_rows(cls, workspace_id: str, rows: Rows, row: AssistantsRow | None = None) -> Self:
-        """Return the wire form of the settings, with ``row`` in place of the stored state."""
+        # ``row`` takes the place of the stored state.
         row = row or AssistantsRow.read(workspace_id, rows)
         return cls(
             slug=workspaces.get(workspace_id, rows).slug,
