@@ -60,8 +60,7 @@ from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.localized import Language
 
-PROVED = "proved"
-"""Stands for the visitor in the key of bookings by links."""
+PROVED = "proved"  # stands for the visitor in the key of bookings by links
 
 
 class ChangedError(ConflictError):
@@ -84,17 +83,13 @@ class ByPhoneOnlyError(ConflictError):
 
 
 class MadeBooking(NamedTuple):
-    """A new booking of a visitor.
-
-    ``secret`` signs its tokens. ``mail`` is what will become of the e-mail about it.
-    """
+    """A new booking of a visitor."""
 
     row: BookingRow
-    secret: str
-    mail: Forecast
+    secret: str  # signs its tokens
+    mail: Forecast  # what will become of the e-mail about it
 
     def out(self, workspace_id: str) -> PublicBookingMade:
-        """Return the wire form of the booking, with its tokens."""
         is_payable = self.row.is_payable
         return PublicBookingMade(
             booking=PublicBookingOut.from_record(self.row),
@@ -109,13 +104,12 @@ class MadeBooking(NamedTuple):
 
 
 class AwaitedBooking(NamedTuple):
-    """A booking that waits for the link in an e-mail. ``row`` is the future booking."""
+    """A booking that waits for the link in an e-mail."""
 
-    row: BookingRow
+    row: BookingRow  # the future booking
     link_ends_at: datetime
 
     def out(self, _: str) -> BookingAwaitsMail:
-        """Return the wire form of the response."""
         return BookingAwaitsMail(expires_at=self.link_ends_at)
 
 
@@ -147,11 +141,7 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
 
 
 def require_awaited(workspace_id: str, *, token: str) -> AwaitedBookingRow:
-    """Return the requested booking of an e-mail's link.
-
-    Raises:
-        NotFoundError: the link is unknown, used or ended. The error is the same.
-    """
+    """Return the requested booking of an e-mail's link, or raise NotFoundError."""
     return BOOKINGS.found_for_visitor(requested_bookings.find_awaited(workspace_id, token=token))
 
 
@@ -174,8 +164,7 @@ def book(  # noqa: PLR0913  what a booking may come with
     Raises:
         ByPhoneOnlyError: the service is paid in advance, but not online.
         ChangedError: the service is not as it was shown to the visitor.
-        NotFoundError: the service or the resource does not exist, or the service's site is
-            suspended.
+        NotFoundError: the service or the resource does not exist, or the site is suspended.
         BookingLimitError: the visitor has too many bookings, or no e-mail can be sent.
         RateLimitedError: the visitor has sent too many requests today.
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
@@ -280,11 +269,7 @@ def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:
 
 
 def _require_as_shown(shown: ShownTerms, service: ServiceRow, advance: Advance) -> None:
-    """Require that a service still is as the visitor was shown, as far as the request says.
-
-    Raises:
-        ChangedError: a value differs. The error has all new values.
-    """
+    # A service must be as the visitor was shown, as far as the request says.
     terms = ShownTerms.now(service, advance)
     if any(
         getattr(shown, name) not in {None, getattr(terms, name)} for name in ShownTerms.model_fields
@@ -339,23 +324,13 @@ def _await_mail(
 
 
 def require_open_site(workspace_id: str, service: ServiceRow, rows: Rows) -> None:
-    """Require that visitors may book a service.
-
-    Raises:
-        NotFoundError: its site is suspended.
-    """
+    """Raise NotFoundError if the site of a service is suspended."""
     site = binding.site_of_service(workspace_id, service.site_id, rows)
     if site is not None and site.status == SUSPENDED:
         raise SERVICES.unavailable()
 
 
 def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Rows) -> Contact:
-    """Return the contact of a visitor.
-
-    Raises:
-        NotFoundError: the service's site is suspended.
-        ValidationError: the phone is not a valid number.
-    """
     country = slot_search.workspace_of(ctx.unit).country
     try:
         return Contact.create(

@@ -1,4 +1,4 @@
-"""The public booking page of a workspace, as visitors see it.
+"""Read the public booking page of a workspace, as visitors see it.
 
 A page that is off, an unknown page and a service that is not offered give the same error.
 """
@@ -27,31 +27,24 @@ PATH = "/book"
 
 
 class OpenPage(NamedTuple):
-    """A booking page that is on.
-
-    ``services`` are the offered services, in their order. ``hours`` are the weekly hours in which
-    any of the staff works, as minutes of the day, with the first and last weekday that have them.
-    They are read for a page with all services. ``takes_payments`` says whether the workspace has an
-    account at a payment provider. It is read if a service is paid in advance.
-    """
+    """A booking page that is on."""
 
     workspace: WorkspaceRow
     settings: BookingPageRow
     assistants: AssistantsRow
-    services: list[ServiceRow]
+    services: list[ServiceRow]  # the offered ones, in their order
+    # The weekly hours in which any of the staff works, as minutes of the day, with the first and
+    # last weekday that have them. They are read for a page with all services.
     hours: list[tuple[int, int, tuple[Span, ...]]]
+    # The workspace has an account at a payment provider. It is read if a service is paid in
+    # advance.
     takes_payments: bool
 
     def advance_of(self, service: ServiceRow) -> Advance:
-        """Return what visitors pay in advance for a service."""
         return advance_of(service, takes_payments=self.takes_payments)
 
     def require_service(self, service_id: str) -> ServiceRow:
-        """Return a service that the page offers.
-
-        Raises:
-            NotFoundError: the page does not offer it.
-        """
+        """Return a service that the page offers, or raise NotFoundError."""
         for service in self.services:
             if service.id == service_id:
                 return service
@@ -69,11 +62,7 @@ def phone_of(workspace: WorkspaceRow, rows: Rows | None = None) -> str | None:
 
 
 def workspace_of(slug: str) -> str:
-    """Return the id of the workspace with a slug, whether its page is on or off.
-
-    Raises:
-        NotFoundError: no workspace has this slug.
-    """
+    """Return the id of the workspace with a slug, its page on or off, or raise NotFoundError."""
     workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name=slug)
     if workspace_id is None:
         raise not_found()
@@ -90,10 +79,8 @@ def open_page(
     """Return the booking page of a workspace with all offered services, or with only one service.
 
     ``rows`` has the row of the page, if the caller has read it. The hours are empty for a service,
-    and if they are not wanted (``with_hours``).
-
-    Raises:
-        NotFoundError: the page is off, or does not offer the service.
+    and if they are not wanted (``with_hours``). Raises NotFoundError if the page is off, or does
+    not offer the service.
     """
     own_keys = [workspaces.key(workspace_id), page_settings.assistants_key(workspace_id)]
     if rows is None:

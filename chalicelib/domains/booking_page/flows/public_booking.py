@@ -43,7 +43,6 @@ class ShownTerms(Wire):
 
     @classmethod
     def now(cls, service: ServiceRow, advance: Advance) -> "ShownTerms":
-        """Return what visitors are shown of a service now."""
         return ShownTerms(
             price=int(service.price),
             duration_min=int(service.duration_min),
@@ -78,7 +77,6 @@ class PublicBookingOut(Wire):
 
     @classmethod
     def from_record(cls, row: BookingRow) -> Self:
-        """Return the wire form of a stored booking for a visitor."""
         return cls.from_row(
             row.values,
             start_at=row.starts_at,

@@ -100,7 +100,7 @@ def _day(slot: Slot, zone: str) -> date:
 
 
 def _parse(month: str | None) -> date | None:
-    """Return the first day of a month, or None for the year 0000."""
+    # None for the year 0000.
     try:
         return date.fromisoformat(f"{month}-01") if month else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a visitor may use of what all visitors of a workspace share (ADR 74)."""
+"""Limit what a visitor may use of what all visitors of a workspace share (ADR 74)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,39 +23,30 @@ from chalicelib.engine.reading import Key, Rows
 from chalicelib.gateways import mail
 from chalicelib.lib import emails
 
+# Bookings of one visitor whose address is not proved. Refused ones do not count. Many people may
+# have one address, such as the guests of a salon or the clients of a carrier.
 UNPROVED = Limit(
     "unproved", "bookings per hour without e-mail confirmation", 20, timedelta(hours=1)
 )
-"""Bookings of one visitor whose address is not proved. Refused ones do not count.
-
-Many people may have one address, such as the guests of a salon or the clients of a carrier.
-"""
+# Bookings of one visitor for one contact. Bookings of other visitors for it do not count.
 UNPROVED_OF_CONTACT = Limit(
     "unproved-contact",
     "bookings per hour for the same contact details without e-mail confirmation",
     3,
     timedelta(hours=1),
 )
-"""Bookings of one visitor for one contact. Bookings of other visitors for it do not count."""
+# E-mails with links that one visitor may cause.
 LINKS_PER_DAY = Limit("booking-links", "booking links by e-mail per day", 10, timedelta(days=1))
-"""E-mails with links that one visitor may cause."""
+# From one visitor. If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES``
+# does the same.
 BOOKINGS_PER_DAY = Limit("public-bookings-day", "bookings a day", 200, timedelta(days=1))
-"""Bookings per day from one visitor.
-
-If the rate limiter is unavailable, requests are refused. ``BOOKING_CHANGES`` does the same.
-"""
+# Upcoming bookings that one visitor may make for one contact in a workspace, and bookings by links
+# for one e-mail address. A network has ten times as many.
 MAX_UPCOMING = 5
-"""Maximum number of upcoming bookings that one visitor may make for one contact in a workspace.
-
-The limit also applies to bookings by links for one e-mail address. A network has ten times as many.
-"""
+# Unpaid bookings of one visitor in a workspace, whatever their contacts. A network has ten times as
+# many.
 MAX_HOLDS = 2
-"""Maximum number of unpaid bookings of one visitor in a workspace, whatever their contacts.
-
-A network has ten times as many.
-"""
-RETRY_AFTER = timedelta(hours=1)
-"""Retry-After of a refused request. It is constant, so that it reveals nothing."""
+RETRY_AFTER = timedelta(hours=1)  # of a refused request; constant, so that it reveals nothing
 _REASONS: dict[str, Reason] = {
     UNPROVED_OF_CONTACT.name: "contact",
     UNPROVED.name: "connection",
@@ -107,14 +98,11 @@ def refused_request(refusal: AppError, workspace_id: str) -> AppError:
 
 
 class UpcomingShare(NamedTuple):
-    """How many upcoming bookings a visitor or its network may have.
+    """How many upcoming bookings a visitor or its network may have."""
 
-    ``key`` is that of their row. For the reason ``holds`` only unpaid ones count.
-    """
-
-    key: Key
+    key: Key  # of their row
     max_upcoming: int
-    reason: Reason
+    reason: Reason  # For ``holds`` only unpaid ones count.
 
 
 def limits_of_unproved(
@@ -136,11 +124,7 @@ def limits_of_unproved(
 def require_mail(
     workspace: WorkspaceRow, address: str | None, used_up: tuple[Limit, str], rows: Rows
 ) -> None:
-    """Require that a link can be mailed to a visitor, with the error of the used-up limit.
-
-    Raises:
-        BookingLimitError: there is no address, mail is not set up, or the address gets no link.
-    """
+    """Raise the BookingLimitError of a used-up limit unless a link can be mailed to a visitor."""
     if address and not mail_gate.is_blocked(address, workspace_id=workspace.id, mail_class="link"):
         return
     limit, subject = used_up
@@ -151,7 +135,7 @@ def require_mail(
 
 
 def _unverified(service: ServiceRow) -> Limit:
-    """Return the limit on visitors' bookings of a service. Their contacts are not proved."""
+    # The contacts of these bookings are not proved.
     return Limit(
         "unverified",
         "bookings of this service per hour without e-mail confirmation",
@@ -203,14 +187,11 @@ def _with_network(subjects: Sequence[str], maximum: int) -> Iterator[tuple[str, 
 def check_upcoming(
     workspace: WorkspaceRow, shares: Iterable[UpcomingShare], rows: Rows
 ) -> list[VisitorBookingsRow]:
-    """Return the rows of shares, to save with the new booking. Full rows lose what is over.
+    """Return the rows of shares, to save with the new booking, or raise BookingLimitError.
 
     Bookings of other visitors for the same contact do not count. Therefore a visitor cannot learn
     about the contact of another client, or prevent that client from booking. Of several concurrent
     requests one commits, and the others run again.
-
-    Raises:
-        BookingLimitError: the visitor or the network has too many upcoming or unpaid bookings.
     """
     made = []
     for key, max_upcoming, reason in shares:
@@ -219,6 +200,7 @@ def check_upcoming(
         if len(row.ids) < max_upcoming:
             continue
         upcoming = bookings.upcoming(workspace.id, row.ids, rows)
+        # A full row loses what is over.
         row.ids = [
             booking_row.id
             for booking_row in upcoming

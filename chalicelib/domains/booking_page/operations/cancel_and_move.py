@@ -42,8 +42,7 @@ TokenText = Annotated[str, StringConstraints(max_length=100)]
 VIEWS = Limit(
     "manage-booking", "views of booking links per minute", 60, timedelta(minutes=1), fails_open=True
 )
-MAX_MOVES = 5
-"""Maximum number of times that a client moves a booking."""
+MAX_MOVES = 5  # by the client
 
 
 class BookingStartedError(ConflictError):
@@ -137,10 +136,7 @@ class ManagedBooking(Wire):
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow, *, refunds: bool = True) -> Self:
-        """Return the wire form of a booking for its client.
-
-        ``refunds`` says whether a cancellation by this link may refund.
-        """
+        # ``refunds`` says whether a cancellation by this link may refund.
         service = _service(workspace_id, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
@@ -272,12 +268,6 @@ def _moves_left(row: BookingRow) -> int:
 
 
 def _require_movable(workspace_id: str, row: BookingRow) -> ServiceRow:
-    """Return the service of a booking that its client may move.
-
-    Raises:
-        BookingStartedError: the booking has begun.
-        MoveRefusedError: it is not upcoming, was moved too often, or its service is not offered.
-    """
     if row.starts_at <= clock.now():
         msg = "This booking has already begun and can no longer be moved."
         raise BookingStartedError(msg)

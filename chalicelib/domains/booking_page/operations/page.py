@@ -55,8 +55,7 @@ PAGE_SEARCHES = Limit(
     timedelta(minutes=1),
     fails_open=True,
 )
-MAX_DESCRIPTION = 600
-"""Maximum length, in characters, of a service's description on the page."""
+MAX_DESCRIPTION = 600  # characters of a service's description on the page
 
 Slug = Annotated[str, StringConstraints(max_length=100)]
 
@@ -92,7 +91,6 @@ class PageService(AdvanceOut):
 
     @classmethod
     def from_record(cls, service: ServiceRow, advance: Advance) -> Self:
-        """Return the wire form of a service for visitors."""
         text = service.description or ""
         cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
         return cls.from_row(
@@ -260,12 +258,7 @@ def _was_prepared(page: open_page.OpenPage, args: PageBookingCreate) -> bool:
 
 
 def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:
-    """Refuse a start that has passed while the visitor typed, and offer free times instead.
-
-    Raises:
-        NotFoundError: the resource does not exist.
-        SlotUnavailableError: the start has passed.
-    """
+    # The start may have passed while the visitor typed. Then free times are offered.
     start, now = args.start_at, clock.now()
     if not isinstance(start, datetime) or start.tzinfo is None or start >= now:
         return

@@ -1,4 +1,4 @@
-"""The owner's switches of the public booking page, and the services that it offers."""
+"""Let the owner switch the public booking page, and choose the services that it offers."""
 
 from typing import Annotated, Self
 
@@ -24,10 +24,8 @@ from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib.contact_fields import PhoneText
 
-MAX_OFFERED = 100
-"""Maximum number of services on a booking page."""
-SIZE = 50
-"""Services on a page of the list from which the owner chooses."""
+MAX_OFFERED = 100  # on a booking page
+SIZE = 50  # on a page of the list from which the owner chooses
 
 
 def _unique(ids: list[str]) -> list[str]:
@@ -52,7 +50,6 @@ class BookingPageService(Wire):
     def from_record(
         cls, service: ServiceRow, settings: BookingPageRow, *, takes_payments: bool
     ) -> Self:
-        """Return the wire form of a service for the owner of the page."""
         return cls.from_row(
             service.values,
             by_phone=service.is_prepaid and not takes_payments,
@@ -78,7 +75,7 @@ class BookingPageSettings(Wire):
 
     @classmethod
     def from_record(cls, workspace_id: str, settings: BookingPageRow) -> Self:
-        """Return the wire form of a page's settings. Deleted services do not count."""
+        # Deleted services do not count.
         return cls(
             slug=workspaces.get(workspace_id).slug,
             is_on=settings.is_on,
@@ -146,12 +143,7 @@ def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSetting
 
 
 def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:
-    """Return the services that the page is to offer. Ids of deleted services are dropped if full.
-
-    Raises:
-        ConflictError: the page would offer too many services.
-        NotFoundError: one of the services to offer does not exist.
-    """
+    # If the page is full, ids of deleted services are dropped.
     withdrawn = set(args.changes.get("withdraw", ()))
     added_ids = [
         service_id

@@ -1,7 +1,4 @@
-"""Let a client pay a booking by its link.
-
-The link is a page of the service, so these operations have no REST route.
-"""
+"""Let a client pay a booking by its link, on a page of the service and therefore without REST."""
 
 from datetime import timedelta
 from typing import Literal, Self, cast
@@ -73,7 +70,6 @@ class PayableBooking(Wire):
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow, *, is_back: bool) -> Self:
-        """Return the wire form of a booking for the page that pays it."""
         state, refund = _state(workspace_id, row, is_back=is_back), None
         if state in booking_payments.REFUND_STATES:
             refund = booking_payments.shown_refund(workspace_id, row)

@@ -12,10 +12,8 @@ from datetime import datetime, timedelta
 from chalicelib.core.clock import epoch_ms
 
 VALID_FOR = timedelta(minutes=30)
-PARAMETER = "prepared"
-"""The query parameter and the form's field with the token."""
-LINES = "order"
-"""The query parameter with the products of an order: ``id*quantity``, separated by commas."""
+PARAMETER = "prepared"  # query parameter and form field with the token
+LINES = "order"  # query parameter: ``id*quantity`` of products, separated by commas
 MAX_TOKEN = 60
 _SECRET_BYTES = 16
 

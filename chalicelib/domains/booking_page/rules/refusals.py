@@ -7,14 +7,11 @@ from typing import Literal, get_args
 from chalicelib.lib import po_files
 from chalicelib.lib.localized import Language
 
-LOCALE = Path(__file__).parent / "locale"
-"""Folder of the PO files, with one folder per language."""
+LOCALE = Path(__file__).parent / "locale"  # has one folder of PO files per language
+# What has too many bookings: the contact, the visitor's address or network, or the service.
+# ``links`` are e-mails with links that book, ``upcoming`` upcoming bookings for the contact,
+# ``holds`` unpaid bookings of the visitor's address or network, and ``requests`` its requests.
 Reason = Literal["contact", "connection", "service", "links", "upcoming", "holds", "requests"]
-"""What has too many bookings: the contact, the visitor's address or network, or the service.
-
-``links`` are e-mails with links that book, ``upcoming`` upcoming bookings for the contact,
-``holds`` unpaid bookings of the visitor's address or network, and ``requests`` its requests.
-"""
 REASONS = get_args(Reason)
 Advice = Literal["give_email", "give_email_in_chat", "leave_contacts", "call", "wait"]
 

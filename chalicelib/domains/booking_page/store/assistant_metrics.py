@@ -6,10 +6,8 @@ from datetime import date
 from chalicelib.engine.metrics import Increments
 
 SUBJECT = "assistants"
-CALLS = "calls"
-"""Tool calls. ``calls:`` and a tool's name counts the calls of one tool."""
-BOOKINGS = "bookings"
-"""Bookings made with a link that an assistant has prepared."""
+CALLS = "calls"  # Tool calls. ``calls:`` and a tool's name counts those of one tool.
+BOOKINGS = "bookings"  # made with a link that an assistant has prepared
 
 
 def name_measure(name: str) -> str:

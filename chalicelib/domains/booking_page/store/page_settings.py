@@ -16,21 +16,17 @@ SORT_KEY = "-"
 
 
 class BookingPageRow(ContentRow):
-    """Settings of a workspace's booking page. A workspace without a row has no page.
-
-    ``service_ids`` are the services that the page offers. Ids of deleted services may remain.
-    ``phone`` is shown to visitors as the owner typed it.
-    """
+    """Settings of a workspace's booking page. A workspace without a row has no page."""
 
     version = VersionAttribute()
     is_on = BooleanAttribute(default=False)
     is_indexed = BooleanAttribute(default=False)
-    phone = UnicodeAttribute(null=True)
+    phone = UnicodeAttribute(null=True)  # shown to visitors as the owner typed it
+    # Ids of deleted services may remain.
     service_ids: ListAttribute[str] = ListAttribute(default=list)
 
     @classmethod
     def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:
-        """Return the settings of a workspace, or the settings of a page that was never set up."""
         at = key(workspace_id)
         row: Self | None = (rows or Rows()).find(cls, at)
         return row or cls(at.pk, at.sk)
@@ -39,21 +35,18 @@ class BookingPageRow(ContentRow):
 class AssistantsRow(ContentRow):
     """What the assistants of visitors may do on a workspace's booking page.
 
-    If ``is_on``, they may call the page's tools. ``link_secret`` signs the links that these
-    prepare. Their orders go to the form ``order_form_id``, and they search the knowledge of
-    ``knowledge_bot_id``. A row of its own, because a release that does not know these attributes
-    would drop them from the row of the page.
+    A row of its own, because a release that does not know these attributes would drop them from the
+    row of the page.
     """
 
     version = VersionAttribute()
-    is_on = BooleanAttribute(default=False)
-    link_secret = UnicodeAttribute(null=True)
-    order_form_id = UnicodeAttribute(null=True)
-    knowledge_bot_id = UnicodeAttribute(null=True)
+    is_on = BooleanAttribute(default=False)  # They may call the page's tools.
+    link_secret = UnicodeAttribute(null=True)  # signs the links that they prepare
+    order_form_id = UnicodeAttribute(null=True)  # gets their orders
+    knowledge_bot_id = UnicodeAttribute(null=True)  # Its knowledge is searched.
 
     @classmethod
     def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:
-        """Return the settings of a workspace, or settings that were never changed."""
         at = assistants_key(workspace_id)
         row: Self | None = (rows or Rows()).find(cls, at)
         return row or cls(at.pk, at.sk)

@@ -18,25 +18,20 @@ AWAITED_KEPT_FOR = timedelta(hours=1)
 
 
 class AwaitedBookingRow(ControlRow):
-    """A requested booking.
-
-    ``request`` is the visitor's, with the exact start, and ``booking`` what visitors see of the
-    booking to be. ``contacts`` are all contacts in the request. ``proposal`` is a bot's proposal,
-    which the visitor has confirmed.
-    """
+    """A requested booking."""
 
     request_id = UnicodeAttribute()
-    request: JsonAttribute = JsonAttribute()
-    booking: JsonAttribute = JsonAttribute()
-    contacts: ListAttribute[str] = ListAttribute(default=list)
+    request: JsonAttribute = JsonAttribute()  # the visitor's, with the exact start
+    booking: JsonAttribute = JsonAttribute()  # what visitors see of the booking to be
+    contacts: ListAttribute[str] = ListAttribute(default=list)  # all contacts in the request
     source = UnicodeAttribute()
-    proposal = UnicodeAttribute(null=True)
+    proposal = UnicodeAttribute(null=True)  # a bot's, which the visitor has confirmed
     language = UnicodeAttribute(null=True)
     link_ends_at = UTCDateTimeAttribute()
 
     @property
     def email(self) -> str:
-        """The address that the link is mailed to."""
+        # The link is mailed to it.
         return str(self.request["client"]["email"])
 
 

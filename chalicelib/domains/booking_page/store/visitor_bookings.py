@@ -1,4 +1,4 @@
-"""The upcoming bookings that a visitor has made, to limit them."""
+"""Store the upcoming bookings that a visitor has made, to limit them."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -11,19 +11,14 @@ from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow
 from chalicelib.lib import emails
 
+# Visitors' hashes change daily, so the list cannot be found later.
 VISITOR_BOOKINGS_KEPT_FOR = timedelta(days=2)
-"""Time for which the list of a visitor's bookings is kept.
-
-Visitors' hashes change daily, so the list cannot be found later.
-"""
 
 
 class VisitorBookingsRow(ContentRow):
-    """Upcoming bookings that one visitor has made for one contact.
+    """Upcoming bookings that one visitor, or a network, has made for one contact.
 
-    The key is a hash of both. A visitor's hash changes daily, so the row expires soon after. One
-    more row, without a contact, has the unpaid bookings of the visitor. The network of a visitor
-    has such rows, too.
+    The key is a hash of both. One more row, without a contact, has the unpaid bookings.
     """
 
     version = VersionAttribute()

@@ -13,12 +13,10 @@ from chalicelib.engine.reading import Rows
 
 
 class Advance(NamedTuple):
-    """What a visitor pays in advance. ``by_phone`` says that it cannot be paid online."""
-
     amount_due: int = 0
     refund_until_min: int | None = None
     hold_minutes: int | None = None
-    by_phone: bool = False
+    by_phone: bool = False  # It cannot be paid online.
 
 
 class AdvanceOut(Wire):
@@ -49,9 +47,6 @@ def advance_of(service: ServiceRow, *, takes_payments: bool) -> Advance:
 
 
 def read_advance(workspace_id: str, service: ServiceRow, rows: Rows | None = None) -> Advance:
-    """Return what a visitor pays in advance.
-
-    The account at the provider is read only if the service is paid in advance.
-    """
+    """Return what a visitor pays in advance. Payments are looked up only for a paid service."""
     takes_payments = service.is_prepaid and (merchants.find_current(workspace_id, rows) is not None)
     return advance_of(service, takes_payments=takes_payments)

@@ -17,20 +17,12 @@ from chalicelib.domains.payments.store import payments
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork
 
+# A change from one of these statuses to another keeps the booked time, so it is not checked again.
 _SAME_TIME_STATUSES = {"confirmed", "completed"}
-"""A change from one of these statuses to another does not change the booked time.
-
-Therefore the time is not checked again.
-"""
 
 
 class BookingChange(NamedTuple):
-    """Requested status, start and resource of a booking, with the reason for the change.
-
-    ``is_lapse`` says that the hold of an unpaid booking has expired. ``is_by_client`` says that the
-    client makes the change, to whom the time for refunds applies. With ``is_booked_again``, a new
-    booking must be allowed at the time of the booking, as in ``book``.
-    """
+    """Requested status, start and resource of a booking, with the reason for the change."""
 
     actor: str
     status: BookingStatus | None = None
@@ -38,17 +30,16 @@ class BookingChange(NamedTuple):
     resource_id: str | None = None
     ignores_schedule: bool = False
     reason: str | None = None
-    is_lapse: bool = False
-    is_by_client: bool = False
-    is_booked_again: bool = False
+    is_lapse: bool = False  # the hold of an unpaid booking has expired
+    is_by_client: bool = False  # the client makes the change, to whom the time for refunds applies
+    is_booked_again: bool = False  # a new booking must be allowed at the time, as in ``book``
 
 
 def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
-    """Stage a change of a booking, and return the new entry of its history, or None.
+    """Stage a change of a booking, and return the new entry of its history, or None without effect.
 
     If the booking is moved, the new time must be free. The booking's own time counts as free. The
-    time must also be free if the new status is a blocking one, in which a booking occupies time.
-    Changes between confirmed and completed need no check. A change without effect is ignored.
+    time must also be free if the new status is one in which a booking occupies time.
 
     Raises:
         NotFoundError: the resource does not exist.
@@ -135,7 +126,7 @@ def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
 
 
 def _choose_place(placement: Placement, booking: BookingRow, *, is_by_client: bool) -> None:
-    """Set another start or resource of a booking. Its length and buffers do not change."""
+    # The length and the buffers do not change.
     candidate, former_limit = placement.choose(), booking.refund_limit
     booking.starts_at = clock.moment_at(placement.start)
     booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
@@ -156,7 +147,6 @@ def _refund_limit(booking: BookingRow, former: datetime, *, is_by_client: bool) 
 
 
 def _set_hold(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None:
-    """Stage the hold of a booking that awaits a payment again, or has another start."""
     if booking.status == former_status:
         shorten_hold(unit, booking)
     elif booking.status == "pending_payment" and booking.paid_by is None:
@@ -165,7 +155,7 @@ def _set_hold(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None
 
 
 def _forget_refunded(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None:
-    """Set a booking to unpaid that was refunded in whole and takes place again."""
+    # A booking that was refunded in whole and takes place again is unpaid.
     if booking.paid_by is None or former_status in BLOCKING or not booking.blocks:
         return
     payment = payments.find(unit.workspace_id, payment_id=booking.paid_by)

@@ -1,6 +1,6 @@
 """Build the links that a client gets to manage a booking and to download its calendar file.
 
-A link has a token with one purpose. It needs no session, so everyone who has the link can use it.
+Everyone who has a link can use it, without a session, for its token's one purpose.
 """
 
 from urllib.parse import urlsplit
@@ -18,15 +18,12 @@ PAY_PAGE = "/pay/{token}"
 BOOK_PAGE = "/booking/confirm/{token}"
 CALENDAR_FILE = "/api/public/bookings/{token}.ics"
 FILE_SUFFIX = ".ics"
-MANAGING = (Purpose.MANAGE, Purpose.SHARED)
-"""Purposes of the tokens that open the page of a booking."""
+MANAGING = (Purpose.MANAGE, Purpose.SHARED)  # They open the page of a booking.
 
 
 def page_url(workspace_id: str, booking: BookingRow) -> str | None:
-    """Return the URL of the page on which the client manages a booking.
-
-    It is None for a booking without a secret: an erased one, or an old one made with a key.
-    """
+    """Return the URL of the page that manages a booking, or None without a secret."""
+    # The booking is erased, or an old one that was made with a key.
     if booking.token_secret is None:
         return None
     text = token(workspace_id, booking, Purpose.MANAGE)
@@ -34,10 +31,7 @@ def page_url(workspace_id: str, booking: BookingRow) -> str | None:
 
 
 def shared_url(workspace_id: str, booking: BookingRow) -> str | None:
-    """Return the URL of the page as a caller with a key gets it, or None without a secret.
-
-    There, a cancellation refunds nothing.
-    """
+    """Return the URL for callers with a key, whose cancellation refunds nothing, or None."""
     if booking.token_secret is None:
         return None
     text = token(workspace_id, booking, Purpose.SHARED)
@@ -60,12 +54,9 @@ def link_mail_id(request_id: str) -> str:
 def book_token(workspace_id: str, *, request_id: str) -> str:
     """Return the token of the link that books what a visitor has requested.
 
-    It is computed with the master key, so that the job of the e-mail needs only the id.
-
-    Raises:
-        NotConfiguredError: the master key is missing.
-        UnavailableError: the master key cannot be read.
+    Raises NotConfiguredError or UnavailableError if the master key is missing or cannot be read.
     """
+    # With the master key, the job of the e-mail needs only the id.
     return booking_tokens.token(
         workspace_id, booking_id=request_id, purpose=Purpose.BOOK, secret=master_key().hex()
     )
@@ -116,20 +107,12 @@ def client_calendar_event(
 
 
 def parse(text: str) -> BookingToken:
-    """Return the ids that a token contains. Its signature is not verified yet.
-
-    Raises:
-        NotFoundError: the token is malformed.
-    """
+    """Return the ids of a token, whose signature is not verified yet, or raise NotFoundError."""
     return BOOKINGS.found_for_visitor(booking_tokens.read(text))
 
 
 def booking_of(text: str, *purposes: Purpose) -> BookingRow:
-    """Return the booking of a token for one of some purposes.
-
-    Raises:
-        NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
-    """
+    """Return the booking of a token for one of some purposes, or raise NotFoundError."""
     token = parse(text)
     booking = BOOKINGS.find(token.workspace_id, record_id=token.booking_id)
     # The two failures give one error, so a guess does not reveal which bookings exist.
@@ -146,11 +129,7 @@ def is_shared(text: str, booking: BookingRow) -> bool:
 
 
 def cancel_token(text: str) -> str:
-    """Return the token that cancels the booking of a link, with the rights of the link.
-
-    Raises:
-        NotFoundError: the token is invalid, or it is for another purpose. The error is the same.
-    """
+    """Return the token that cancels with the rights of a link, or raise NotFoundError."""
     booking = booking_of(text, *MANAGING)
     if is_shared(text, booking):
         return text

@@ -52,7 +52,6 @@ class BookingOut(BookingRef):
 
     @classmethod
     def from_record(cls, booking: BookingRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored booking."""
         local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(
             booking.values,

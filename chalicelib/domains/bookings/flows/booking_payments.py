@@ -51,21 +51,19 @@ from chalicelib.gateways.payments import (
 )
 
 BOOKING: Final = "booking"
-MAX_PAYMENTS = 20
-"""Maximum payments that are opened for a booking."""
+MAX_PAYMENTS = 20  # of one booking
+# Time for which an expired hold waits for a provider that does not respond.
 LAPSE_PATIENCE = timedelta(minutes=10)
-"""Time for which an expired hold waits for a provider that does not respond."""
+# The provider then ends a payment if it can. Stripe requires 30 minutes or more.
 OPEN_FOR = timedelta(minutes=31)
-"""Time until the provider ends a payment if it can. Stripe requires 30 minutes or more."""
 RefundState = Literal["failed", "returning", "returned"]
+# Statuses of refunds by the state that a client sees.
 REFUND_STATES: Mapping[RefundState, Collection[str]] = {
     "failed": {FAILED},
     "returning": {REQUESTED, SENT},
     "returned": {DONE},
 }
-"""Statuses of refunds by the state that a client sees."""
-CREATION = timedelta(minutes=1)
-"""Time in which the creation of a payment is repeated with its key."""
+CREATION = timedelta(minutes=1)  # Within it, the creation of a payment is repeated with its key.
 
 log = logging.getLogger(__name__)
 
@@ -77,11 +75,7 @@ class NotPayableError(ConflictError):
 
 
 def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
-    """Return the open payment of a booking, or stage a new one.
-
-    Raises:
-        NotPayableError: the booking cannot be paid now.
-    """
+    """Return the open payment of a booking, or stage a new one. Raises NotPayableError."""
     if not booking.is_payable:
         raise NotPayableError("This booking cannot be paid now. Open its page again.")
     latest_id = booking.latest_payment_id
@@ -119,18 +113,15 @@ def describe(booking: BookingRow) -> str:
 
 
 def _is_stuck(payment: PaymentRow) -> bool:
-    """Return whether the provider did not create a payment, although it was asked a while ago.
-
-    Stripe repeats a stored error for the key of a request. Nobody has the address of its page, so
-    another payment may follow.
-    """
+    # Stripe repeats a stored error for the key of a request. Nobody has the address of its page, so
+    # another payment may follow.
     return payment.provider_id is None and clock.now() - payment.created_at > CREATION
 
 
 def receipt_of(
     payment: PaymentRow, amount: int, *, workspace_id: str, description: str | None = None
 ) -> Receipt | None:
-    """Return the receipt of a payment or a refund, which names the contacts of the booking.
+    """Return the receipt of a payment or a refund, or None if it has none.
 
     The description must be the same for a repeated request, so it is stored. By default, it is the
     payment's.
@@ -150,29 +141,24 @@ def receipt_of(
 
 
 def refund_for_client(booking: BookingRow, payment: PaymentRow | None) -> int:
-    """Return the kopecks that the client gets back for a cancellation now.
-
-    An imported payment is refunded by the business at its provider.
-    """
+    """Return the kopecks that the client gets back for a cancellation now."""
+    # An imported payment is refunded by the business at its provider.
     if payment is None or clock.now() > booking.refund_limit:
         return 0
     return payment.kept
 
 
 class ShownRefund(NamedTuple):
-    """What a client sees of the refunds of a booking: their state, kopecks and reason."""
+    """What a client sees of the refunds of a booking."""
 
     state: RefundState
-    amount: int
+    amount: int  # kopecks
     reason: str | None
 
 
 def shown_refund(workspace_id: str, booking: BookingRow) -> ShownRefund | None:
-    """Return the refunds of a booking in the state that matters most, or None.
-
-    A refund that has failed matters more than one that is on its way, unless the business has
-    made it at the provider itself.
-    """
+    """Return the refunds of a booking in the state that matters most, failed before returning."""
+    # A failed refund does not matter if the business has made it at the provider itself.
     rows = payments.refunds_of(workspace_id, list(booking.payment_ids or ()))
     payment = payment_of(workspace_id, booking)
     for state, statuses in REFUND_STATES.items():
@@ -210,11 +196,7 @@ def stage_refund_for_client(unit: UnitOfWork, booking: BookingRow, by: str) -> N
 def stage_refund(
     unit: UnitOfWork, payment: PaymentRow, amount: int, *, by: str, reason: RefundReason
 ) -> RefundRow:
-    """Stage a refund, and the e-mail that tells the client of it.
-
-    Raises:
-        RefundTooLargeError: less is left of the payment.
-    """
+    """Stage a refund and the client's e-mail. Raises RefundTooLargeError if less is left."""
     booking = BOOKINGS.find(unit.workspace_id, record_id=payment.subject_id)
     refund = refunds.stage(
         unit,
@@ -229,21 +211,14 @@ def stage_refund(
 
 
 def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
-    """Stage another attempt of a failed refund, and the e-mail that tells the client of it.
-
-    Raises:
-        ConflictError: the refund has not failed.
-    """
+    """Stage a failed refund again, with an e-mail. Raises ConflictError if it has not failed."""
     refunds.stage_retry(unit, payment, refund)
     refund.status = REQUESTED
     _stage_mail(unit, payment, refund)
 
 
 def settle(workspace_id: str, payment_id: str, *, ends: bool = False) -> PaymentRow:
-    """Ask for the state of a booking's payment, and apply the state.
-
-    Raises as ``settling.settle``.
-    """
+    """Ask for the state of a booking's payment, and apply it. Raises as ``settling.settle``."""
     ask = partial(
         settling.settle,
         workspace_id,
@@ -258,14 +233,12 @@ def settle(workspace_id: str, payment_id: str, *, ends: bool = False) -> Payment
 
 
 def settle_latest(workspace_id: str, booking: BookingRow) -> None:
-    """Settle the latest payment of a booking, unless the provider fails.
-
-    A page of the provider that names the former start of a booking is ended if possible.
-    """
+    """Settle the latest payment of a booking, unless the provider fails."""
     payment_id = booking.latest_payment_id
     if payment_id is not None:
         with suppress(NotFoundError, ProviderError, UnknownOutcomeError):
             payment = payments.require(workspace_id, payment_id=payment_id)
+            # A page of the provider that names the former start of a booking is ended if possible.
             settle(workspace_id, payment_id, ends=payment.description != describe(booking))
 
 
@@ -292,13 +265,7 @@ def send_refund(job: Job) -> None:
 
 @job_handler(LAPSE)
 def lapse(job: Job) -> None:
-    """Cancel an unpaid booking, unless its hold has ended or was replaced.
-
-    The provider is asked first, because the client may have paid in time.
-
-    Raises:
-        Postponed: the provider did not respond.
-    """
+    """Cancel an unpaid booking, unless its hold has ended or was replaced."""
     workspace_id, booking_id = job.workspace_id, job.payload["booking"]
 
     def is_current(booking: BookingRow | None) -> bool:
@@ -309,6 +276,7 @@ def lapse(job: Job) -> None:
     if booking is None or not is_current(booking):
         return
     if booking.latest_payment_id is not None:
+        # The client may have paid in time. Raises Postponed if the provider does not respond.
         _end_payment(workspace_id, booking, booking.latest_payment_id)
 
     def stage(unit: UnitOfWork) -> None:
@@ -323,11 +291,7 @@ def lapse(job: Job) -> None:
 
 @job_handler(CLOSE_RECEIPT)
 def close_receipt(job: Job) -> None:
-    """Send the closing receipt of a booking that took place, once.
-
-    Raises:
-        Postponed: the provider did not respond.
-    """
+    """Send the closing receipt of a booking that took place, once."""
     workspace_id = job.workspace_id
     booking = BOOKINGS.find(workspace_id, record_id=job.payload["bookingId"])
     payment = payment_of(workspace_id, booking) if booking else None
@@ -376,13 +340,8 @@ def _end_payment(workspace_id: str, booking: BookingRow, payment_id: str) -> Non
 
 
 def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_free: bool = True) -> int:
-    """Stage what follows from a payment, and return the kopecks that are refunded.
-
-    ``is_free`` is False if the time of the booking is known to be unavailable.
-
-    Raises:
-        SlotUnavailableError: the time of the booking is no longer available.
-    """
+    # Returns the kopecks that are refunded. ``is_free`` is False if the time is known to be
+    # unavailable.
     booking, amount = (
         BOOKINGS.find(unit.workspace_id, record_id=payment.subject_id),
         int(payment.amount),

@@ -23,13 +23,9 @@ from chalicelib.lib.spans import Span
 
 
 class BookingReads:
-    """Rows and time off that one attempt to book reads, each once.
-
-    The row of the lock of time off is read before time off, so that it cannot be newer.
-    """
+    """Rows and time off that one attempt to book reads, each once."""
 
     def __init__(self, unit: UnitOfWork) -> None:
-        """Start without reading anything."""
         self.workspace_id = unit.workspace_id
         self.rows = Rows()
         self._unit = unit
@@ -69,10 +65,7 @@ class BookingReads:
         off: Span | None,
         keys: Iterable[Key] = (),
     ) -> None:
-        """Read the calendar days of resources, and other rows, side by side with time off.
-
-        ``off`` is the span of time off, or None if it does not matter.
-        """
+        """Read calendar days and other rows, side by side with the time off in ``off``."""
         row_keys = [*keys, *calendar_days.keys_of(self.workspace_id, spans).values()]
         if off is None or off in self._time_off:
             self.rows.read(row_keys)
@@ -87,5 +80,4 @@ class BookingReads:
             self._time_off[off] = off_task.result()
 
     def time_off(self, span: Span) -> list[TimeOff]:
-        """Return the time off in a span that ``read_calendars`` has read."""
         return self._time_off[span]

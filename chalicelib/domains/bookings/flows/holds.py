@@ -1,8 +1,4 @@
-"""The hold of an unpaid booking, and the job that ends it.
-
-A hold ends at the start of the booking at the latest, so that nobody pays for a time that has
-begun.
-"""
+"""Hold an unpaid booking, until its start at the latest, and end the hold with a job."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,15 +13,14 @@ from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 
-HOLD = timedelta(minutes=30)
-"""Maximum time for which an unpaid booking is held."""
-LAPSE = JobKind("lapse-of-hold")
-"""The scheduled job that cancels a booking that was not paid in time."""
+HOLD = timedelta(minutes=30)  # at most
+LAPSE = JobKind("lapse-of-hold")  # cancels a booking that was not paid in time
 
 
 def hold_end(starts_at: datetime) -> datetime:
     """Return when a hold that begins now ends. A booking in the past is held for ``HOLD``."""
     now = clock.now()
+    # Nobody may pay for a time that has begun.
     return min(now + HOLD, starts_at) if starts_at > now else now + HOLD
 
 
@@ -38,7 +33,7 @@ def lapse_job(workspace_id: str, booking: BookingRow) -> JobRow | None:
 
 
 def expiry(booking: BookingRow) -> dict[str, Any]:
-    """Return the payload of the hold's job, with the booking and the moment of expiry."""
+    """Return the payload of the hold's job."""
     expires = booking.hold_expires_at
     return {"booking": booking.id, "expires": expires and epoch_ms(expires)}
 

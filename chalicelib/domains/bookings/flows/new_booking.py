@@ -1,9 +1,8 @@
 """Create a booking in one transaction, so that a time is booked only once (ADR 21).
 
-API callers and visitors use the same code. It reads the calendar days of the requested time and
-checks them with the same predicate that lists free slots. At commit, these days must be unchanged.
-If several requests compete for a time, the first one commits. The others run again, find its entry
-in the calendar, and return alternatives.
+It reads the calendar days of the requested time and checks them with the same predicate that lists
+free slots. At commit, these days must be unchanged. If several requests compete for a time, the
+first one commits. The others run again, find its entry in the calendar, and return alternatives.
 """
 
 from collections.abc import Sequence
@@ -35,32 +34,25 @@ Notes = Annotated[str, StringConstraints(max_length=2000)]
 
 
 class BookingRequest(NamedTuple):
-    """A request for a new booking.
-
-    Without ``status``, the booking is confirmed, or held if the service is paid in advance.
-    Without ``client``, the client is found or created by ``contact``. If ``fills_client``, the
-    contact may also complete the record of an existing client. Contacts from visitors may not,
-    because they are not verified. ``actor`` appears in the history. ``token_secret`` signs the
-    visitor's tokens. ``is_proved`` says that an e-mail's link has proved the visitor's address.
-    ``visitor_shares`` are the subjects of the shares of the visitor who books.
-    ``own_client_id`` is the client that the visitor's dialog has created.
-    ``language`` is the language of the client's e-mails, if known.
-    """
+    """A request of an API caller or a visitor for a new booking."""
 
     service_id: str
     slot: SlotRequest
     contact: Contact
     source: str
-    actor: str
-    client: ClientRow | None = None
+    actor: str  # for the history
+    client: ClientRow | None = None  # Default: found or created by ``contact``.
+    # The contact may complete the record of an existing client. Contacts from visitors may not,
+    # because they are not verified.
     fills_client: bool = True
     notes: str | None = None
+    # Default: confirmed, or held if the service is paid in advance.
     status: BookingStatus | None = None
-    token_secret: str | None = None
-    is_proved: bool | None = None
-    visitor_shares: Sequence[str] | None = None
-    own_client_id: str | None = None
-    language: Language | None = None
+    token_secret: str | None = None  # signs the visitor's tokens
+    is_proved: bool | None = None  # An e-mail's link has proved the visitor's address.
+    visitor_shares: Sequence[str] | None = None  # subjects of the shares of the visitor who books
+    own_client_id: str | None = None  # the client that the visitor's dialog has created
+    language: Language | None = None  # of the client's e-mails, if known
 
 
 def book(

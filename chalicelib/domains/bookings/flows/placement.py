@@ -33,8 +33,7 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 from chalicelib.lib.zoned_times import LocalTimeError
 
-DAY_FULL = "day_full"
-"""Reason of a refusal: the calendar day of the resource has the maximum number of bookings."""
+DAY_FULL = "day_full"  # The calendar day of the resource has the maximum number of bookings.
 ALTERNATIVES = 5
 
 
@@ -65,28 +64,20 @@ class SlotUnavailableError(ConflictError):
 
 
 class SlotRequest(NamedTuple):
-    """The requested time, and optionally one resource of the service.
+    """The requested time, and optionally one resource of the service."""
 
-    A ``start`` without a UTC offset is read in ``timezone``. Without a resource, the free one with
-    the fewest bookings of the day is chosen. With ``ignores_schedule``, the time may be in the past
-    and outside the opening hours, and the service's steps, time off, notice and horizon do not
-    apply. The booking is still refused if the time is booked, or if the resource is inactive,
-    deleted or not bound to the service.
-    """
-
-    start: date
-    resource_id: str | None = None
+    start: date  # without a UTC offset, in ``timezone``
+    resource_id: str | None = None  # Default: the free one with the fewest bookings of the day.
     timezone: str | None = None
+    # The time may be in the past and outside the opening hours, and the service's steps, time off,
+    # notice and horizon do not apply. The booking is still refused if the time is booked, or if the
+    # resource is inactive, deleted or not bound to the service.
     ignores_schedule: bool = False
 
 
 @dataclass(eq=False, repr=False)
 class Placement:
-    """A requested time, and all records that decide whether it can be booked.
-
-    ``search`` finds alternatives. If an existing booking is moved or reactivated, ``existing`` is
-    that booking. The time that it occupies counts as free.
-    """
+    """A requested time, and all records that decide whether it can be booked."""
 
     unit: UnitOfWork
     reads: BookingReads
@@ -95,15 +86,15 @@ class Placement:
     candidates: Sequence[Candidate]
     rules: ServiceRules
     zone: str
-    search: Search | None = None
-    existing: BookingRow | None = None
+    search: Search | None = None  # finds alternatives
+    existing: BookingRow | None = None  # to be moved or reactivated; its own time counts as free
     _now: int = field(init=False)
     _lock: LockRow | None = field(init=False, default=None)
     _time_off: list[TimeOff] = field(init=False, default_factory=list)
     _days: CalendarDays = field(init=False)
 
     def __post_init__(self) -> None:
-        """Take time off and calendar days, which are read now unless they were read ahead."""
+        # Time off and calendar days are read now unless they were read ahead.
         # A popular day has many writers, so the retries go on for longer.
         self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
@@ -142,10 +133,7 @@ class Placement:
 
     @classmethod
     def create_for_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
-        """Read all records that decide whether a booking can be moved.
-
-        Raises as ``create`` does.
-        """
+        """Read what decides whether a booking can be moved. Raises as ``create``."""
         workspace_id, reads = unit.workspace_id, BookingReads(unit)
         ids = {booking.resource_id, requested.resource_id or booking.resource_id}
         keys = [SERVICES.key(workspace_id, record_id=booking.service_id)]
@@ -159,11 +147,7 @@ class Placement:
 
     @classmethod
     def create_for_rebooking(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
-        """Read all records that decide whether a new booking may have the time of a booking.
-
-        Raises:
-            SlotUnavailableError: the service cannot be booked at all, or not with this resource.
-        """
+        """Read what decides if a new booking may have a booking's time. Raises as ``create``."""
         workspace_id, reads = unit.workspace_id, BookingReads(unit)
         service = reads.read_service(booking.service_id)
         site = service and binding.site_of_service(workspace_id, service.site_id)
@@ -180,13 +164,7 @@ class Placement:
 
     @classmethod
     def create_for_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
-        """Read all records that decide whether a booking may block its time again.
-
-        Opening hours are ignored, because the booking was accepted before.
-
-        Raises:
-            SlotUnavailableError: the resource has been deleted.
-        """
+        """Read what decides whether a booking may block its time again. Raises as ``create``."""
         resource = RESOURCES.find(unit.workspace_id, record_id=booking.resource_id)
         if resource is None:
             refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
@@ -194,6 +172,7 @@ class Placement:
         return cls(
             unit,
             BookingReads(unit),
+            # Opening hours are ignored, because the booking was accepted before.
             SlotRequest(booking.starts_at, resource.id, ignores_schedule=True),
             epoch_ms(booking.starts_at),
             [Candidate(resource)],
@@ -244,10 +223,9 @@ class Placement:
         )
 
     def choose(self) -> Candidate:
-        """Return the free resource that has the fewest bookings on the day of the start.
+        """Return the free resource with the fewest bookings of the day.
 
-        Raises:
-            SlotUnavailableError: no resource is free. The error has alternatives.
+        Raises SlotUnavailableError with alternatives if no resource is free.
         """
         read = [self._calendar(candidate) for candidate in self.candidates]
         free = [
@@ -281,10 +259,8 @@ class Placement:
                 yield resource.id, day
 
     def stage(self, booking: BookingRow, replacing: tuple[str, BusyEntry] | None = None) -> None:
-        """Stage the calendar days with the booking. The commit requires unchanged preconditions.
-
-        ``replacing`` is the resource and the entry of the booking before the move.
-        """
+        """Stage the calendar days with the booking. The commit requires unchanged preconditions."""
+        # ``replacing`` is the resource and the entry of the booking before the move.
         if replacing is not None:
             self._days.remove(*replacing)
         try:
@@ -300,7 +276,6 @@ class Placement:
         self._require_unchanged(candidate)
 
     def reactivate(self, booking: BookingRow) -> None:
-        """Stage the booking's calendar entries again, if the resource is free at its time."""
         self.choose()
         self.stage(booking)
 
@@ -328,11 +303,7 @@ class Placement:
 
 
 def _moment(requested: SlotRequest, zones: Zones) -> int:
-    """Return the moment of a requested start, which must be a whole minute.
-
-    Raises:
-        ValidationError: the start is not a moment, or it is ambiguous.
-    """
+    # It must be a whole minute and not ambiguous.
     start = requested.start
     if not isinstance(start, datetime):
         message = f"expected a time such as {start}T12:00, received a date"
@@ -373,11 +344,7 @@ _REASON_TEXTS: Mapping[str, str] = {
 def refuse(
     reason: str, alternatives: Sequence[Slot], resources: Sequence[ResourceRow], zone: str
 ) -> NoReturn:
-    """Raise the error for a time that cannot be booked.
-
-    Raises:
-        SlotUnavailableError: always, with the reason and nearby free slots.
-    """
+    """Raise SlotUnavailableError with the reason and nearby free slots."""
     advice = (
         "Book one of the alternatives."
         if alternatives

@@ -12,12 +12,10 @@ def noted_amount(events: Iterable[EventRow]) -> int:
 
 
 def left_to_pay(booking: BookingRow, events: Iterable[EventRow]) -> int:
-    """Return the kopecks to pay at the visit, which is nothing if the booking does not take place.
-
-    What is due in advance, but not paid yet, is not paid at the visit.
-    """
+    """Return the kopecks to pay at the visit, 0 if the booking does not take place."""
     if booking.status not in BLOCKING:
         return 0
+    # What is due in advance, but not paid yet, is not paid at the visit.
     in_advance = booking.due if booking.is_payable else booking.paid
     return max(0, int(booking.price) - int(in_advance or 0) - noted_amount(events))
 

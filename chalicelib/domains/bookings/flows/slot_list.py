@@ -21,14 +21,10 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
 DEFAULT_DAYS = 7
-MAX_DAYS = 31
-"""Maximum number of local dates that a search may include."""
+MAX_DAYS = 31  # local dates of a search
 MAX_SLOTS = 5000
+# It is small, because an AI model reads every slot, and a month of three resources has hundreds.
 DEFAULT_MAX_SLOTS = 40
-"""Default maximum number of slots in a response.
-
-It is small, because an AI model reads every slot, and a month of three resources has hundreds.
-"""
 
 
 class SlotsRange(Wire):
@@ -58,13 +54,10 @@ class SlotList(Wire):
 
 
 def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None) -> SlotList:
-    """Return the first slots of a service in a range.
+    """Return the first ``limit`` slots of a range, or raise ValidationError for a wrong range.
 
-    The response has at most ``limit`` slots. None means ``DEFAULT_MAX_SLOTS``, or all slots of the
-    first day if they are more.
-
-    Raises:
-        ValidationError: the end of the range is before its start, or the range is too long.
+    Without a limit, these are ``DEFAULT_MAX_SLOTS``, or all slots of the first day if they are
+    more.
     """
     bound = search.candidates.bound
     zone = slot_search.zones(
@@ -106,11 +99,6 @@ def _first_slots(slots: Sequence[Slot], zone: str) -> Sequence[Slot]:
 
 
 def _span(args: SlotsRange, zone: str) -> Span:
-    """Return the requested range.
-
-    Raises:
-        ValidationError: the end is before the start, or the range is too long.
-    """
     span = slot_search.range_of(args.from_, last=args.to, zone=zone, days=DEFAULT_DAYS)
     if span.end < span.start:
         raise ValidationError.of("to", message="expected the time of from or a later time")

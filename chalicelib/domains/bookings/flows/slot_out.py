@@ -22,7 +22,6 @@ class SlotOut(Wire):
 
     @classmethod
     def from_slot(cls, slot: Slot, zone: str) -> Self:
-        """Return the wire form of a slot, with local times in a zone."""
         start = moment_at(slot.start)
         local = zoned_times.local_time(start, zone)
         return cls.model_construct(

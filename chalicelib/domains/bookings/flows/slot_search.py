@@ -1,7 +1,6 @@
 """Read the calendars of a service's resources, and find free slots.
 
-Listing slots and booking one read different ranges of the same records. Both decide by the same
-predicate (``domains.bookings.rules.slots``).
+Listing slots and booking one decide by the same predicate (``domains.bookings.rules.slots``).
 """
 
 from collections.abc import Callable, Sequence
@@ -38,11 +37,10 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span, merge
 
 ACTIVE = "active"
-PARALLEL = 16
-"""Maximum number of parallel queries of one search."""
-CHUNK = timedelta(days=31)
-"""Length of the calendar range that is read in one step to find the next slot."""
+PARALLEL = 16  # queries of one search
+CHUNK = timedelta(days=31)  # read in one step to find the next slot
 _DAY = timedelta(days=1)
+# Reasons that also hold for any later range.
 PERMANENT_REASONS = frozenset(
     {
         NoSlotReason.SERVICE_INACTIVE,
@@ -53,24 +51,18 @@ PERMANENT_REASONS = frozenset(
         NoSlotReason.OUTSIDE_HORIZON,
     }
 )
-"""Reasons that also hold for any later range."""
 
 
 def workspace_of(unit: UnitOfWork, rows: Rows | None = None) -> WorkspaceRow:
-    """Return the workspace of a unit, the same for each run of the unit.
-
-    It is taken from ``rows`` if they are given.
-    """
+    """Return the workspace of a unit, the same for each run of the unit."""
     return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id, rows))
 
 
 def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None) -> ServiceRow:
-    """Return the service of a booking. For a deleted service, return an inactive one.
-
-    It has the booking's values. No slots are free for such a booking, but it can still be moved
-    with ``ignores_schedule``.
-    """
+    """Return the service of a booking. For a deleted service, return an inactive one."""
     key = SERVICES.key(workspace_id, record_id=booking.service_id)
+    # No slots are free for a booking of a deleted service, but ``ignores_schedule`` can still move
+    # it.
     return (rows or Rows()).find(ServiceRow, key) or ServiceRow(
         SERVICES.partition(workspace_id),
         booking.service_id,
@@ -85,10 +77,8 @@ def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None)
 
 
 class Candidate(NamedTuple):
-    """A resource that a service can be booked with, and its opening hours, if any are set."""
-
     resource: ResourceRow
-    hours: ScheduleRow | None = None
+    hours: ScheduleRow | None = None  # None: no hours are set.
 
     def calendar(self, busy: Sequence[BusyEntry], off: Sequence[TimeOff]) -> Calendar:
         """Return the resource's calendar with its bookings, and its part of ``off``."""
@@ -104,15 +94,13 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The active resources that a service can be booked with, sorted.
-
-    ``reason`` explains an empty list. ``bound`` has every existing resource of the service, even
-    if inactive or not requested. Times without an offset are read in the zones of these resources.
-    """
+    """The active resources that a service can be booked with, sorted."""
 
     active: list[Candidate]
+    # Every existing resource of the service, even if inactive or not requested. Times without an
+    # offset are read in the zones of these resources.
     bound: list[ResourceRow]
-    reason: NoSlotReason | None
+    reason: NoSlotReason | None  # for an empty list
 
     @classmethod
     def read(
@@ -124,13 +112,8 @@ class Candidates(NamedTuple):
         current_resource_id: str | None = None,
         rows: Rows | None = None,
     ) -> Self:
-        """Return the active resources of a service, or only the requested one.
-
-        ``current_resource_id`` is the resource of a booking to be moved. It counts as bound too.
-
-        Raises:
-            NotFoundError: no resource of the workspace has this id.
-        """
+        """Return a service's active resources, or the requested one, or raise NotFoundError."""
+        # The resource of a booking to be moved counts as bound, too.
         ids = list(
             dict.fromkeys(
                 [*service.resource_ids, *([current_resource_id] if current_resource_id else [])]
@@ -171,13 +154,11 @@ def read(
     *,
     last: int,
 ) -> list[Calendar]:
-    """Return the calendars of resources for slots that start between two moments.
-
-    It sends one DynamoDB query per resource and one for time off, in parallel.
-    """
+    """Return the calendars of resources for slots that start between two moments."""
     span = slots.busy_range(rules, first, last=last)
     ids = [candidate.resource.id for candidate in candidates]
 
+    # One DynamoDB query per resource and one for time off, in parallel.
     days: dict[str, list[BusyEntry]] = {}
     off: list[TimeOff] = []
 
@@ -192,16 +173,11 @@ def read(
 
 
 class Search(NamedTuple):
-    """A search for slots of a service.
-
-    ``moving`` is the id of a booking to be moved, whose own time counts as free.
-    """
-
     workspace_id: str
     service: ServiceRow
     candidates: Candidates
     rules: ServiceRules
-    moving: str | None = None
+    moving: str | None = None  # the id of a booking to be moved, whose own time counts as free
 
     @classmethod
     def create(
@@ -212,7 +188,6 @@ class Search(NamedTuple):
         moving: BookingRow | None = None,
         rows: Rows | None = None,
     ) -> Self:
-        """Return the search for slots of a service, or for slots that a booking can be moved to."""
         current_resource_id = moving.resource_id if moving else None
         candidates = Candidates.read(
             workspace_id, service, resource_id, current_resource_id=current_resource_id, rows=rows
@@ -229,17 +204,11 @@ class Search(NamedTuple):
 
     @property
     def shown_resources(self) -> list[ResourceRow]:
-        """Resources that slots can refer to.
-
-        If no resource can be booked, these are all resources of the service.
-        """
+        # If no resource can be booked, all resources of the service are shown.
         return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
 
     def slots(self, query: Query, calendars: Sequence[Calendar] | None = None) -> Availability:
-        """Return the slots in a range, or the reason for an empty result.
-
-        ``calendars`` are those of the range, if they have been read.
-        """
+        # ``calendars`` are those of the range, if they have been read.
         if self.unavailable_reason is not None:
             return Availability([], self.unavailable_reason)
         if calendars is None:
@@ -247,10 +216,7 @@ class Search(NamedTuple):
         return slots.union(self.rules, calendars, query)
 
     def next(self, query: Query) -> Slot | None:
-        """Return the first slot in the 93 days after a range, or after now if the range has passed.
-
-        Calendars are read in chunks of 31 days.
-        """
+        """Return the first slot in 93 days after a range, or after now if the range has passed."""
         if self.unavailable_reason is not None:
             return None
         first = max(query.last + 1, query.now)
@@ -263,7 +229,6 @@ class Search(NamedTuple):
         return None
 
     def find_nearest(self, start: int, *, now: int, count: int) -> list[Slot]:
-        """Return the slots nearest to an unavailable start, sorted by time."""
         query = Query(start - _ms(timedelta(days=1)), start + _ms(timedelta(days=7)), now)
         nearest = sorted(self.slots(query).slots, key=lambda slot: abs(slot.start - start))
         return sorted(nearest[:count], key=lambda slot: slot.start)
@@ -280,8 +245,6 @@ class Search(NamedTuple):
 
 
 class Zones(NamedTuple):
-    """Time zones that apply to times without an offset."""
-
     requested: str | None
     resource: str | None
     bound: frozenset[str]
@@ -289,14 +252,13 @@ class Zones(NamedTuple):
 
     @property
     def effective(self) -> str:
-        """The zone of times without an offset."""
         return zoned_times.resolve_timezone(
             self.requested, resource=self.resource, bound=self.bound, workspace=self.workspace
         )
 
     @property
     def differ(self) -> bool:
-        """Whether several zones apply and the request does not choose one."""
+        # Several zones apply and the request does not choose one.
         return not (self.requested or self.resource) and len(self.bound) > 1
 
 
@@ -307,10 +269,8 @@ def zones(
     requested: str | None,
     of_workspace: Callable[[], str],
 ) -> Zones:
-    """Return the zones that apply to times without an offset.
-
-    The workspace's zone is read only if no other zone is known.
-    """
+    """Return the zones that apply to times without an offset."""
+    # The workspace's zone is read only if no other zone is known.
     of_resource = next(
         (resource.timezone for resource in bound if resource.id == resource_id), None
     )
@@ -322,8 +282,8 @@ def zones(
 def range_of(first: date | None, *, last: date | None, zone: str, days: int) -> Span:
     """Return the range from one time or date to another, both inclusive, in a zone.
 
-    Without ``first``, the range begins now. Without ``last``, it ends at the same local time this
-    many ``days`` later, even if the clocks change.
+    By default, it begins now and ends at the same local time this many ``days`` later, even if the
+    clocks change.
     """
     begin = clock.now() if first is None else clock.moment_of(first, zone)
     end = (

@@ -23,8 +23,7 @@ from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.engine.reading import Rows
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
-API, CONSOLE = "api", "console"
-"""Sources of bookings made with an API key, and by users in the console."""
+API, CONSOLE = "api", "console"  # sources: with an API key, and by users in the console
 
 
 class ClientContact(Wire):

@@ -29,8 +29,7 @@ from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import FAILED, PaymentRow, RefundRow
 from chalicelib.domains.services.store.services import SERVICES
 
-MAX_PAYMENTS = 500
-"""Maximum payments of a page."""
+MAX_PAYMENTS = 500  # of a page
 
 Percent = Annotated[int, Field(ge=1, le=100)]
 RefundMinutes = Annotated[int, Field(ge=0, le=43_200)]
@@ -50,7 +49,6 @@ class RefundOut(Wire):
 
     @classmethod
     def from_record(cls, refund: RefundRow) -> Self:
-        """Return the wire form of a stored refund."""
         return cls.from_row(refund.attribute_values, id=refund.id)
 
 
@@ -87,7 +85,6 @@ class PaymentOut(Wire):
     def from_record(
         cls, payment: PaymentRow, booking: BookingRow | None, rows: Sequence[RefundRow]
     ) -> Self:
-        """Return the wire form of a stored payment with its booking and its refunds."""
         is_cancelled = booking is not None and booking.status == "cancelled"
         return cls.from_row(
             payment.attribute_values,

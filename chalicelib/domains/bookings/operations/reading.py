@@ -63,7 +63,6 @@ class BookingEvent(Wire):
 
     @classmethod
     def from_record(cls, event: EventRow) -> Self:
-        """Return the wire form of a stored entry."""
         return cls.from_row(
             event.attribute_values, move=event.move and BookingMove.model_validate(event.move)
         )
@@ -89,7 +88,6 @@ class BookingWithHistory(BookingOut):
 
     @classmethod
     def having(cls, booking: BookingRow, events: Iterable[EventRow]) -> Self:
-        """Return the wire form of a stored booking with its history."""
         history = [*events]
         mailed = sorted((event for event in history if event.mail), key=lambda event: event.at)
         return cls.from_record(
@@ -124,11 +122,7 @@ class BookingWritten(BookingResult):
     def having(
         cls, ctx: Context, booking: BookingRow, events: Iterable[EventRow], *, has_links: bool
     ) -> Self:
-        """Return the wire form of a booking that a call has made or changed.
-
-        A tool's result has links only if the call asks for them (``has_links``), because an AI
-        client may pass on whatever it reads.
-        """
+        # An AI client may pass on whatever it reads, so a tool's result has links only on request.
         has_links = booking.token_secret is not None and (has_links or not ctx.is_tool_call)
         workspace_id = ctx.workspace_id
         return cls(

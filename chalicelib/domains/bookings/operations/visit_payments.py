@@ -30,8 +30,7 @@ from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
 
 LINKS = Limit("payment-links", "payment links by e-mail per hour", 20, timedelta(hours=1))
-PAID_STATUSES = ("confirmed", "completed")
-"""Statuses in which a payment at the visit can be noted."""
+PAID_STATUSES = ("confirmed", "completed")  # A payment at the visit can be noted.
 
 
 class NothingLeftError(ConflictError):
@@ -68,7 +67,6 @@ class VisitPayment(Wire):
 
     @classmethod
     def from_record(cls, event: EventRow) -> Self:
-        """Return the wire form of a stored note."""
         return cls(**event.noted, at=event.at, by=event.by)
 
 

@@ -1,8 +1,8 @@
 """Sign tokens that permit a visitor one action on one booking, such as its cancellation.
 
-A token contains the ids of its workspace and booking. It is signed for one purpose with a secret
-that is stored with the booking. Therefore the token of a calendar file cannot cancel the booking.
-The secret is deleted when the client is erased, and all tokens of the booking become invalid.
+A token is signed for one purpose with a secret that is stored with the booking, so the token of a
+calendar file cannot cancel it. The secret is deleted when the client is erased, and all tokens of
+the booking become invalid.
 """
 
 import binascii
@@ -18,26 +18,23 @@ from ulid import ULID
 SECRET_BYTES = 16
 _ID_BYTES = 16
 _SIGNATURE_BYTES = 16
-LENGTH = 64
-"""Length of a token in characters: base64 of two ids and a signature."""
+LENGTH = 64  # characters: base64 of two ids and a signature
 
 
 class Purpose(StrEnum):
-    """Action that a token permits."""
-
     CANCEL = "cancel"
     CALENDAR = "calendar"
+    # Book what a visitor has requested. Only an e-mail to the requester's address contains it. Its
+    # second id is the id of the request.
     BOOK = "book"
-    """Book what a visitor has requested. Only an e-mail to the requester's address contains it. Its
-    second id is the id of the request."""
+    # Show the booking, move it and cancel it. Only e-mails to its client, with their calendar file,
+    # and the page that confirms the booking contain this token.
     MANAGE = "manage"
-    """Show the booking, move it and cancel it. Only e-mails to its client, with their calendar
-    file, and the page that confirms the booking contain this token."""
+    # As ``MANAGE``, but a cancellation refunds nothing. Callers with a key get this token, because
+    # no key may move money.
     SHARED = "shared"
-    """As ``MANAGE``, but a cancellation refunds nothing. Callers with a key get this token, because
-    no key may move money."""
+    # Show what the booking costs, and pay it. It permits nothing else.
     PAY = "pay"
-    """Show what the booking costs, and pay it. It permits nothing else."""
 
 
 class BookingToken(NamedTuple):
@@ -48,7 +45,6 @@ class BookingToken(NamedTuple):
     signature: bytes
 
     def is_for(self, purpose: Purpose, secret: str | None) -> bool:
-        """Return whether the token was signed for a purpose with a booking's secret."""
         if not secret:
             return False
         expected = _signature(

@@ -4,25 +4,23 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
+# Booking status -> iCalendar status. For any other booking status it is CONFIRMED.
 STATUSES = {
     "pending_payment": "TENTATIVE",
     "cancelled": "CANCELLED",
     "no_show": "CANCELLED",
 }
-"""Booking status -> iCalendar status. For any other booking status it is CONFIRMED."""
 
 
 class CalendarEvent(NamedTuple):
-    """Fields of a booking in a calendar file.
+    """Fields of a booking in a calendar file, with times in UTC.
 
-    Contact details are left out, because visitors may share the link to the file. ``uid`` never
-    changes. ``sequence`` increases when the time, place or status changes, at the moment
-    ``changed_at``. Calendar programs use both to replace an earlier version. Times are in UTC.
-    ``organizer`` is the e-mail address of the service, under the name of the workspace. ``url``
-    leads to the page that manages the booking. Only the client's own file may have ``url`` and
-    ``attendee``, the address of the client.
+    Contact details are left out, because visitors may share the link to the file. Only the client's
+    own file may have ``url`` and ``attendee``.
     """
 
+    # ``uid`` never changes. ``sequence`` increases when the time, place or status changes, at
+    # ``changed_at``. Calendar programs use both to replace an earlier version.
     uid: str
     sequence: int
     changed_at: datetime
@@ -31,13 +29,13 @@ class CalendarEvent(NamedTuple):
     status: str
     summary: str
     location: str
-    organizer: str
-    url: str | None = None
-    attendee: str | None = None
+    organizer: str  # address of the service, under the name of the workspace
+    url: str | None = None  # the page that manages the booking
+    attendee: str | None = None  # address of the client
 
     @property
     def method(self) -> Literal["PUBLISH", "CANCEL"]:
-        """What the file does to the entry in a calendar (RFC 5546, 3.2.1 and 3.2.5)."""
+        # What the file does to the entry in a calendar (RFC 5546, 3.2.1 and 3.2.5).
         return "CANCEL" if STATUSES.get(self.status) == "CANCELLED" else "PUBLISH"
 
 
@@ -73,5 +71,5 @@ def calendar_file(event: CalendarEvent, *, producer: str) -> bytes:
 
 
 def _mail_url(address: str) -> str:
-    """Return the URL of an e-mail address (RFC 6068)."""
+    # RFC 6068
     return "mailto:" + quote(address, safe="@!$'*+=~")

@@ -2,7 +2,5 @@
 
 from chalicelib.core.jobs import JobKind, Queue
 
-MAIL_CLIENT = JobKind("mail-client", Queue.EVENTS)
-"""Sends one mail about a booking to its client."""
-CLOSE_RECEIPT = JobKind("close-receipt", Queue.EVENTS)
-"""Sends the closing receipt of a booking that took place."""
+MAIL_CLIENT = JobKind("mail-client", Queue.EVENTS)  # one mail about a booking
+CLOSE_RECEIPT = JobKind("close-receipt", Queue.EVENTS)  # of a booking that took place

@@ -1,44 +1,34 @@
-"""Decide what the success of a payment does to its booking.
-
-The table in ``docs/payments.md`` has a row for each result.
-"""
+"""Decide what a successful payment does to its booking, by the table in ``docs/payments.md``."""
 
 from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
+# Statuses of an unpaid booking that a member or a key has set by hand.
 BY_HAND = frozenset({"confirmed", "completed", "no_show"})
-"""Statuses of an unpaid booking that a member or a key has set by hand."""
 
 
 class Effect(Enum):
     """What follows from a payment. The value of a refund is its reason."""
 
-    CONFIRM = "confirm"
-    """Confirm the booking, which holds its time."""
-    BOOK_AGAIN = "book_again"
-    """Confirm the booking if a new booking could have its time."""
-    RECORD = "record"
-    """Record the money only."""
+    CONFIRM = "confirm"  # It holds its time.
+    BOOK_AGAIN = "book_again"  # Confirm it if a new booking could have its time.
+    RECORD = "record"  # the money only
     REFUND_CANCELLED = "cancelled"
     REFUND_LATE = "late"
     REFUND_TWICE = "twice"
 
 
 class PaidBooking(NamedTuple):
-    """A booking for which money has arrived.
-
-    ``is_paid`` says that another payment has paid it, ``is_free`` that nothing is known which
-    prevents it at its time. ``hold_ends_at`` is None without a hold.
-    """
+    """A booking for which money has arrived."""
 
     status: str
     starts_at: datetime
-    hold_ends_at: datetime | None
+    hold_ends_at: datetime | None  # None without a hold
     has_lapsed: bool
-    is_paid: bool
+    is_paid: bool  # by another payment
     is_erased: bool
-    is_free: bool
+    is_free: bool  # Nothing is known which prevents it at its time.
 
 
 def effect_of(booking: PaidBooking | None, *, paid_at: datetime, now: datetime) -> Effect:  # noqa: PLR0911  a table

@@ -12,8 +12,7 @@ from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.rules.open_windows import Schedule, fits, windows
 from chalicelib.lib.spans import Span, merge, peaks
 
-NEXT_AVAILABLE_DAYS = 93
-"""Number of days after an empty range in which the next slot is searched."""
+NEXT_AVAILABLE_DAYS = 93  # after an empty range, in which the next slot is searched
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
 _WEEK = 7 * 24 * 60 * _MINUTE
@@ -38,17 +37,14 @@ _STAGES = list(NoSlotReason)
 
 
 class BusyEntry(NamedTuple):
-    """A blocking booking, with the buffers from the time of its creation.
-
-    ``until`` is when an unpaid hold expires. From that moment the booking no longer blocks.
-    """
+    """A blocking booking, with the buffers from the time of its creation."""
 
     booking_id: str
     start: int
     end: int
     buffer_before_min: int = 0
     buffer_after_min: int = 0
-    until: int | None = None
+    until: int | None = None  # when an unpaid hold expires and no longer blocks
 
     def blocks(self, now: int) -> bool:
         """Whether it is no hold that has expired."""
@@ -56,7 +52,6 @@ class BusyEntry(NamedTuple):
 
     @property
     def buffered(self) -> Span:
-        """The booked time including its buffers."""
         return Span(
             self.start - self.buffer_before_min * _MINUTE,
             self.end + self.buffer_after_min * _MINUTE,
@@ -64,22 +59,18 @@ class BusyEntry(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """Opening hours, seats, bookings and time off of a resource.
-
-    ``busy`` contains at least the blocking bookings whose buffered span overlaps ``busy_range``.
-    ``time_off`` contains at least the spans that overlap the slots. Whole days off are converted by
-    ``zoned_times.span_of_days``.
-    """
+    """Opening hours, seats, bookings and time off of a resource."""
 
     resource_id: str
     timezone: str
     schedule: Schedule
     capacity: int = 1
+    # At least the blocking bookings whose buffered span overlaps ``busy_range``, and the spans off
+    # that overlap the slots. Whole days off are converted by ``zoned_times.span_of_days``.
     busy: Sequence[BusyEntry] = ()
     time_off: Sequence[Span] = ()
 
     def exclude_booking(self, booking_id: str) -> Self:
-        """Return the calendar without the booking that is to be moved or blocks again."""
         return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
 
     def entries_on(self, day: date, now: int) -> int:
@@ -99,18 +90,16 @@ class Query(NamedTuple):
 
 
 class ResourceSlots(NamedTuple):
-    """Free seats of one resource, by start in order. Without free seats, ``reason`` says why."""
+    """Free seats of one resource, by start in order."""
 
     seats: Mapping[int, int]
-    reason: NoSlotReason | None = None
+    reason: NoSlotReason | None = None  # for no free seats
 
 
 class Slot(NamedTuple):
-    """A slot, and the number of free seats of each resource that has any."""
-
     start: int
     end: int
-    seats: Mapping[str, int]
+    seats: Mapping[str, int]  # free seats by resource
 
 
 class Availability(NamedTuple):
@@ -121,10 +110,8 @@ class Availability(NamedTuple):
 
 
 def busy_range(service: ServiceRules, first: int, *, last: int) -> Span:
-    """Return the span that slots from ``first`` to ``last`` take, including their buffers.
-
-    A booking is relevant if its own buffered span overlaps this one.
-    """
+    """Return the span that slots from ``first`` to ``last`` take, including their buffers."""
+    # A booking is relevant if its own buffered span overlaps this one.
     return Span(
         first - service.buffer_before_min * _MINUTE,
         last + (service.duration_min + service.buffer_after_min) * _MINUTE,
@@ -160,11 +147,9 @@ def is_free(
     now: int,
     ignore_schedule: bool = False,
 ) -> bool:
-    """Return whether ``slots`` would list this start.
-
-    With ``ignore_schedule``, only other bookings count. Opening hours, the grid, time off, notice,
-    horizon and the current time are ignored.
-    """
+    """Return whether ``slots`` would list this start, or whether no booking prevents it."""
+    # With ``ignore_schedule``, only other bookings count. Opening hours, the grid, time off,
+    # notice, horizon and the current time are ignored.
     if ignore_schedule:
         return next(_free_seats(service, calendar, [start], now)) > 0
     return start in slots(service, calendar, Query(start, start, now)).seats
@@ -192,11 +177,8 @@ def working_day(schedule: Schedule, timezone: str, moment: int) -> Span | None:
 
 
 def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) -> Availability:
-    """Return the slots of alternative resources. Each slot has all resources that are free.
-
-    Resources keep their given order. If there is no slot, the reason is taken from the resource
-    that passed most stages.
-    """
+    """Return the slots of alternative resources. Each slot has all resources that are free."""
+    # Resources keep their given order.
     slot_lists = [slots(service, calendar, query) for calendar in calendars]
     if slot_list := _group_by_start(service, calendars, slot_lists):
         return Availability(slot_list)
@@ -205,6 +187,7 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
         for calendar, resource_slots in zip(calendars, slot_lists, strict=True)
         if resource_slots.reason
     ]
+    # The reason of the resource that passed most stages.
     return Availability([], max(reasons, key=_STAGES.index, default=NoSlotReason.NO_RESOURCES))
 
 
@@ -232,7 +215,7 @@ def _group_by_start(
 
 
 def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
-    """Return a reason that applies to every range, if there is one. Otherwise return ``reason``."""
+    # A reason that applies to every range is preferred.
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE
     if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
@@ -272,10 +255,8 @@ def _starts_in_hours(
 def _free_seats(
     service: ServiceRules, calendar: Calendar, starts: Sequence[int], now: int
 ) -> Iterator[int]:
-    """Yield the free seats of each start: the capacity less the peak of concurrent bookings.
-
-    Both the buffers of the new booking and the buffers of existing bookings are kept free.
-    """
+    # The capacity less the peak of concurrent bookings. Both the buffers of the new booking and the
+    # buffers of existing bookings are kept free.
     buffer_before, buffer_after = busy_range(service, 0, last=0)
     busy = (entry.buffered for entry in calendar.busy if entry.blocks(now))
     return (
@@ -297,10 +278,8 @@ def clip(spans: Iterable[Span], bounds: Span) -> list[Span]:
 def gaps(
     opened: Sequence[Span], busy: Iterable[Span], capacity: int, closed: Iterable[Span] = ()
 ) -> list[Span]:
-    """Return the parts of opening hours with a free seat that are not closed.
-
-    ``capacity`` is the number of seats. Each span in ``busy`` takes one seat.
-    """
+    """Return the parts of opening hours with a free seat that are not closed."""
+    # Each span in ``busy`` takes one of the ``capacity`` seats.
     changes = sorted(change for span in busy for change in ((span.start, 1), (span.end, -1)))
     full, taken_seats, since = list[Span](), 0, 0
     for moment, change in changes:

@@ -1,7 +1,6 @@
 """Find the bookings that take up time in a period, by the index of starts.
 
-An index entry has the time, the status and the resource, so only the records that are shown are
-read.
+An index entry has the time, the status and the resource, so only shown records are read.
 """
 
 from collections.abc import Sequence
@@ -35,10 +34,7 @@ class Upcoming(NamedTuple):
 
 
 def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
-    """Return the start times of upcoming bookings until a moment, and the next ids.
-
-    If there are fewer than ``limit``, later confirmed bookings are added.
-    """
+    """Return the start times of upcoming bookings until a moment, and the next ids."""
     now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
     bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
     items = partition.items(
@@ -48,6 +44,7 @@ def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
     )
     entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
     ids = [booking_id for _, booking_id in entries[:limit]]
+    # Later confirmed bookings are added.
     if len(ids) < limit:
         slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
         later_bounds = key_bounds((until + timedelta(milliseconds=1), None))
@@ -91,7 +88,7 @@ def blocking_between(
 ) -> Blocking:
     """Return the bookings that occupy time in ``[first_ms, last_ms)``, without their buffers.
 
-    None means all resources of the workspace. Cancelled bookings and no-shows do not count.
+    Cancelled bookings and no-shows do not count. None means all resources of the workspace.
     """
     if resource_ids is None:
         places = [BOOKINGS.partition(workspace_id)]
@@ -129,13 +126,11 @@ class BookingEntry(NamedTuple):
 
     @classmethod
     def read(cls, item: Item) -> Self:
-        """Read a raw item of the compact index."""
         span = Span(int(item["n1"]["N"]), int(item["n2"]["N"]))
         return cls(item["sk"]["S"], span, item["s"]["S"], item[_RESOURCE]["S"])
 
     @classmethod
     def from_record(cls, row: BookingRow) -> Self:
-        """Return the entry of a booking."""
         span = Span(epoch_ms(row.starts_at), epoch_ms(row.ends_at))
         return cls(row.id, span, row.status, row.resource_id)
 
@@ -143,10 +138,7 @@ class BookingEntry(NamedTuple):
 def overlapping(
     workspace_id: str, period: Span, resource_id: str | None = None
 ) -> list[BookingEntry]:
-    """Return the bookings that occupy time in a period, by start, read consistently.
-
-    Cancelled bookings and no-shows are left out.
-    """
+    """Return the bookings that occupy time in a period, by start, read consistently."""
     place = BOOKINGS.partition(workspace_id)
     if resource_id is not None:
         place = partition_of(
@@ -163,11 +155,9 @@ def overlapping(
 
 
 def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[BookingRow]:
-    """Return the bookings of index entries, in their order.
-
-    The entries are consistent. So the records are read eventually consistently, at half the units,
-    and records that differ from their entry are read again.
-    """
+    """Return the bookings of index entries, in their order."""
+    # The entries are consistent. So the records are read eventually consistently, at half the
+    # units, and records that differ from their entry are read again.
     ids = [entry.id for entry in entries]
     rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
     stale = [

@@ -30,37 +30,21 @@ from chalicelib.lib import phones
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 PUBLIC, CHAT, AGENT = "public", "chat", "agent"
+# Visitors make them over the public API and page, in a chat, and on the page with a link that their
+# own assistant has prepared.
 VISITOR_SOURCES = frozenset({PUBLIC, CHAT, AGENT})
-"""Sources of bookings that visitors make: over the public API and page, in a chat, and on the page
-with a link that their own assistant has prepared."""
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
+# Statuses in which a booking occupies its time.
 BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "completed")
-"""Statuses in which a booking occupies its time."""
-UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")
-"""Statuses of bookings that have not taken place yet."""
-MAX_LENGTH = timedelta(days=1)
-"""Maximum length of a service, and therefore of a booking."""
+UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")  # not taken place yet
+MAX_LENGTH = timedelta(days=1)  # of a service, and therefore of a booking
 
 
 class BookingRow(Record):
-    """A booking.
+    """A booking with copies of the names, price, length, buffers, zone and contacts at booking.
 
-    It has copies of the names, price, length, buffers, zone and contacts at the time of booking.
-    Later changes of the service, the resource or the client do not affect them. ``phone_digits`` is
-    the phone number in national format, for search. ``hold_expires_at`` is when an unpaid hold
-    expires. ``named_contacts`` are contacts found in the notes. ``sequence`` increases with changes
-    that a calendar shows. ``visitor_moves`` counts how often the client has moved it. ``is_proved``
-    is set if the link in an e-mail to the client's address has booked. ``language`` is the language
-    of the page on which the client has booked. When the client is erased,
-    all contacts are removed.
-
-    ``due`` is what has to be paid in advance, in kopecks. The client's cancellation is refunded
-    until ``refundable_until``, which is ``refund_until_min`` minutes before the start that the
-    client has chosen. ``payment_ids`` are
-    its payments, the latest last. ``paid_by`` is the payment that has paid the booking, and
-    ``paid`` its amount. ``has_lapsed`` is set while the booking is cancelled because its hold has
-    expired. ``visitor_shares`` are the subjects of the shares of the visitor who has booked, for
-    the e-mails that follow.
+    Later changes of the service, the resource or the client do not affect them. When the client is
+    erased, all contacts are removed.
     """
 
     status = UnicodeAttribute()
@@ -80,23 +64,27 @@ class BookingRow(Record):
     client_phone = UnicodeAttribute(null=True)
     phone_entered = UnicodeAttribute(null=True)
     client_email = UnicodeAttribute(null=True)
-    phone_digits = UnicodeAttribute(null=True)
+    phone_digits = UnicodeAttribute(null=True)  # in national format, for search
     notes = UnicodeAttribute(null=True)
-    named_contacts: ListAttribute[str] = ListAttribute(null=True)
+    named_contacts: ListAttribute[str] = ListAttribute(null=True)  # found in the notes
     source = UnicodeAttribute()
-    hold_expires_at = UTCDateTimeAttribute(null=True)
-    sequence = NumberAttribute(default=0)
-    visitor_moves = NumberAttribute(default=0)
+    hold_expires_at = UTCDateTimeAttribute(null=True)  # of an unpaid hold
+    sequence = NumberAttribute(default=0)  # increases with changes that a calendar shows
+    visitor_moves = NumberAttribute(default=0)  # how often the client has moved it
     token_secret = UnicodeAttribute(null=True)
+    # The link in an e-mail to the client's address has booked.
     is_proved = BooleanAttribute(null=True)
-    language = UnicodeAttribute(null=True)
-    due = NumberAttribute(null=True)
+    language = UnicodeAttribute(null=True)  # of the page on which the client has booked
+    due = NumberAttribute(null=True)  # to pay in advance, in kopecks
+    # The client's cancellation is refunded until ``refundable_until``, which is
+    # ``refund_until_min`` minutes before the start that the client has chosen.
     refund_until_min = NumberAttribute(null=True)
     refundable_until = UTCDateTimeAttribute(null=True)
-    payment_ids: ListAttribute[str] = ListAttribute(null=True)
-    paid_by = UnicodeAttribute(null=True)
-    paid = NumberAttribute(null=True)
-    has_lapsed = BooleanAttribute(null=True)
+    payment_ids: ListAttribute[str] = ListAttribute(null=True)  # the latest last
+    paid_by = UnicodeAttribute(null=True)  # the payment that has paid the booking
+    paid = NumberAttribute(null=True)  # its amount
+    has_lapsed = BooleanAttribute(null=True)  # Cancelled because its hold has expired.
+    # The subjects of the shares of the visitor who has booked, for the e-mails that follow.
     visitor_shares: ListAttribute[str] = ListAttribute(null=True)
 
     kept_when_erased = Record.kept_when_erased | {
@@ -110,7 +98,6 @@ class BookingRow(Record):
 
     @property
     def latest_payment_id(self) -> str | None:
-        """Id of the latest payment, or None."""
         return self.payment_ids[-1] if self.payment_ids else None
 
     @property
@@ -123,28 +110,28 @@ class BookingRow(Record):
 
     @property
     def refund_limit(self) -> datetime:
-        """Until when the client's cancellation is refunded."""
+        # Until when the client's cancellation is refunded.
         return self.refundable_until or self.refund_limit_by_start
 
     @property
     def refund_limit_by_start(self) -> datetime:
-        """Until when a cancellation would be refunded if the client chose the start now."""
+        # Until when a cancellation would be refunded if the client chose the start now.
         starts_at: datetime = self.starts_at
         return starts_at - timedelta(minutes=int(self.refund_until_min or 0))
 
     @property
     def is_unproved(self) -> bool:
-        """Whether somebody who has proved nothing has typed the address. A payment is a proof."""
+        # Somebody who has proved nothing has typed the address. A payment is a proof.
         return self.source in VISITOR_SOURCES and not self.is_proved and self.paid_by is None
 
     @property
     def blocks(self) -> bool:
-        """Whether the booking occupies its time. For an unpaid booking, that ends with its hold."""
+        # For an unpaid booking, that ends with its hold.
         return self.status in BLOCKING
 
     @property
     def busy(self) -> BusyEntry:
-        """The booking's entry in its resource's calendar while it blocks."""
+        # The entry in its resource's calendar while it blocks.
         return BusyEntry(
             self.id,
             epoch_ms(self.starts_at),
@@ -165,7 +152,7 @@ def _hold_expired(old_row: BookingRow | None, new_row: BookingRow) -> bool:
 
 
 def _is_paid(old_row: BookingRow | None, new_row: BookingRow) -> bool:
-    """Whether a payment pays an existing booking. A reactivated one may become unpaid again."""
+    # A reactivated one may become unpaid again.
     return (
         old_row is not None and new_row.paid_by is not None and old_row.paid_by != new_row.paid_by
     )
@@ -213,19 +200,16 @@ BOOKINGS = register_listing(
 
 
 class EventRow(HistoryRow):
-    """An entry of a booking's history. ``move`` has the previous and new place, if it was moved.
-
-    An entry with ``mail`` says what became of an e-mail to the client: its kind, state and reason.
-    An entry with ``noted`` says that a member has noted a payment at the visit: its ``amount`` in
-    kopecks and its ``method``.
-    """
+    """An entry of a booking's history."""
 
     noun = "BOOKING"
 
     status = UnicodeAttribute()
     reason = UnicodeAttribute(null=True)
-    move: JsonAttribute = JsonAttribute(null=True)
+    move: JsonAttribute = JsonAttribute(null=True)  # previous and new place
+    # Kind, state and reason of an e-mail to the client.
     mail: JsonAttribute = JsonAttribute(null=True)
+    # ``amount`` in kopecks and ``method`` of a payment at the visit.
     noted: JsonAttribute = JsonAttribute(null=True)
 
     # A reason may contain a client's name. The others have ids, times and words of fixed lists.
@@ -233,11 +217,7 @@ class EventRow(HistoryRow):
 
 
 def read_with_history(workspace_id: str, *, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
-    """Return a booking and its history, read side by side.
-
-    Raises:
-        NotFoundError: no live booking of the workspace has this id.
-    """
+    """Return a booking and its history, read side by side, or raise NotFoundError."""
     with deadline.side_by_side() as start:
         events = start(lambda: EventRow.newest(workspace_id, record_id=booking_id))
         return BOOKINGS.require(workspace_id, record_id=booking_id), events.result()

@@ -20,40 +20,26 @@ from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
 
-MAX_ENTRIES = 3000
-"""Maximum number of entries per day.
-
-Each entry has at most 64 bytes, so a record is smaller than DynamoDB's 400 KB.
-"""
+MAX_ENTRIES = 3000  # per day. One has 64 bytes at most, so a record fits DynamoDB's 400 KB.
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
 _NO_ENTRIES = {"S": ""}
 
 
 class DayFullError(Exception):
-    """A day of a resource has no room for another booking.
-
-    This error is internal and never reaches the API.
-    """
+    """A day of a resource has no room for another booking. It never reaches the API."""
 
 
 class CalendarDayRow(ContentRow):
-    """The bookings of a resource on a UTC day. ``entries`` has one line per booking."""
-
     version = VersionAttribute()
-    entries = UnicodeAttribute(default="")
+    entries = UnicodeAttribute(default="")  # one line per booking
 
     @property
     def busy(self) -> list[BusyEntry]:
-        """The parsed entries."""
         return list(_parse(self.entries or ""))
 
     def put(self, entry: BusyEntry) -> None:
-        """Add a booking, or replace its entry.
-
-        Raises:
-            DayFullError: the booking has no entry, and the day has ``MAX_ENTRIES``.
-        """
+        """Add a booking, or replace its entry. Raises DayFullError at ``MAX_ENTRIES``."""
         # The entry is replaced if the unit runs again, so a booking is never listed twice.
         lines = self._other_lines(entry.booking_id)
         if len(lines) >= MAX_ENTRIES:
@@ -61,7 +47,6 @@ class CalendarDayRow(ContentRow):
         self.entries = "\n".join([*lines, _line(entry)])
 
     def remove(self, booking_id: str) -> None:
-        """Remove a booking's entry, if it exists."""
         self.entries = "\n".join(self._other_lines(booking_id))
 
     def _other_lines(self, booking_id: str) -> list[str]:
@@ -70,10 +55,7 @@ class CalendarDayRow(ContentRow):
 
 
 def _line(entry: BusyEntry) -> str:
-    """Format an entry in at most 63 bytes.
-
-    The line has the id, the start and the length in minutes, the buffers and the expiry.
-    """
+    # At most 63 bytes: the id, the start and the length in minutes, the buffers and the expiry.
     start, start_seconds = divmod(entry.start, _MINUTE)
     length, length_seconds = divmod(entry.end - entry.start, _MINUTE)
     assert not start_seconds, "bookings start on whole minutes"  # noqa: S101  the entry has no seconds
@@ -106,10 +88,7 @@ def days_of(span: Span) -> list[str]:
 def read(
     workspace_id: str, *, resource_id: str, span: Span, cost: Cost | None = None
 ) -> list[BusyEntry]:
-    """Return the bookings of a resource on the UTC days of a span, each once.
-
-    This sends one strongly consistent query.
-    """
+    """Return the bookings of a resource on the UTC days of a span, each once, by one query."""
     days = days_of(span)
     # A stale read could miss a booking that was just made, and list its time as free.
     items = Partition(_partition(workspace_id, resource_id=resource_id), cost or Cost()).items(
@@ -146,7 +125,7 @@ class CalendarDays:
         spans: Iterable[tuple[str, Span]],
         rows: Rows | None = None,
     ) -> None:
-        """Read the days that the spans overlap, in one strongly consistent request."""
+        # One strongly consistent request.
         keys = keys_of(workspace_id, spans)
         rows_by_key = {(row.pk, row.sk): row for row in (rows or Rows()).fetch(keys.values())}
         self._rows: dict[tuple[str, str], CalendarDayRow] = {}
@@ -158,7 +137,6 @@ class CalendarDays:
         self._changed: set[tuple[str, str]] = set()
 
     def busy(self, resource_id: str) -> list[BusyEntry]:
-        """Return the bookings of a resource on the days that were read."""
         rows = [
             row
             for (row_resource_id, _), row in self._rows.items()
@@ -167,17 +145,12 @@ class CalendarDays:
         return list(dict.fromkeys(entry for row in rows for entry in row.busy))
 
     def add(self, resource_id: str, entry: BusyEntry) -> None:
-        """Add a booking to every day that it overlaps.
-
-        Raises:
-            DayFullError: one of the days is full.
-        """
+        """Add a booking to every day that it overlaps. Raises DayFullError."""
         for day in days_of(entry.buffered):
             self._rows[resource_id, day].put(entry)
             self._changed.add((resource_id, day))
 
     def remove(self, resource_id: str, entry: BusyEntry) -> None:
-        """Remove a booking from every day that it overlapped."""
         # The buffers may reach into another day, which has an entry of the booking, too.
         for day in days_of(entry.buffered):
             self._rows[resource_id, day].remove(entry.booking_id)
@@ -192,7 +165,7 @@ class CalendarDays:
 def new_rows(
     workspace_id: str, booked: Iterable[tuple[str, BusyEntry]]
 ) -> Iterator[CalendarDayRow]:
-    """Yield new rows of all calendar days of a workspace. Each booking comes with its resource id.
+    """Yield new rows of all calendar days of a workspace, for bookings with their resource ids.
 
     Existing rows are not read. Use this only to write a whole workspace, as an import does.
     """

@@ -7,12 +7,8 @@ from chalicelib.engine.reading import Key, Rows
 
 
 def active_bot(workspace_id: str, *, agent_id: str) -> tuple[AgentRow, WorkspaceRow]:
-    """Return an active bot and its workspace, whose owner pays for the bot.
-
-    Raises:
-        NotFoundError: the bot does not exist, it is switched off, or the account of the
-            workspace's owner is disabled. The error is the same in all cases.
-    """
+    """Return an active bot and its workspace, whose owner pays, or raise NotFoundError."""
+    # The error is the same for a bot that does not exist or is off, and for a disabled owner.
     agent, workspace = switched_on(workspace_id, agent_id=agent_id)
     require_active_owner(workspace)
     return agent, workspace
@@ -26,13 +22,8 @@ def keys(workspace_id: str, *, agent_id: str) -> list[Key]:
 def switched_on(
     workspace_id: str, *, agent_id: str, rows: Rows | None = None
 ) -> tuple[AgentRow, WorkspaceRow]:
-    """Return a bot that is switched on, and its workspace, whose owner may be disabled.
-
-    ``rows`` has what was read ahead.
-
-    Raises:
-        NotFoundError: the bot does not exist or is switched off.
-    """
+    """Return a bot that is on, and its workspace, or raise NotFoundError."""
+    # The owner may be disabled; ``require_active_owner`` checks that.
     rows = rows or Rows()
     rows.read(keys(workspace_id, agent_id=agent_id))
     agent = AGENTS.found_for_visitor(
@@ -44,12 +35,6 @@ def switched_on(
 
 
 def require_active_owner(workspace: WorkspaceRow, rows: Rows | None = None) -> None:
-    """Require that the owner of a bot's workspace is not disabled.
-
-    The account is taken from ``rows`` if they are given.
-
-    Raises:
-        NotFoundError: the owner is disabled. The error is the same as for a missing bot.
-    """
+    """Raise NotFoundError, as for a missing bot, if the owner of its workspace is disabled."""
     if accounts.is_disabled(workspace.owner_id, rows):
         raise AGENTS.unavailable()

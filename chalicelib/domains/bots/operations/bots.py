@@ -31,8 +31,7 @@ from chalicelib.gateways import llm
 from chalicelib.gateways.llm import models
 from chalicelib.lib import origins, public_urls
 
-MAX_AGENTS = 100
-"""Maximum number of bots in a workspace. The list returns all bots without pages."""
+MAX_AGENTS = 100  # in a workspace. The list returns all bots without pages.
 MAX_PROMPT = 20_000
 MAX_WELCOME = 1000
 MAX_ORIGINS = 20
@@ -190,7 +189,7 @@ class AgentAccessResult(Wire):
 
 
 def _check_model(ctx: Context, name: str) -> None:
-    """Warn if a model name is not in the catalogue. It is passed to the provider unchanged."""
+    # The name is passed to the provider unchanged.
     if not llm.is_known(name):
         suggestions = models.similar_names(name)
         hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""

@@ -16,8 +16,7 @@ from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.engine import locks
 from chalicelib.lib import tokens
 
-MAX_KEYS = 5
-"""Maximum number of keys of one bot."""
+MAX_KEYS = 5  # of one bot
 
 
 class BotKeyCreate(Wire):

@@ -62,7 +62,6 @@ class WindowUse(Wire):
 
     @classmethod
     def from_record(cls, budget: BudgetRow, window: Window, key: str, *, timezone: str) -> Self:
-        """Return the usage of a stored budget in the window of a key."""
         used, reserved = budget.used_in(window, key)
         room = budget.room(window, key)
         return cls(

@@ -41,10 +41,7 @@ def list_models(ctx: Context, args: NoInput) -> ModelList:
 
 
 def _usable(name: str) -> ModelSpec | None:
-    """Return the model, or None if its provider is not configured.
-
-    Catalogue prices in micro-kopecks per token equal kopecks per million tokens.
-    """
+    # Catalogue prices in micro-kopecks per token equal kopecks per million tokens.
     try:
         return llm.resolve(name)
     except NotConfiguredError:

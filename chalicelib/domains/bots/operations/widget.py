@@ -1,4 +1,4 @@
-"""The operation that a bot's widget calls when a visit reaches a new stage."""
+"""Count the stages that a visit of a bot's widget reaches."""
 
 from datetime import timedelta
 from functools import partial

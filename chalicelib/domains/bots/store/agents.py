@@ -11,28 +11,23 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import Record
 
-LOCK = "agents"
-"""Name of the lock row (``engine.locks``) that serializes the creation of bots."""
+LOCK = "agents"  # name of the lock row (``engine.locks``) for the creation of bots
 
 
 class AgentRow(Record):
-    """A bot. An inactive bot does not answer; a private bot requires one of its keys.
-
-    Only the widget enforces ``allowed_origins``. An empty list allows all origins. ``capabilities``
-    are listed in ``domains.bots.rules.capabilities``. ``order_form_id`` is the form of orders, and
-    ``privacy_url`` the page that cards link to for consent.
-    """
+    """A bot."""
 
     name = UnicodeAttribute()
     system_prompt = UnicodeAttribute()
     model = UnicodeAttribute()
-    is_active = BooleanAttribute(default=True)
-    is_private = BooleanAttribute(default=False)
+    is_active = BooleanAttribute(default=True)  # An inactive bot does not answer.
+    is_private = BooleanAttribute(default=False)  # A private bot requires one of its keys.
     welcome_message = UnicodeAttribute(null=True)
+    # Empty: all. Only the widget enforces them.
     allowed_origins: ListAttribute[Any] = ListAttribute(default=list)
     capabilities: ListAttribute[Any] = ListAttribute(default=lambda: list(DEFAULT_CAPABILITIES))
-    order_form_id = UnicodeAttribute(null=True)
-    privacy_url = UnicodeAttribute(null=True)
+    order_form_id = UnicodeAttribute(null=True)  # the form of orders
+    privacy_url = UnicodeAttribute(null=True)  # the page that cards link to for consent
 
 
 AGENTS = register_listing(

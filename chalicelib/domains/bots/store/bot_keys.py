@@ -62,11 +62,7 @@ def read_all(workspace_id: str, *, agent_id: str) -> list[BotKeyRow]:
 
 
 def get(workspace_id: str, *, agent_id: str, key_id: str) -> BotKeyRow:
-    """Return a bot's key by its id.
-
-    Raises:
-        NotFoundError: the bot has no key with this id.
-    """
+    """Return a bot's key by its id, or raise NotFoundError."""
     lookup = BotKeyLookupRow.find(_lookup_partition(workspace_id, agent_id=agent_id), key_id)
     key = lookup and BotKeyRow.find(lookup.record_pk, SORT_KEY)
     if not key:
@@ -78,10 +74,8 @@ def get(workspace_id: str, *, agent_id: str, key_id: str) -> BotKeyRow:
 
 
 def is_key_of(agent_id: str, *, token: str) -> bool:
-    """Return whether a token is a key of a bot, in one strongly consistent read.
-
-    A token with a wrong prefix, length or checksum is rejected without a read.
-    """
+    """Return whether a token is a key of a bot, in one strongly consistent read."""
+    # A token with a wrong prefix, length or checksum needs no read.
     if not tokens.well_formed(token, prefix=tokens.BOT_PREFIX):
         return False
     key = BotKeyRow.find(_key_partition(token), SORT_KEY)

@@ -1,8 +1,4 @@
-"""Names of the daily counters of a bot and of its widget, and a function that counts.
-
-A subject is what counters belong to (``engine.metrics``). Dialogs on the channel ``test`` have a
-separate subject, so the statistics of a bot exclude them.
-"""
+"""Name the daily counters of a bot and of its widget, and count."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -21,25 +17,24 @@ ERRORS = "errors"
 REJECTED_LIMIT = "rejectedLimit"
 REJECTED_BALANCE = "rejectedBalance"
 TOOL_CALLS = "toolCalls"
-CONFIRMED = "confirmed"
-"""Proposals that visitors have confirmed."""
+CONFIRMED = "confirmed"  # proposals that visitors have confirmed
 HANDOVERS = "handovers"
+# Sum of the milliseconds from a message to the first token of its answer.
 FIRST_TOKEN_MS = "firstTokenMs"  # noqa: S105  not a password
-"""Sum of the milliseconds from a message to the first token of its answer."""
-FIRST_TOKENS = "firstTokens"
-"""Number of answers that ``FIRST_TOKEN_MS`` adds up."""
+FIRST_TOKENS = "firstTokens"  # number of answers in ``FIRST_TOKEN_MS``
 CHANNEL = "channel"
 
 Stage = Literal["loaded", "opened", "started", "engaged", "lead"]
+# Stages of a widget visit, in order. A visit in a stage has passed all earlier stages.
 STAGES: tuple[Stage, ...] = get_args(Stage)
-"""Stages of a widget visit, in order. A visit in a stage has passed all earlier stages."""
 PAGE = "page"
-MAX_PAGES = 200
-"""Maximum number of distinct page URLs that a widget counts per day."""
+MAX_PAGES = 200  # distinct URLs of a widget per day
 
 
 def subject(agent_id: str, *, test: bool = False) -> str:
     """Return the subject of a bot's counters, or of those for the channel ``test``."""
+    # A subject is what counters belong to (``engine.metrics``). Dialogs on the channel ``test``
+    # have a separate subject, so the statistics of a bot exclude them.
     return f"bot:{agent_id}:test" if test else f"bot:{agent_id}"
 
 

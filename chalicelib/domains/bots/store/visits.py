@@ -1,9 +1,4 @@
-"""Visits of pages with a bot's widget, and the stages that they reached: the widget's funnel.
-
-A visit counts once per stage, on its first day and under its first page. Earlier stages that the
-visit skipped are counted, too. Therefore no stage of a day has a higher count than the previous
-stage.
-"""
+"""Store visits of pages with a bot's widget, and the stages that they reached."""
 
 from datetime import date, timedelta
 
@@ -17,19 +12,18 @@ from chalicelib.engine.metrics import Increments
 from chalicelib.engine.tables import ConversationRow
 from chalicelib.engine.unit import UnitOfWork
 
-RETENTION = timedelta(days=30)
-"""Time for which a visit can reach further stages."""
+RETENTION = timedelta(days=30)  # A visit can reach further stages for this time.
 SORT_KEY = "-"
 
 
 class VisitRow(ConversationRow):
-    """A visit. ``reached`` is the number of stages that it has passed."""
+    """A visit of a page with a bot's widget."""
 
     version = VersionAttribute()
     day = UnicodeAttribute()
     page_url = UnicodeAttribute(null=True)
     project_id = UnicodeAttribute(null=True)
-    reached = NumberAttribute()
+    reached = NumberAttribute()  # number of stages that it has passed
 
 
 def find(workspace_id: str, *, agent_id: str, visit_id: str) -> VisitRow | None:
@@ -51,8 +45,8 @@ def reach(  # noqa: PLR0913  the fields of a visit
 ) -> bool:
     """Record that a visit has reached a stage of the funnel. Return False if it had before.
 
-    The counts are added to ``counts``, which the caller stages. The page and site of the visit's
-    first event are kept; values of later events are ignored. ``visit`` is what ``find`` returned.
+    The caller stages ``counts``. ``visit`` is what ``find`` returned. The page and site of the
+    visit's first event are kept.
     """
     if visit is None:
         visit = VisitRow(
@@ -65,6 +59,8 @@ def reach(  # noqa: PLR0913  the fields of a visit
             expires=clock.now() + RETENTION,
         )
     upto = STAGES.index(stage) + 1
+    # A visit counts once per stage, on its first day and under its first page. Stages that it
+    # skipped are counted, too, so no stage of a day has a higher count than the previous one.
     gained = STAGES[int(visit.reached) : upto]
     if not gained:
         return False

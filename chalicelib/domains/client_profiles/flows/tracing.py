@@ -32,12 +32,12 @@ class Found(NamedTuple):
 
     @property
     def contacts(self) -> dict[str, str | None]:
-        """E-mail address and phone number by which the record is indexed."""
+        # The record is indexed by these.
         return contacts_of(self.row)
 
     @property
     def other_contacts(self) -> list[str]:
-        """Other contacts in the record's text."""
+        # These are in the record's text.
         return list(self.row.named_contacts or ())
 
 
@@ -58,8 +58,7 @@ class Trace:
 
     workspace_id: str
     waves: list[list[Found]] = field(default_factory=list)
-    contacts: set[str] = field(default_factory=set)
-    """The person's contacts, including the requested ones."""
+    contacts: set[str] = field(default_factory=set)  # of the person, with the requested ones
     _seen: set[str] = field(default_factory=set)
 
     @classmethod
@@ -82,12 +81,12 @@ class Trace:
 
     @property
     def records(self) -> list[Found]:
-        """All records, in the order in which they were found."""
+        # In the order in which they were found.
         return [record for wave in self.waves for record in wave]
 
     @property
     def spellings(self) -> set[str]:
-        """The person's contacts as they are stored in the found records."""
+        # The person's contacts as they are stored in the found records.
         keys = set(map(emails.key, self.contacts))
         stored_contacts = (
             contact for record in self.records for contact in _contacts_in(record.row)
@@ -95,14 +94,11 @@ class Trace:
         return {contact for contact in stored_contacts if emails.key(contact) in keys}
 
     def rows(self, kind: type[Any]) -> list[Any]:
-        """Return the records of one noun."""
         return [record.row for record in self.records if isinstance(record.row, kind)]
 
     def linked(self) -> list[ClientRow]:
-        """Return other clients that share a lead, a booking, a dialog or a contact with the person.
-
-        They may be the same person. The operator must decide this.
-        """
+        """Return other clients that share a lead, booking, dialog or contact with the person."""
+        # They may be the same person. The operator must decide this.
         ids = dict.fromkeys(self._clients_of_records())
         known_contacts = {
             contact for record in self.records for contact in _contacts_in(record.row)
@@ -115,7 +111,7 @@ class Trace:
         return [row for row in rows if has_personal_data(row)]
 
     def _add(self, listing: Listing[Any], ids: Iterable[str | None], by: FoundBy) -> list[Found]:
-        """Return the records that were not found before."""
+        # Only records that were not found before.
         new = [
             record_id
             for record_id in dict.fromkeys(ids)

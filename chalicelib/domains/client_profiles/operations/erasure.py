@@ -36,22 +36,18 @@ from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.lib import phones
 from chalicelib.lib.contact_fields import Email, PhoneText
 
+# Transaction items for wiping a lead or a booking, without those for its named contacts. A named
+# contact has one item, or two if its key has changed.
 ITEMS_PER_RECORD = 10
-"""Transaction items for wiping a lead or a booking, without those for its named contacts.
-
-A named contact has one item, or two if its key has changed.
-"""
 ITEMS_PER_UNIT = MAX_ITEMS - 10
 CHANGES_PER_UNIT = 90
-CANCELLED = "The client was erased."
-"""The reason of a cancellation by an erasure, in the history of the booking."""
+CANCELLED = "The client was erased."  # in the history of the booking
 HISTORIES: dict[type[Any], type[HistoryRow]] = {
     BookingRow: bookings.EventRow,
     LeadRow: leads.EventRow,
 }
 _UNFINISHED = "A part of the data is erased. Repeat the call to erase the rest."
-MAX_SHOWN = 1000
-"""Maximum number of records that a response lists. Its counts include all records."""
+MAX_SHOWN = 1000  # records in a response; its counts include all
 
 
 class ClientErase(Wire):
@@ -86,7 +82,6 @@ class ErasedRecord(Wire):
 
     @classmethod
     def from_record(cls, record: Found, *, with_contacts: bool) -> Self:
-        """Return the wire form of a record, with or without its contacts."""
         row = record.row
         name = row.client_name if isinstance(row, BookingRow) else getattr(row, "name", None)
         contacts = record.contacts if with_contacts else {"email": None, "phone": None}
@@ -254,11 +249,6 @@ def _batches(rows: Sequence[LeadRow]) -> Iterator[list[str]]:
 
 
 def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
-    """Wipe some records in a separate transaction.
-
-    Raises:
-        ErasureUnfinishedError: the time of the request is used up.
-    """
     if deadline.passed():
         raise ErasureUnfinishedError(_UNFINISHED)
 
@@ -270,12 +260,7 @@ def _commit(ctx: Context, names: list[str], wipe: Callable[[UnitOfWork], None]) 
 
 
 def _commit_records(ctx: Context, ids: list[str], wipe: Callable[[UnitOfWork], None]) -> None:
-    """Wipe records, and note that they are erased, in a separate transaction.
-
-    Raises:
-        ErasureUnfinishedError: the time of the request is used up.
-    """
-
+    # The records are noted as erased in the same transaction.
     def stage(unit: UnitOfWork) -> None:
         wipe(unit)
         for client_id in ids:
@@ -313,10 +298,7 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
 
 
 def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
-    """Stage the removal of a requested booking.
-
-    If its link has booked in the meantime, nothing has traced that booking yet.
-    """
+    # If the link has booked in the meantime, nothing has traced that booking yet.
     unit.delete(row, if_there=True, on_conflict=ErasureUnfinishedError(_UNFINISHED))
 
 

@@ -39,7 +39,6 @@ class OrderOut(Wire):
 
     @classmethod
     def from_lead(cls, lead: LeadRow) -> Self:
-        """Return a lead as an order."""
         lines: list[dict[str, Any]] = lead.whole_data.get(CART, [])
         items = [OrderItem.from_row(line, product_id=line["productId"]) for line in lines]
         total = sum(item.quantity * item.price for item in items)
@@ -47,7 +46,6 @@ class OrderOut(Wire):
 
     @classmethod
     def from_booking(cls, booking: BookingRow) -> Self:
-        """Return a booking as an order."""
         item = OrderItem(
             product_id=None,
             service_id=booking.service_id,
@@ -93,11 +91,8 @@ def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
 
 
 def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:
-    """Return the ids and nouns of all orders, newest first. Ids begin with the time.
-
-    They are read from the index entries of the client's leads and bookings, at about one read unit
-    per thirty entries.
-    """
+    # The newest come first: ids begin with the time. They are read from the index entries of the
+    # client's leads and bookings, at about one read unit per thirty entries.
     if lead.client_id is None:
         return [(lead.id, LEADS.noun)] if lead.is_order else []
     client_id = lead.client_id

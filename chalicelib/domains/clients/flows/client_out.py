@@ -27,7 +27,6 @@ class ClientOut(Wire):
 
     @classmethod
     def from_record(cls, client: ClientRow) -> Self:
-        """Return the wire form of a stored client."""
         return cls.from_row(client.values, last_activity_at=client.last_activity)
 
 

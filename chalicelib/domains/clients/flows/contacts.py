@@ -1,4 +1,4 @@
-"""Contacts of a client or visitor, in normal form."""
+"""Bring contacts of a client or visitor into normal form."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Self
@@ -11,16 +11,10 @@ from chalicelib.lib.contact_fields import MAX_NAME
 
 
 class Contact(NamedTuple):
-    """Contacts of a client or visitor.
-
-    ``phone`` is in normal form, or None if no valid number was entered. ``phone_entered`` is what
-    the visitor entered, with the words around the number.
-    """
-
     name: str | None
     email: str | None
-    phone: str | None
-    phone_entered: str | None = None
+    phone: str | None  # in normal form, or None if no valid number was entered
+    phone_entered: str | None = None  # as the visitor entered it, with the words around the number
 
     @classmethod
     def create(
@@ -32,15 +26,10 @@ class Contact(NamedTuple):
         country: str,
         required_phone: str | None = None,
     ) -> Self:
-        """Return a contact from values that a visitor entered.
-
-        An invalid e-mail address is left out, and so is a phone that is no valid number; it stays
-        in ``phone_entered``. ``required_phone`` is the name of the field if the phone is the only
-        contact.
-
-        Raises:
-            ValidationError: the required phone is no valid number.
-        """
+        """Return the normal form of entered values, or raise ValidationError for the phone."""
+        # An invalid e-mail address is left out, and so is a phone that is no valid number; it stays
+        # in ``phone_entered``. ``required_phone`` is the name of the field if the phone is the only
+        # contact, and must be valid then.
         number = phones.find_phone(phone, country=country) if phone else None
         if phone and required_phone and number is None:
             raise wrong_phone(required_phone, phone, country=country)
@@ -53,8 +42,7 @@ class Contact(NamedTuple):
 
     @property
     def identity(self) -> dict[str, str | None]:
-        """Contacts that identify the client."""
-        # Former leads have a phone that is no number.
+        # These identify the client. Former leads have a phone that is no number.
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
 
 

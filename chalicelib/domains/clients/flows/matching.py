@@ -1,8 +1,8 @@
 """Find or create a client, by e-mail address, then by phone number (ADR 19).
 
-Clients are never merged. Contacts that a visitor enters are not verified. They can create a client,
-but never change an existing one. API keys and members of the workspace can fill in empty contacts
-of a client, unless another client has them. No value is overwritten.
+Clients are never merged, and no value is overwritten. Contacts that a visitor enters are not
+verified: they can create a client, but never change one. API keys and members of the workspace can
+fill in empty contacts of a client, unless another client has them.
 """
 
 from collections.abc import Iterable
@@ -19,20 +19,15 @@ from chalicelib.engine.unit import UnitOfWork
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Match:
-    """The client of a contact. It may be new, or have newly filled contacts."""
-
-    client: ClientRow
-    """If it is neither new nor filled, it may be a reference that has no attributes."""
+    client: ClientRow  # If neither new nor filled, perhaps a reference without attributes.
     is_new: bool
     is_filled: bool
 
     def count(
         self, unit: UnitOfWork, at: datetime | None, *, leads: int = 0, bookings: int = 0
     ) -> None:
-        """Stage the client with increased counts; if both are 0, only with its changes.
-
-        ``at`` is the time of the lead or booking. None leaves the last activity unchanged.
-        """
+        # If both counts are 0, only the changes of the client are staged. ``at`` is the
+        # time of the lead or booking. None leaves the last activity unchanged.
         client = self.client
         if not self.is_new and not self.is_filled:
             if leads or bookings:
@@ -60,11 +55,9 @@ def name_for_own_client(
     own_client_id: str | None = None,
     is_proved: bool = False,
 ) -> Contact:
-    """Return what a visitor's contact may add to an existing client: the name, or nothing.
-
-    The name is added if the visitor's dialog has created the client (``own_client_id``), or if the
-    client has the e-mail address and the visitor has proved it. Anybody can type a phone number.
-    """
+    """Return what a visitor's contact may add to an existing client: the name, or nothing."""
+    # The visitor's dialog must have created the client, or the client has the e-mail address and
+    # the visitor has proved it. Anybody can type a phone number.
     holders = clients.holders(workspace_id, contact.identity, rows)
     holder_id = holders.get(EMAIL) or holders.get(PHONE)
     proved_id = holders.get(EMAIL) if is_proved else None
@@ -81,12 +74,8 @@ def match(
 ) -> Match | None:
     """Return the client of a contact, or None if it has neither e-mail address nor phone number.
 
-    The caller stages the client. An existing client's empty fields are filled from ``fills``: the
-    part of the contact from an API key or a member of the workspace. If several units create the
-    same client, one commits. The others run again and find it.
-
-    Raises:
-        ConcurrentUpdateError: the client was deleted after the search.
+    Empty fields of an existing client are filled from ``fills``, the trusted part of the contact.
+    The caller stages the client. Raises ConcurrentUpdateError if it was deleted meanwhile.
     """
     known_by = contact.identity
     if not any(known_by.values()):
@@ -95,6 +84,7 @@ def match(
     holders = clients.holders(workspace_id, known_by, rows)
     holder_id = holders.get(EMAIL) or holders.get(PHONE)
     if holder_id is None:
+        # If several units create the same client, one commits. The others run again and find it.
         client = clients.new_client(
             workspace_id,
             name=contact.name,

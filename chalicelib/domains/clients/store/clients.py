@@ -39,31 +39,27 @@ def _replaces_contacts(old_row: "ClientRow | None", new_row: "ClientRow") -> boo
 
 
 class ClientRow(Record):
-    """A client. ``email`` and ``phone`` are in normal form and unique among clients.
-
-    ``phone_entered`` is the phone as it was entered, also if it is no valid number.
-    ``last_activity`` is the time of the newest lead or booking. ``named_contacts`` has former
-    e-mail addresses and phone numbers. After an erasure only counts remain.
-    """
-
     name = UnicodeAttribute(null=True)
+    # ``email`` and ``phone`` are in normal form and unique among clients.
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
-    phone_entered = UnicodeAttribute(null=True)
+    phone_entered = UnicodeAttribute(null=True)  # as entered, also if it is no valid number
     tags: ListAttribute[Any] = ListAttribute(default=list)
     notes = UnicodeAttribute(null=True)
+    # Former e-mail addresses and phone numbers.
     named_contacts: ListAttribute[str] = ListAttribute(null=True)
     leads_count = NumberAttribute(default=0)
     bookings_count = NumberAttribute(default=0)
-    last_activity = UTCDateTimeAttribute()
+    last_activity = UTCDateTimeAttribute()  # the newest lead or booking
 
+    # After an erasure only counts remain.
     kept_when_erased = Record.kept_when_erased | {
         *("leads_count", "bookings_count", "last_activity"),
     }
 
     @property
     def is_nobody(self) -> bool:
-        """Whether the client has no name and no contact, as after an erasure."""
+        # So is a client after an erasure.
         return not (self.name or self.email or self.phone)
 
 
@@ -120,25 +116,20 @@ def holders(
 
 
 class ActivityRow(ContentRow):
-    """The fields of a client that a new lead or booking changes, without reading the client.
-
-    The version is incremented, too. A concurrent update that has already read the client therefore
-    conflicts, and runs again.
-    """
+    """The fields of a client that a new lead or booking changes, without reading the client."""
 
     leads_count = NumberAttribute()
     bookings_count = NumberAttribute()
     last_activity = UTCDateTimeAttribute()
+    # Incremented, so that an update that has read the client conflicts.
     version = NumberAttribute()
 
 
 def count(
     unit: UnitOfWork, client: ClientRow, at: datetime | None, *, leads: int = 0, bookings: int = 0
 ) -> None:
-    """Stage an increment of a client's counts. ``at`` is the time of the newest lead or booking.
-
-    Counts are incremented in place, so concurrent leads of one client do not conflict.
-    """
+    """Stage an increment of a client's counts. ``at`` is the time of the newest lead or booking."""
+    # Counts are incremented in place, so concurrent leads of one client do not conflict.
     counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
     actions: list[Action] = [number.add(change) for number, change in counts if change]
     actions.append(ActivityRow.version.add(1))

@@ -1,8 +1,4 @@
-"""Contacts in a record, in addition to the e-mail address and phone that it is indexed by (ADR 38).
-
-Examples are an e-mail address in a form's message, and a client's former phone number. Each has a
-lookup row, which is written in the record's transaction. An erasure finds the record by it.
-"""
+"""Find records by other contacts than the e-mail address and phone they are indexed by (ADR 38)."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
@@ -12,10 +8,11 @@ from chalicelib.engine.tables import Record
 from chalicelib.lib import emails
 
 R = TypeVar("R", bound=Record)
+# Lookup from such a contact to records, such as from an e-mail address in a form's message, or a
+# client's former phone number. Each has a row, which is written in the record's transaction. An
+# erasure finds the record by it.
 NAMED = "named"
-"""Name of the lookup from such a contact to records."""
-MAX_NAMED = 30
-"""Maximum number of contacts kept per record. Transactions are limited in size."""
+MAX_NAMED = 30  # kept per record; transactions are limited in size
 
 
 def merge_contacts(
@@ -24,10 +21,7 @@ def merge_contacts(
     *,
     besides: Iterable[str | None] = (),
 ) -> list[str] | None:
-    """Return the known and new contacts without the contacts in ``besides``, or None.
-
-    ``besides`` has the contacts that the record is indexed by.
-    """
+    """Return the known and new contacts, or None, without those that the record is indexed by."""
     indexed = {emails.key(contact) for contact in besides if contact}
     contacts_by_key: dict[str, str] = {}
     for contact in filter(None, (*(known_contacts or ()), *new)):

@@ -1,8 +1,4 @@
-"""Ids of records whose data subject was erased.
-
-They are never removed, so that the import of an older export does not bring back what was erased.
-An id reveals nothing personal.
-"""
+"""Store ids of records whose data subject was erased, and never remove them."""
 
 from chalicelib.engine.tables import ContentRow
 
@@ -15,6 +11,8 @@ class ErasedRow(ContentRow):
 
 def erased_row(workspace_id: str, *, record_id: str) -> ErasedRow:
     """Return the row of an erased record, for the caller to stage with the erasure."""
+    # The import of an older export must not bring back what was erased. An id reveals nothing
+    # personal.
     return ErasedRow(f"W#{workspace_id}#{ERASED}", record_id)
 
 

@@ -25,13 +25,13 @@ from chalicelib.gateways.photos import (
 
 CACHE_TTL = timedelta(hours=24)
 MAX_QUERY = 200
+# Rate limits of Openverse without a key, from its documentation, for the whole platform.
 PROVIDER_LIMITS = (
     Limit("photo-searches", "photo searches per minute", 20, timedelta(minutes=1), fails_open=True),
     Limit(
         "photo-searches-daily", "photo searches per day", 200, timedelta(days=1), fails_open=True
     ),
 )
-"""Rate limits of Openverse without a key, from its documentation, for the whole platform."""
 WORKSPACE_LIMIT = Limit(
     "photo-share", "photo searches per day in a workspace", 100, timedelta(days=1)
 )
@@ -102,9 +102,7 @@ def candidates(
 ) -> list[PhotoOut]:
     """Return photos for the first query that has any. All searches share the time, in seconds.
 
-    Raises:
-        UpstreamFailedError: the provider failed.
-        NotConfiguredError: the search is switched off.
+    Raises UpstreamFailedError if the provider failed, and NotConfiguredError if the search is off.
     """
     deadline = Deadline(max_seconds)
     for query in filter(None, queries):

@@ -58,13 +58,11 @@ def import_record_images(
     old_images: Sequence[ImageMap] = (),
     field: str = "images.{}",
 ) -> list[ImageMap]:
-    """Return the images that a record is to show.
-
-    Images from other servers become files in a folder.
+    """Return the images of a record, with those from other servers as new files in a folder.
 
     An image that cannot be imported adds a warning. If none can be imported, the record keeps the
-    images in ``old_images``. Like ``rehosting.rehost``, an operation calls this function at most
-    once. ``field`` is the path of an image in the input, with ``{}`` for its index.
+    ``old_images``. An operation calls this function at most once, like ``rehosting.rehost``.
+    ``field`` is the path of an image in the input, with ``{}`` for its index.
 
     Raises:
         NotFoundError: a ``fileId`` is not of the workspace. This is raised before any fetch.

@@ -1,8 +1,4 @@
-"""Copy images that users give by URL to the files of their workspace.
-
-Each image is fetched with protection against server-side request forgery (``gateways.fetch``),
-re-encoded, and stored with a thumbnail.
-"""
+"""Copy images that users give by URL, fetched safely (``gateways.fetch``), to their files."""
 
 import secrets
 from collections import Counter
@@ -39,14 +35,13 @@ from chalicelib.gateways.object_store import delete_unused, object_store
 SECONDS = 20.0  # For all fetches of a call. API Gateway ends a request after 29 seconds.
 PARALLEL_FETCHES = 8
 FILES_PATH = "/files/"
-ID_LENGTH = 26
-"""Length of a file's id. An unguessable part follows the id in the file's URL."""
+ID_LENGTH = 26  # An unguessable part follows the id in the file's URL.
 ORPHAN = JobKind("file-orphan")
+# A job then removes stored objects without a file. Their operation has ended by then.
 ORPHAN_AFTER = timedelta(hours=1)
-"""Age at which a job removes stored objects without a file. Their operation has ended by then."""
 REMOTE_IMAGES = "remote images"  # Name of the side effect that fetches a unit's images.
+# Held while an image is re-encoded. The deadline is checked again after the wait for the lock.
 _reencoding = Lock()
-"""Held while an image is re-encoded. The deadline is checked again after the wait for the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +56,33 @@ class ImportedImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectedImage:
-    """An image that was not imported. ``late`` is true if the time limit is the only reason."""
+    """An image that was not imported."""
 
     url: str
     reason: str
-    late: bool = False
+    late: bool = False  # The time limit is the only reason.
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """Stored bytes that are to become a file. ``size`` is ``bytes`` plus the bytes of a thumbnail.
-
-    ``cleanup_job`` is the job that removes the objects if they do not become a file.
-    """
+    """Stored bytes that are to become a file."""
 
     file_id: str
     key: str
     thumbnail_key: str | None
     mime_type: str
     bytes: int
-    size: int
-    cleanup_job: JobRow
+    size: int  # ``bytes`` plus the bytes of a thumbnail
+    cleanup_job: JobRow  # removes the objects if they do not become a file
     width: int | None = None
     height: int | None = None
 
 
 def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage | None]:
-    """Import images as files in a folder at the root. The folder is created when first needed.
+    """Import images as files in a folder at the root, which is created when first needed.
 
-    An image that cannot be imported adds a warning, and its result is None. The call does not fail.
-    An operation calls this function once, with all its images, because a unit can change the
-    storage row only once.
+    An image that cannot be imported adds a warning, and its result is None. An operation calls this
+    function once, with all its images, because a unit can change the storage row only once.
     """
     imports, size = import_images(ctx, urls, folder)
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=True)
@@ -112,10 +103,10 @@ def import_images(  # noqa: PLR0913  options of one import
 ) -> tuple[list[ImportedImage | RejectedImage], int]:
     """Fetch, re-encode and store images, and stage their files.
 
-    Returns the results in the order of the URLs, and the total size of the new files in bytes. The
-    caller charges this size to the quota. URLs of the workspace's own images are kept without a
-    fetch. ``max_seconds`` is the time limit (default ``SECONDS``). A file that does not fit the
-    quota is rejected; the others are imported. ``reserved`` bytes of the quota are left free.
+    Returns the results in the order of the URLs, and the total size of the new files in bytes,
+    which the caller charges to the quota. URLs of the workspace's own images are kept without a
+    fetch. A file that does not fit the quota, of which ``reserved`` bytes are left free, is
+    rejected.
     """
     seconds = SECONDS if max_seconds is None else max_seconds
     own_files = _own_files(ctx, urls)  # read in each attempt: a file may be deleted meanwhile
@@ -151,18 +142,16 @@ def fetch_images(
 ) -> dict[str, StoredObject | RejectedImage]:
     """Fetch, re-encode and store the images of several units, within ``seconds`` in all.
 
-    Pass each unit its images with ``preload_images``; ``rehost`` then stages their files. URLs of
-    this service's own files are skipped, because ``rehost`` handles them.
+    Pass each unit its images with ``preload_images``; ``rehost`` then stages their files.
     """
+    # ``rehost`` handles URLs of this service's own files.
     remote = [url for url in dict.fromkeys(urls) if not is_own_url(url)]
     return _store_all(workspace_id, remote, seconds, allow_http=False)
 
 
 def copy_images(workspace_id: str, urls: Iterable[str]) -> dict[str, StoredObject | RejectedImage]:
-    """Copy images of other workspaces, by the public URLs of their files.
-
-    Only the operator may copy them. A call with an API key may use only its own workspace's images.
-    """
+    """Copy images of other workspaces, by the public URLs of their files, for the operator only."""
+    # A call with an API key may use only its own workspace's images.
     own_urls = {url for url in urls if is_own_url(url)}
     ids = {url: own_file_id(url) for url in own_urls}
     known_ids = {file.id for file in FILES.fetch(workspace_id, ids.values())} if ids else set()
@@ -211,11 +200,9 @@ def stored_object(
 ) -> StoredObject:
     """Store the bytes of a new file under a URL that cannot be guessed.
 
-    ``file_id`` is the id of the file; None means a new id. Photos are re-encoded. Other bytes are
-    stored as they are, and served with headers that prevent browsers from running them.
-
-    Raises:
-        images.ImageError: the image cannot be read, is too large, or has an unsupported format.
+    Photos are re-encoded. Other bytes are stored as they are, and served with headers that prevent
+    browsers from running them. Raises ImageError if an image cannot be read, is too large, or has
+    an unsupported format.
     """
     kind = file_types.file_type(body, name)
     images.check_storable(kind)
@@ -226,10 +213,7 @@ def stored_object(
 
 
 def remove_objects(objects: Iterable[StoredObject]) -> None:
-    """Remove objects that will not become files.
-
-    If a removal fails now, a scheduled job retries it.
-    """
+    """Remove objects that will not become files, now or by a scheduled job."""
     # The job exists already, so a removal that fails now is repeated by the runner.
     for one in objects:
         jobs.attempt(one.cleanup_job, remove_orphan)
@@ -237,12 +221,10 @@ def remove_objects(objects: Iterable[StoredObject]) -> None:
 
 @job_handler(ORPHAN)
 def remove_orphan(job: Job) -> None:
-    """Remove objects without a file: their operation failed, or its process died.
-
-    If two calls complete one upload at the same time, the objects that the file does not use are
-    removed.
-    """
+    """Remove objects without a file: their operation failed, or its process died."""
     file = FILES.find(job.workspace_id, record_id=job.payload["fileId"])
+    # If two calls complete one upload at the same time, the objects that the file does not use are
+    # removed.
     delete_unused(job.payload["keys"], {file.key, file.thumbnail_key} if file else ())
 
 
@@ -380,7 +362,7 @@ def _file_name(url: str) -> str:
 def _stage(
     ctx: Context, objects: dict[str, StoredObject], folder: str, reserved: int
 ) -> dict[str, FileRow]:
-    """Stage the files of stored objects, as far as the quota allows. Return the files by URL."""
+    # As far as the quota allows. Returns the files by URL.
     quota = plans.STORAGE_BYTES[ctx.principal.plan]
     free_bytes = quota - used_bytes(ctx.workspace_id) - reserved
     accepted: dict[str, StoredObject] = {}

@@ -15,12 +15,9 @@ class QuotaExceededError(ConflictError):
 def charge(unit: UnitOfWork, plan: str, size: int, *, retry_if_full: bool = False) -> None:
     """Stage a change of the used storage by ``size`` bytes. A negative size frees storage.
 
-    A unit calls this once, with the sum of all that it stores and removes. DynamoDB allows only one
-    change of a row in a transaction. With ``retry_if_full``, the operation is retried instead of
-    failing. Use it if the caller already selected what fits, as the import of images does.
-
-    Raises:
-        QuotaExceededError: raised at commit if the bytes do not fit, unless ``retry_if_full``.
+    A unit calls this once, with the sum of all that it stores and removes, because a transaction
+    may change a row only once. QuotaExceededError is raised at commit if the bytes do not fit. With
+    ``retry_if_full``, for callers that selected what fits, the operation is retried instead.
     """
     if size <= 0:
         files.release_bytes(unit, -size)

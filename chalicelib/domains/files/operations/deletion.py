@@ -1,4 +1,4 @@
-"""Permanent deletion of files, which records that show a file block or accept (ADR 18)."""
+"""Delete files permanently, which records that show a file block or accept (ADR 18)."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -24,10 +24,9 @@ from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import delete_unused
 
 PURGE = JobKind("file-purge")
-MAX_LISTED_USES = 20
-"""Maximum number of records that the error lists. The total counts all records."""
+MAX_LISTED_USES = 20  # records in the error; the total counts all
+# Records that lose a file. Each adds its own row and the row of its use.
 RECORDS_PER_TRANSACTION = 20
-"""Records that lose a file in one transaction. Each adds its own row and the row of its use."""
 
 
 class FileDelete(Wire):

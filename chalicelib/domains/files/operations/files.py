@@ -1,4 +1,4 @@
-"""Listing of files, and changes of their names and folders."""
+"""List files, and change their names and folders."""
 
 from functools import partial
 from typing import Annotated, Self
@@ -40,8 +40,7 @@ def _drop_path(name: str) -> str:
     return base
 
 
-FileName = Annotated[Title, AfterValidator(_drop_path)]
-"""A file's name as it was sent, without the folders in the sender's path."""
+FileName = Annotated[Title, AfterValidator(_drop_path)]  # without the folders in the sender's path
 
 
 class FileOut(Wire):
@@ -60,7 +59,6 @@ class FileOut(Wire):
 
     @classmethod
     def from_record(cls, file: FileRow) -> Self:
-        """Return the wire form of a stored file."""
         thumbnail = file.thumbnail_key
         return cls.from_row(
             file.values,

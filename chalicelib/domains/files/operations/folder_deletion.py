@@ -1,4 +1,4 @@
-"""Deletion of folders, whose content is never deleted but moves elsewhere."""
+"""Delete folders, whose content is never deleted but moves elsewhere."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,16 +31,11 @@ from chalicelib.engine.unit import UnitOfWork, cascade, run_job_unit
 from chalicelib.lib import trees
 
 CASCADE = JobKind("folder-cascade")
-MAX_MOVES_IN_CALL = 2_000
-"""Maximum number of files that the call itself moves.
-
-A scheduled job moves the remaining files.
-"""
+MAX_MOVES_IN_CALL = 2_000  # files; a scheduled job moves the others
+# Each adds its record and the look-up rows of both its names.
 FOLDERS_PER_TRANSACTION = 25
-"""Folders moved in one transaction. Each adds its record and the look-up rows of both its names."""
 FILES_PER_TRANSACTION = 80
-MOVES_IN_DELETION = 10
-"""Files, and folders, that the transaction of the deletion moves itself."""
+MOVES_IN_DELETION = 10  # files, and folders, in the deletion's own transaction
 
 
 class FolderDelete(FolderRef):
@@ -139,11 +134,9 @@ def _check_target(
 
 @job_handler(CASCADE)
 def empty_folder(job: Job) -> None:
-    """Move the content of a deleted folder, if it was too much for the deletion's transaction.
-
-    The job runs right after the deletion, or else in the scheduled runner. Nothing new can be
-    added.
-    """
+    """Move the content of a deleted folder, if it was too much for the deletion's transaction."""
+    # Nothing new can be added. The job runs right after the deletion, or else in the scheduled
+    # runner.
     deleted_id, target = job.payload["folderId"], job.payload["moveTo"]
     for move in (_move_folders, _move_files):
         cascade(job, partial(move, deleted_id=deleted_id, target=target))
@@ -162,11 +155,8 @@ def _move_folders(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool
 def _stage_folders(
     unit: UnitOfWork, forest: FolderForest, subfolders: list[FolderRow], target: str | None
 ) -> None:
-    """Stage the move of folders.
-
-    If a folder no longer fits in the target, because the tree has changed, it moves to the root. If
-    its name is taken there, it is renamed.
-    """
+    # If a folder no longer fits in the target, because the tree has changed, it moves to the root.
+    # If its name is taken there, it is renamed.
     names: dict[str | None, set[str]] = {}
     for folder in subfolders:
         parent = None if forest.problem(folder.id, parent_id=target) else target
@@ -184,10 +174,7 @@ def _free_name(name: str, taken_names: set[str]) -> str:
 
 
 def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    """Stage the move of some files, and return whether there were any.
-
-    If the target is gone, they move to the root.
-    """
+    # If the target is gone, they move to the root.
     moved_files = _files_in(unit.tenant, folder_id=deleted_id, size=FILES_PER_TRANSACTION)
     exists = target is not None and FOLDERS.find(unit.tenant, record_id=target) is not None
     _stage_files(unit, moved_files, target if exists else None)
@@ -200,7 +187,6 @@ def _files_in(workspace_id: str, *, folder_id: str, size: int) -> list[FileRow]:
 
 
 def _stage_files(unit: UnitOfWork, moved_files: Sequence[FileRow], target: str | None) -> None:
-    """Stage the move of files to a folder that must exist, or to the root."""
     if moved_files and target is not None:
         unit.require(FOLDERS.row(FOLDERS.partition(unit.tenant), target))
     for file in moved_files:

@@ -50,7 +50,6 @@ class FolderOut(FolderRef):
 
     @classmethod
     def from_record(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
-        """Return the wire form of a folder. ``counts`` are the counters of the files."""
         count = counts.get(counters.name("place", value=folder.id), 0)
         return cls.from_row(folder.values, files_count=count)
 
@@ -108,27 +107,22 @@ class FolderForest:
     """All folders of a workspace, and the lock row that serialises changes of the tree's shape.
 
     Every change of the tree saves the lock row. Otherwise two concurrent changes, each valid by
-    itself, could together make a cycle or a level that is too deep. The lock row is read before the
-    folders.
+    itself, could together make a cycle or a level that is too deep.
     """
 
     def __init__(self, workspace_id: str) -> None:
+        # The lock row is read before the folders.
         self.lock = locks.lock_row(workspace_id, what="folders")
         self.rows = {folder.id: folder for folder in files.folders(workspace_id)}
         self.parents = {folder.id: folder.parent_id for folder in self.rows.values()}
 
     def folder(self, folder_id: str) -> FolderRow:
-        """Return a folder.
-
-        Raises:
-            NotFoundError: the folder does not exist.
-        """
+        """Return a folder, or raise NotFoundError."""
         if folder_id not in self.rows:
             raise FOLDERS.not_found()
         return self.rows[folder_id]
 
     def children(self, parent_id: str | None) -> list[FolderRow]:
-        """Return the subfolders of a folder, by name."""
         return [folder for folder in self.rows.values() if folder.parent_id == parent_id]
 
     def problem(self, node: str | None, *, parent_id: str | None) -> str | None:
@@ -136,13 +130,7 @@ class FolderForest:
         return trees.problem(self.parents, node, parent=parent_id, max_depth=MAX_DEPTH)
 
     def check_parent(self, node: str | None, *, parent_id: str | None) -> None:
-        """Raise an error for a parent that is missing, inside the folder itself, or too deep.
-
-        Raises:
-            NotFoundError: the parent does not exist.
-            CycleError: the parent is the folder itself, or one of its subfolders.
-            ValidationError: the folder would be too deep.
-        """
+        """Raise NotFoundError, CycleError or ValidationError (too deep) for a wrong parent."""
         match self.problem(node, parent_id=parent_id):
             case "missing":
                 raise FOLDERS.not_found()

@@ -29,12 +29,10 @@ from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.object_store import object_store
 
-MAX_DIRECT_BYTES = 4_000_000
-"""Size limit of a file sent within a call. Lambda accepts payloads of 6 MB, in base64."""
+MAX_DIRECT_BYTES = 4_000_000  # within a call. Lambda accepts payloads of 6 MB, in base64.
 MAX_LARGE_BYTES = 20_000_000
 UPLOAD_SECONDS = 1800
-UPLOAD_TTL = timedelta(hours=1)
-"""Time until an announced upload expires and its bytes are free again."""
+UPLOAD_TTL = timedelta(hours=1)  # An announced upload then expires, and its bytes are free again.
 LAPSED = JobKind("upload-lapsed")
 IN_TWO_STEPS = (
     "Send a file of up to 20 MB in two steps: announce it with POST /api/files/uploads/create, then"
@@ -147,16 +145,11 @@ def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _NewFile:
-    """Bytes to be stored as a file. ``field`` is the input field that an image error names.
-
-    ``file_id`` is the id of the file; None means a new id.
-    """
-
     name: str
     body: bytes
     folder_id: str | None
-    field: str
-    file_id: str | None = None
+    field: str  # the input field that an image error names
+    file_id: str | None = None  # None: a new id
 
 
 def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
@@ -167,7 +160,7 @@ def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
 
 
 def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0) -> FileOut:
-    """Store bytes and stage their file. ``charged`` bytes are already charged to the quota."""
+    # ``charged`` bytes are already charged to the quota.
     stored_file = unit.run_side_effect_once("stored", lambda: _store(unit.workspace_id, new_file))
     unit.on_failure(lambda: rehosting.remove_objects([stored_file]))
     file = rehosting.file_row(unit.workspace_id, stored_file, new_file.name, new_file.folder_id)

@@ -5,10 +5,9 @@ import binascii
 import re
 from urllib.parse import unquote_to_bytes
 
+# Types that are re-encoded. Others, such as SVG, stay in the page.
 _IMAGE = re.compile(r"\s*data:image/(?:avif|bmp|gif|jpe?g|png|webp)[;,]", re.IGNORECASE)
-"""Types that are re-encoded. Others, such as SVG, stay in the page."""
-_START = 80
-"""Characters of a URL that have the size of a PNG or GIF."""
+_START = 80  # characters of a URL that have the size of a PNG or GIF
 
 
 def is_inline(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""Types of files, detected from their content. A declared type or a file name is not trusted.
+"""Detect types of files from their content. A declared type or a file name is not trusted.
 
 The table is short and our own. The type is fixed on the files that we serve, so the table needs
 only the formats that users upload. ``filetype`` has had no release since 2022. ``puremagic`` has a
@@ -50,6 +50,7 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x00\x01\x00\x00\x00", "font/ttf"),
 )
 _IN_RIFF = frozenset({"image/webp", "audio/wav", "video/x-msvideo"})
+# Brands of the ISO base media format (ISO/IEC 14496-12, 4.3), the most specific first.
 _BRANDS: tuple[tuple[bytes, str], ...] = (
     (b"avif", "image/avif"),
     (b"avis", "image/avif"),
@@ -69,13 +70,13 @@ _BRANDS: tuple[tuple[bytes, str], ...] = (
     (b"M4A ", "audio/mp4"),
     (b"M4B ", "audio/mp4"),
 )
-"""Brands of the ISO base media format (ISO/IEC 14496-12, 4.3), the most specific first."""
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _ZIP_MEMBERS: tuple[tuple[bytes, str], ...] = (
     (b"word/document.xml", _OFFICE + "wordprocessingml.document"),
     (b"xl/workbook.xml", _OFFICE + "spreadsheetml.sheet"),
     (b"ppt/presentation.xml", _OFFICE + "presentationml.presentation"),
 )
+# By file extension. The content cannot distinguish them, and no such file runs.
 _TEXT_TYPES = {
     "csv": "text/csv",
     "ics": "text/calendar",
@@ -87,10 +88,6 @@ _TEXT_TYPES = {
     "yaml": "application/yaml",
     "yml": "application/yaml",
 }
-"""Types of plain text by file extension.
-
-The content cannot distinguish them, and no such file runs.
-"""
 _HTML = re.compile(
     rb"<(?:!doctype\s+html|(?:html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p"
     rb"|meta|link|img|form|span|section|header|main|nav|ul)(?=[\s/>]))",
@@ -101,8 +98,8 @@ _BEFORE_MARKUP = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SVG = re.compile(rb"<(?:[a-z]+:)?svg(?=[\s/>])", re.IGNORECASE)
+# Control characters that never occur in text (WHATWG MIME Sniffing, section 3).
 _BINARY = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
-"""Control characters that never occur in text (WHATWG MIME Sniffing, section 3)."""
 _SNIFFED_BYTES = 8192
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -139,19 +136,13 @@ def file_type(body: bytes, name: str) -> str:
 
 
 def is_page_code(name: str) -> bool:
-    """Return whether a file's name is that of a style sheet or a script.
-
-    They are served as text, because scripts of users must not run. Browsers then refuse both.
-    """
+    """Return whether a file's name is that of a style sheet or a script."""
+    # They are served as text, because scripts of users must not run. Browsers then refuse both.
     return name.rpartition(".")[2].lower() in {"css", "js", "mjs"}
 
 
 def charset(body: bytes) -> str:
-    """Return a file's text encoding, under the name that the web uses.
-
-    It is UTF-8 if the bytes are valid UTF-8. Otherwise a byte-order mark decides, or the encoding
-    is guessed from the content.
-    """
+    """Return a text's encoding under its web name: UTF-8 if valid, else by BOM or by guess."""
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Re-encoding of untrusted images, so that only their pixels remain.
+"""Re-encode untrusted images, so that only their pixels remain.
 
 Re-encoding removes names, places (EXIF GPS), scripts behind the last byte, and data that could
 attack a decoder. The original bytes are never served.
@@ -31,15 +31,12 @@ from chalicelib.domains.files.rules.file_types import sniff
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE_FRAMES = frozenset({0xC2, 0xC6, 0xCA, 0xCE})
 _SCAN = 0xDA
-_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
-"""The beginning of a segment after pixel data."""
+_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")  # the beginning of a segment after pixel data
 
 
 def has_all_scans(body: bytes) -> bool:
-    """Whether a JPEG ends within its last scan (ITU-T T.81, B.2 and G.1).
-
-    A progressive one has scans for each range of coefficients, down to the lowest bit.
-    """
+    """Return whether a JPEG ends within its last scan (ITU-T T.81, B.2 and G.1)."""
+    # A progressive JPEG has scans for each range of coefficients, down to the lowest bit.
     position, is_progressive = 2, False
     missing: dict[int, set[int]] = {}
     while len(segment := body[position + 4 : position + 2 + _length(body, position)]) > 0:
@@ -68,31 +65,24 @@ def _length(body: bytes, position: int) -> int:
 if TYPE_CHECKING:
     from PIL import Image, ImageFile
 
-MAX_PIXELS = 50_000_000
-"""Maximum number of pixels in an image, for security."""
+MAX_PIXELS = 50_000_000  # in an image, for security
+# In WebP, AVIF, and all frames of an animation, for security. The decoders of WebP and AVIF hold
+# four copies of an image.
 MAX_PIXELS_OF_FRAMES = 25_000_000
-"""Maximum number of pixels in WebP, AVIF, and all frames of an animation, for security.
-
-The decoders of WebP and AVIF hold four copies of an image.
-"""
 MAX_FRAMES = 1000
-MAX_IMAGES = 10
-"""Images of a product or another record."""
-MAX_SIDE = 4096
-"""Maximum length, in pixels, of the longer side of a stored image."""
+MAX_IMAGES = 10  # of a product or another record
+MAX_SIDE = 4096  # pixels of the longer side of a stored image
 THUMBNAIL_SIDE = 400
 
+# Cameras and encoders write about ten scans into a JPEG. A scan of a few bytes can cost a pass over
+# all pixels.
 _MAX_SCANS = 64
-"""Limit of scans in a JPEG.
-
-Cameras and encoders write about ten. A scan of a few bytes can cost a pass over all pixels.
-"""
 _MAX_PROFILE = 4 << 20
 _LARGEST_BYTE = 255
+# Place of the flags in an extended WebP, and the flag of transparency (RFC 9649, 2.7).
 _FLAGS, _ALPHA = 20, 0x10
-"""Place of the flags in an extended WebP, and the flag of transparency (RFC 9649, 2.7)."""
+# Milliseconds. Browsers show a frame below the shortest duration for the usual one.
 _SHORTEST_FRAME, _USUAL_FRAME, _LONGEST_FRAME = 20, 100, 60_000
-"""Milliseconds. Browsers show a frame below the shortest duration for the usual one."""
 
 _READERS = {
     "image/jpeg": "JPEG",
@@ -102,27 +92,26 @@ _READERS = {
     "image/avif": "AVIF",
     "image/bmp": "BMP",
 }
-READ = frozenset(_READERS)
-"""Types that are decoded and re-encoded."""
+READ = frozenset(_READERS)  # types that are decoded and re-encoded
+# Drawings, icons and working documents. They are stored unchanged, like other documents.
 _NO_PHOTOS = frozenset({"image/svg+xml", "image/x-icon", "image/vnd.adobe.photoshop"})
-"""Drawings, icons and working documents. They are stored unchanged, like other documents."""
 _QUALITY = 88
 _LOSSLESS = {"format": "WEBP", "lossless": True, "quality": 0, "method": 0}
 _LOSSY = {"format": "WEBP", "quality": 85, "method": 1}
 _ANIMATED = {"format": "WEBP", "quality": 80, "method": 0, "save_all": True}
 _PNG = {"format": "PNG", "compress_level": 4}
 _THUMBNAIL = {"quality": 80}
+# An image is first reduced quickly to this multiple of its new size, then well.
 _REDUCING_GAP = 2.0
-"""An image is first reduced quickly to this multiple of its new size, then well."""
+# Factors for a JPEG's tables, tried in order until the JPEG is not larger than the original.
 _TABLE_FACTORS = (1.0, 1.0, 1.15, 1.4, 1.8, 2.5, 4.0, 8.0)
-"""Factors for a JPEG's tables, tried in order until the JPEG is not larger than the original."""
+# Size in bytes from which a JPEG is written as progressive. A smaller one would grow.
 _PROGRESSIVE_FROM = 10_000
-"""Size in bytes from which a JPEG is written as progressive. A smaller one would grow."""
 _EXPECTED = "expected a JPEG, PNG, GIF, WebP, AVIF or BMP image"
 
 _JPEG_END = b"\xff\xd9"
+# Two endings of pixel data that differ in every bit, without markers.
 _JPEG_ENDINGS = (bytes(range(1, 128)) * 4, bytes(range(0xFE, 0x7F, -1)) * 4)
-"""Two endings of pixel data that differ in every bit, without markers."""
 _one_at_a_time = Lock()
 
 
@@ -141,10 +130,8 @@ class CleanImage(NamedTuple):
     mime_type: str
     width: int
     height: int
-    thumbnail: bytes
-    """At most ``THUMBNAIL_SIDE`` on its longer side."""
-    thumbnail_type: str
-    """JPEG, or WebP if the image is transparent."""
+    thumbnail: bytes  # at most ``THUMBNAIL_SIDE`` on its longer side
+    thumbnail_type: str  # JPEG, or WebP if the image is transparent
 
 
 def sanitize(body: bytes) -> CleanImage:
@@ -152,8 +139,8 @@ def sanitize(body: bytes) -> CleanImage:
 
     Raises:
         ImageError: the image has an unsupported format, is damaged or incomplete, or has too many
-            pixels, frames (``MAX_FRAMES``) or JPEG scans. ``MAX_PIXELS`` or
-            ``MAX_PIXELS_OF_FRAMES`` limits the pixels.
+            pixels (``MAX_PIXELS``, ``MAX_PIXELS_OF_FRAMES``), frames (``MAX_FRAMES``) or JPEG
+            scans.
     """
     mime_type = sniff(body)
     if mime_type not in _READERS:
@@ -183,11 +170,7 @@ def sanitize(body: bytes) -> CleanImage:
 
 
 def check_storable(mime_type: str) -> None:
-    """Reject photos in a format that cannot be re-encoded, because their metadata would be kept.
-
-    Raises:
-        ImageError: the format is not supported. The reason names the fix.
-    """
+    """Raise ImageError for photos that cannot be re-encoded, whose metadata would be kept."""
     if mime_type.startswith("image/") and mime_type not in READ | _NO_PHOTOS:
         raise ImageError(_unsupported_message(mime_type))
 
@@ -254,7 +237,7 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
 
 
 def _upright_srgb(source: "ImageFile.ImageFile") -> "Image.Image":
-    """Return only the pixels, upright, in sRGB with 8 bits a channel, within ``MAX_SIDE``."""
+    # Only the pixels, upright, in sRGB with 8 bits a channel, within ``MAX_SIDE``.
     _read_transparent_colour(source)  # before anything decodes the pixels
     orientation, profile = _orientation(source), source.info.get("icc_profile")
     image: Image.Image = source
@@ -297,7 +280,7 @@ def _eight_bits(image: "Image.Image") -> "Image.Image":
 
 
 def _from_16_bits(image: "Image.Image") -> "Image.Image":
-    """Return a grey image of 16 bits with 8 bits. Its transparent grey remains transparent."""
+    # Its transparent grey remains transparent.
     from PIL import Image, ImageChops
 
     small = image.point(lambda value: value * (1 / 257)).convert("L")
@@ -316,14 +299,14 @@ def _from_16_bits(image: "Image.Image") -> "Image.Image":
 
 
 def _read_transparent_colour(source: "ImageFile.ImageFile") -> None:
-    """Give the transparent colour of a PNG of 16 bits 8 bits, as its pixels have after decoding."""
+    # The transparent colour of a PNG of 16 bits gets 8 bits, as its pixels have after decoding.
     colour = source.info.get("transparency")
     if isinstance(colour, tuple) and source.tile and str(source.tile[0].args).endswith("16B"):
         source.info["transparency"] = tuple(value >> 8 for value in colour)
 
 
 def _orientation(source: "ImageFile.ImageFile") -> "Image.Transpose | None":
-    """Return the transposition that turns an image upright (EXIF 2.32, tag 0x0112), or None."""
+    # EXIF 2.32, tag 0x0112
     from PIL import Image
 
     turn = Image.Transpose
@@ -370,7 +353,7 @@ def _animation(source: "ImageFile.ImageFile") -> "tuple[Image.Image, dict[str, A
 
 
 def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Image.Image"]:
-    """Yield the frames one by one, so that too many are rejected before they are decoded."""
+    # The frames come one by one, so that too many are rejected before they are decoded.
     pixels = 0
     for number in count():
         try:
@@ -416,10 +399,7 @@ def _tables(source: "ImageFile.ImageFile") -> list[list[int]]:
 
 
 def _encode_jpeg(image: "Image.Image", options: dict[str, Any], limit: int) -> bytes:
-    """Write a JPEG in at most ``limit`` bytes, if possible.
-
-    Tiny CMYK images can exceed the limit: our headers need a hundred bytes more than theirs.
-    """
+    # Tiny CMYK images can exceed the limit: our headers need a hundred bytes more than theirs.
     tables, smallest = options["qtables"], b""
     for number, factor in enumerate(_TABLE_FACTORS):
         scaled = [[min(_LARGEST_BYTE, round(q * factor)) for q in table] for table in tables]
@@ -443,7 +423,7 @@ def _mark_transparent(body: BytesIO, frames: "list[Image.Image]") -> None:
 
 
 def _encode(image: "Image.Image", options: dict[str, Any], limit: int) -> CleanImage:
-    """Write an image, a JPEG in at most ``limit`` bytes, and the thumbnail of its first frame."""
+    # A JPEG has at most ``limit`` bytes. The thumbnail is of the first frame.
     body, thumbnail = BytesIO(), BytesIO()
     if options["format"] == "JPEG":
         body.write(_encode_jpeg(image, options, limit))

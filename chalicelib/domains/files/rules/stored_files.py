@@ -6,6 +6,7 @@ from anyascii import anyascii
 
 from chalicelib.domains.files.rules.file_types import charset, file_type
 
+# Types that a browser may display. All others, such as SVG and HTML, are only downloaded.
 _INLINE = frozenset(
     {
         "image/jpeg",
@@ -22,21 +23,18 @@ _INLINE = frozenset(
         "application/json",
     }
 )
-"""Types that a browser may display. All others, such as SVG and HTML, are only downloaded."""
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _MAX_STEM = 80
+# Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public.
 PATH = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
-"""Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public."""
+# A file's id and the unguessable part that follows (``domains.files.flows.rehosting``).
 _FILE_URL = re.compile(r"/files/([0-9A-HJKMNP-TV-Z]{26})[\w-]{22}/", re.ASCII)
-"""A file's id and the unguessable part that follows (``domains.files.flows.rehosting``)."""
 
 
 def url_name(name: str, *, mime_type: str) -> str:
-    """Return a file's name as the last part of its URL: ASCII, with the extension of its type.
-
-    A re-encoded image may have another type than its original name suggests.
-    """
+    """Return a file's name as the last part of its URL: ASCII, with the extension of its type."""
+    # A re-encoded image may have another type than its original name suggests.
     stem, extension = name.rsplit(".", 1) if "." in name else (name, "")
     extension = _EXTENSIONS.get(mime_type, _ascii_name(extension)[:10])
     stem = _ascii_name(stem)[:_MAX_STEM] or "file"
@@ -44,10 +42,8 @@ def url_name(name: str, *, mime_type: str) -> str:
 
 
 def base_name(name: str) -> str:
-    """Return a file's name without folders, Windows ones included; empty if no name remains.
-
-    Browsers send a bare name; other clients send a local path (RFC 7578, section 4.2).
-    """
+    """Return a file's name without folders, Windows ones included; empty if no name remains."""
+    # Browsers send a bare name; other clients send a local path (RFC 7578, section 4.2).
     base = re.split(r"[/\\]", name)[-1].strip()
     return "" if base in {".", ".."} else base
 
@@ -73,13 +69,9 @@ def _ascii_name(text: str) -> str:
 
 
 def headers(mime_type: str, *, charset: str = "utf-8") -> dict[str, str]:
-    """Return the headers of a stored file: its fixed type, and a policy against active content.
-
-    Pages of any origin may read it, since it is public. Browsers ask for that before they use a
-    font, and pages at the platform's own address have no origin.
-
-    ``charset`` is the encoding of a text file.
-    """
+    """Return the headers of a stored file: its fixed type, and a policy against active content."""
+    # Pages of any origin may read it, since it is public. Browsers ask for that before they use a
+    # font, and pages at the platform's own address have no origin.
     disposition = "inline" if mime_type in _INLINE else "attachment"
     kind = f"{mime_type}; charset={charset}" if is_text(mime_type) else mime_type
     return {

@@ -18,34 +18,26 @@ from chalicelib.engine.reading import fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
-ROOT = "root"
-"""Facet value, in the list engine, of files without a folder."""
-MAX_FILES_PER_TEXT = 100
-"""Limit of the files recorded for a string.
-
-A page with more images may lose one without a warning.
-"""
+ROOT = "root"  # facet value of files without a folder
+MAX_FILES_PER_TEXT = 100  # A page with more images may lose one without a warning.
 
 
 class FileRow(Record):
-    """A file. ``key`` is the key of its object, and the path of its public URL.
-
-    ``size`` counts against the quota. It includes the thumbnail.
-    """
+    """A file."""
 
     name = UnicodeAttribute()
-    key = UnicodeAttribute()
+    key = UnicodeAttribute()  # of its object, and the path of its public URL
     thumbnail_key = UnicodeAttribute(null=True)
     mime_type = UnicodeAttribute()
     bytes = NumberAttribute()
-    size = NumberAttribute()
+    size = NumberAttribute()  # counts against the quota, with the thumbnail
     width = NumberAttribute(null=True)
     height = NumberAttribute(null=True)
     folder_id = UnicodeAttribute(null=True)
 
     @property
     def place(self) -> str:
-        """Id of the folder in the list engine, or ``ROOT``."""
+        # The folder in the list engine, or ``ROOT``.
         return self.folder_id or ROOT
 
 
@@ -66,8 +58,8 @@ FILES = register_listing(
 def find_file_ids(unit: UnitOfWork, text: str, previous_ids: Collection[str]) -> list[str]:
     """Return the ids of the workspace's files whose URLs occur in a string.
 
-    At most ``MAX_FILES_PER_TEXT`` are returned. ``previous_ids`` are the ids in the previous text
-    of the record. These are not looked up again.
+    At most ``MAX_FILES_PER_TEXT`` are returned. The ``previous_ids`` of the record are not looked
+    up again.
     """
     ids = stored_files.file_ids_in(text)[:MAX_FILES_PER_TEXT]
     known_ids = {*previous_ids, *unit.created_files}
@@ -133,9 +125,9 @@ def used_bytes(workspace_id: str) -> int:
 def reserve_bytes(
     unit: UnitOfWork, size: int, *, quota: int, on_conflict: AppError | None = None
 ) -> None:
-    """Stage the use of bytes. The unit does not commit if the total would exceed the quota.
+    """Stage the use of bytes.
 
-    In this case ``on_conflict`` is raised. Without it, the operation is retried.
+    Above the quota, the commit raises ``on_conflict``, or without it the operation is retried.
     """
     has_room = UsageRow.used <= quota - size
     # The first file of a workspace finds no row to compare with.
@@ -161,7 +153,7 @@ class UploadRow(ContentRow):
 
     @property
     def id(self) -> str:
-        """The upload's id, which becomes the file's id."""
+        # It becomes the file's id.
         return self.sk
 
 
@@ -188,10 +180,10 @@ def _remove_image(record: Any, file_id: str) -> None:  # noqa: ANN401  a record 
     record.images = [image for image in record.images if image.file_id != file_id]
 
 
+# Access to the files of a record with a list of ``images``, for its noun's listing.
 SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
     lambda r: [image.file_id for image in r.images], _remove_image
 )
-"""Access to the files of a record with a list of ``images``, for its noun's listing."""
 
 
 def is_image(file: FileRow) -> bool:

@@ -17,25 +17,20 @@ from chalicelib.domains.services.store.time_off import TimeOff
 from chalicelib.engine.reading import fetch
 from chalicelib.lib.spans import Span
 
+# Staff members of a page of a day. The first page has all members with bookings.
 MAX_STAFF = 12
-"""Staff members of a page of a day. The first page has all members with bookings."""
-MIN_GAP = 15 * 60_000
-"""Shortest free time that is shown, in milliseconds."""
-_STEP = 5 * 60_000
-"""Free time from now on begins on a multiple of five minutes."""
+MIN_GAP = 15 * 60_000  # of the free time that is shown, in milliseconds
+_STEP = 5 * 60_000  # Free time from now on begins on a multiple of five minutes.
 _DAY = timedelta(days=1)
 
 
 class StaffDayPlan(NamedTuple):
-    """The day of one staff member.
-
-    Time off comes with its reason, and free time with the number of its free places.
-    """
+    """The day of one staff member."""
 
     resource: ResourceRow
     opened: list[Span]
-    time_off: list[tuple[Span, str | None]]
-    free: list[tuple[Span, int]]
+    time_off: list[tuple[Span, str | None]]  # with the reason
+    free: list[tuple[Span, int]]  # with the number of free places
 
 
 def all_staff(workspace_id: str) -> list[ResourceRow]:
@@ -63,7 +58,6 @@ class StaffPlan(NamedTuple):
         period: Span,
         entries: Sequence[BookingEntry],
     ) -> Self:
-        """Read the hours and the time off of staff members in a period."""
         if not staff:
             return cls([], {}, [], {}, entries)
         ids = [member.id for member in staff]
@@ -85,7 +79,6 @@ class StaffPlan(NamedTuple):
         )
 
     def plan_days(self, span: Span) -> Iterator[StaffDayPlan]:
-        """Yield the day of each staff member within a span."""
         for resource in self.staff:
             opened = self._opened(resource, span)
             off = [

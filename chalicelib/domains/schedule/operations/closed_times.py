@@ -21,11 +21,9 @@ from chalicelib.domains.services.store.opening_hours import ScheduleRow
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.time_off import TimeOff
 
-MAX_CHECKED = 500
-"""Maximum number of upcoming bookings that are checked, earliest first."""
+MAX_CHECKED = 500  # upcoming bookings, earliest first
 MAX_LISTED = 20
-CHECKED_PERIOD = timedelta(days=366)
-"""Period that is checked. No service can be booked further ahead."""
+CHECKED_PERIOD = timedelta(days=366)  # No service can be booked further ahead.
 
 
 class ClosedTimesQuery(Wire):

@@ -33,12 +33,9 @@ from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.engine.unit import UnitOfWork
 
 MAX_RULES = 400
-MAX_LISTED = 20
-"""Maximum number of bookings outside the opening hours that a warning lists."""
-MAX_CHECKED = 1000
-"""Maximum number of upcoming bookings that are checked for the warning, earliest first."""
-CHECKED_PERIOD = timedelta(days=366)
-"""Period that is checked for the warning. No service can be booked further ahead."""
+MAX_LISTED = 20  # bookings outside the opening hours in a warning
+MAX_CHECKED = 1000  # upcoming bookings for the warning, earliest first
+CHECKED_PERIOD = timedelta(days=366)  # for the warning; no service can be booked further ahead
 
 
 def _weekday(value: object) -> int | str:
@@ -48,10 +45,10 @@ def _weekday(value: object) -> int | str:
     raise PydanticCustomError("weekday", message)
 
 
+# A name or number. ``domains.services.rules.open_windows`` validates it.
 Weekday = Annotated[
     int | str, PlainValidator(_weekday), WithJsonSchema({"type": ["string", "integer"]})
 ]
-"""A name or number. ``domains.services.rules.open_windows`` validates it."""
 TimeOfDay = Annotated[str, StringConstraints(max_length=8)]
 
 
@@ -76,7 +73,7 @@ class OpeningRuleIn(Wire):
 
     @property
     def rule(self) -> Rule:
-        """The rule in the form that ``schedule.parse`` accepts."""
+        # In the form that ``open_windows.parse`` accepts.
         intervals: list[Interval] | None = None
         if self.intervals is not None:
             intervals = [Interval(interval.start, interval.end) for interval in self.intervals]
@@ -115,7 +112,7 @@ class Availability(Wire):
 
     @classmethod
     def from_record(cls, resource: ResourceRow, row: opening_hours.ScheduleRow | None) -> Self:
-        """Return the wire form of stored opening hours. ``row`` is None if they were never set."""
+        # ``row`` is None if the hours were never set.
         rules = open_windows.canonical(row.schedule) if row else []
         return cls(
             resource_id=resource.id,
@@ -212,14 +209,8 @@ def set_availability(ctx: Context, args: AvailabilityInput) -> Availability:
 
 
 def _check_version(unit: UnitOfWork, args: AvailabilityInput) -> None:
-    """Refuse to replace other hours than those at ``ifVersion``.
-
-    The resource was read before, and the commit requires it unchanged. Each change of the hours
-    changes it too, so the hours that are read here are the hours that the commit replaces.
-
-    Raises:
-        VersionConflictError: the hours have another version.
-    """
+    # The resource was read before, and the commit requires it unchanged. Each change of the hours
+    # changes it too, so the hours that are read here are the hours that the commit replaces.
     if args.if_version is None:
         return
     current = opening_hours.hours_version(

@@ -21,10 +21,8 @@ from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, cascade_over
 
 KEPT_AFTER_DELETION = timedelta(days=30)
-CASCADE = JobKind("resource-cascade")
-"""The scheduled job that unbinds a deleted resource and removes its time off."""
-BATCH_SIZE = 20
-"""Maximum number of services, or of time off, that one transaction of the job changes."""
+CASCADE = JobKind("resource-cascade")  # unbinds a deleted resource and removes its time off
+BATCH_SIZE = 20  # services, or time off, that one transaction of the job changes
 
 
 class HasFutureBookingsError(ConflictError):
@@ -85,11 +83,9 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 
 @job_handler(CASCADE)
 def release(job: Job) -> None:
-    """Unbind services from a deleted resource, and remove its time off.
-
-    This runs right after the deletion. If it fails, the job runner repeats it. In the meantime, no
-    service can be bound to the deleted resource.
-    """
+    """Unbind services from a deleted resource, and remove its time off."""
+    # This runs right after the deletion. If it fails, the job runner repeats it. In the meantime,
+    # no service can be bound to the deleted resource.
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     with deadline.side_by_side() as start:
         own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id=resource_id))

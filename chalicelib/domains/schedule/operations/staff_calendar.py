@@ -24,8 +24,7 @@ from chalicelib.engine.unit import split_batches
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
-MAX_SHOWN = 60
-"""Maximum number of bookings in one response. Each record costs half a read unit."""
+MAX_SHOWN = 60  # bookings in one response, at half a read unit each
 WEEK = 7
 
 
@@ -48,7 +47,6 @@ class Period(Wire):
 
     @classmethod
     def from_span(cls, span: Span) -> Self:
-        """Return the wire form of a span."""
         return cls(start_at=clock.moment_at(span.start), end_at=clock.moment_at(span.end))
 
 
@@ -199,7 +197,7 @@ def _share(counts: Sequence[int], limit: int) -> list[int]:
 
 
 def _is_lapsed(row: BookingRow) -> bool:
-    """Whether the hold of an unpaid booking has expired, so that its time is free."""
+    # The hold of an unpaid booking has expired, so its time is free.
     return row.hold_expires_at is not None and row.hold_expires_at <= clock.now()
 
 
@@ -248,7 +246,7 @@ def _planned_day(day: StaffDayPlan, rows: Iterable[BookingRow]) -> StaffDay:
 
 
 def _other_day(resource_id: str, rows: Sequence[BookingRow]) -> StaffDay:
-    """Return the day of a resource whose hours were not read, such as a deleted one."""
+    # For a resource whose hours were not read, such as a deleted one.
     return StaffDay(
         resource_id=resource_id,
         resource_name=rows[0].resource_name,

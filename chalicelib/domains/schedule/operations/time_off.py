@@ -26,8 +26,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
 
 MAX_LISTED = 1000
-MAX_AFFECTED = 100
-"""Maximum number of bookings within new time off that the response lists."""
+MAX_AFFECTED = 100  # bookings within new time off in the response
 
 Reason = Annotated[str, StringConstraints(max_length=500)]
 
@@ -45,7 +44,6 @@ class TimeOffOut(Wire):
 
     @classmethod
     def from_record(cls, row: TimeOffRow) -> Self:
-        """Return the wire form of stored time off."""
         absence = row.time_off
         start, end = _wire_times(absence)
         return cls.from_row(

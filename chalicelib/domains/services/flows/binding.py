@@ -14,18 +14,11 @@ from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.reading import Key, Rows
 
+# Of a service. DynamoDB reads this many resources with their opening hours in one request.
 MAX_RESOURCES = 50
-"""Maximum number of resources per service.
-
-DynamoDB reads this many resources with their opening hours in one request.
-"""
-MAX_SERVICES = 50
-"""Maximum number of services that a request for a resource may list."""
+MAX_SERVICES = 50  # in a request for a resource
+# Services that one change of a resource binds and unbinds. A DynamoDB transaction takes 100 items.
 MAX_CHANGED = 80
-"""Maximum number of services that one change of a resource binds and unbinds.
-
-A DynamoDB transaction takes 100 items.
-"""
 
 
 def site_keys(workspace_id: str, site_id: str | None) -> list[Key]:
@@ -41,29 +34,21 @@ def site_keys(workspace_id: str, site_id: str | None) -> list[Key]:
 def site_of_service(
     workspace_id: str, site_id: str | None, rows: Rows | None = None
 ) -> SiteRow | None:
-    """Return the site of a service.
-
-    A deleted site is returned until it is purged, because a site's suspension remains in force
-    after its deletion.
-    """
+    """Return the site of a service, also a deleted one until it is purged."""
+    # A site's suspension remains in force after its deletion.
     rows_read = (rows or Rows()).fetch(site_keys(workspace_id, site_id))
     return next((row for row in rows_read if isinstance(row, SiteRow)), None)
 
 
 def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
-    """Require that all resources of a service exist when the unit commits.
-
-    Resources of several types cause a warning: they are alternatives, not parts of one booking.
-
-    Raises:
-        NotFoundError: a service or resource no longer exists.
-    """
+    """Require that a service's resources exist when the unit commits, or raise NotFoundError."""
     read = rows.fetch(RESOURCES.key(ctx.workspace_id, record_id=resource_id) for resource_id in ids)
     resource_rows = [row for row in read if isinstance(row, ResourceRow)]
     if len(resource_rows) < len(ids):
         raise RESOURCES.not_found()
     for resource in resource_rows:
         resources.require(ctx.unit, resource.id, on_conflict=RESOURCES.not_found())
+    # Resources of several types are alternatives, not parts of one booking.
     _warn_of_mixed_types(ctx, resource_rows)
 
 

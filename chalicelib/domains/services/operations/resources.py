@@ -36,8 +36,7 @@ from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.reading import Rows
 
-FOLDER = "services"
-"""Folder of photos. Images of services are stored there, too."""
+FOLDER = "services"  # of photos, and of images of services
 Description = Annotated[str, StringConstraints(max_length=20_000)]
 Type = Literal["master", "room", "equipment"]
 Status = Literal["active", "inactive"]
@@ -68,7 +67,6 @@ class ResourceOut(ResourceRef):
 
     @classmethod
     def from_record(cls, resource: ResourceRow, service_ids: Sequence[str], **fields: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored resource."""
         photo = next(iter(resource.images), None)
         fields = {
             "description_truncated": False,

@@ -41,8 +41,7 @@ from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.contact_fields import Tags
 
-FOLDER = "services"
-"""Folder in which images of services are stored."""
+FOLDER = "services"  # of images
 
 
 def _unique(ids: list[str]) -> list[str]:
@@ -112,7 +111,6 @@ class ServiceOut(ServiceRef):
 
     @classmethod
     def from_record(cls, service: ServiceRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
-        """Return the wire form of a stored service."""
         return cls.from_row(service.values, **{"description_truncated": False, **fields})
 
 
@@ -290,7 +288,6 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
 
 
 def _warn_of_payment(ctx: Context, service: ServiceRow) -> None:
-    """Warn if visitors must pay for a service in advance, but nothing takes their payments."""
     if service.is_prepaid and merchants.find_current(ctx.workspace_id) is None:
         ctx.warn(
             "requirePayment: no payment provider is set up, so visitors cannot book this service "
@@ -341,11 +338,7 @@ def _reference_keys(workspace_id: str, values: Mapping[str, Any]) -> list[Key]:
 
 
 def _check_leaving(ctx: Context, site_id: str | None) -> None:
-    """Refuse to move a service off a suspended site. Visitors cannot book its services.
-
-    Raises:
-        ConflictError: the site is suspended.
-    """
+    # Visitors cannot book services of a suspended site.
     site = binding.site_of_service(ctx.workspace_id, site_id)
     if site is None:
         return

@@ -6,7 +6,7 @@ from typing import NamedTuple
 class ServiceRules(NamedTuple):
     """Requirements of a service for a slot.
 
-    A booking to be moved keeps its own duration and buffers.
+    A booking to be moved keeps its duration and buffers.
     """
 
     duration_min: int

@@ -15,8 +15,7 @@ from chalicelib.core import clock
 from chalicelib.lib.spans import Span, merge
 from chalicelib.lib.zoned_times import WEEKDAYS
 
-MAX_INTERVALS = 24
-"""Maximum number of intervals of one date."""
+MAX_INTERVALS = 24  # of one date
 
 _NAMES = (*WEEKDAYS, "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY = 24 * 60
@@ -36,59 +35,45 @@ class ScheduleError(ValueError):
 
 
 class Interval(NamedTuple):
-    """Opening hours as ``HH:MM``. ``24:00`` is midnight.
-
-    An end before or at the start is on the next day.
-    """
+    """Opening hours as ``HH:MM``. ``24:00`` is midnight."""
 
     start: str
-    end: str
+    end: str  # on the next day if at or before the start
 
 
 class Rule(NamedTuple):
-    """Opening hours of one weekday, of several, or of one date. Empty ``intervals`` mean closed.
+    """Opening hours of one weekday, of several, or of one date."""
 
-    ``start`` and ``end`` are the short form of a single interval. A weekday is ``mon`` to ``sun``,
-    or 0 to 7, where 0 and 7 are Sunday.
-    """
-
-    weekday: int | str | None = None
+    weekday: int | str | None = None  # ``mon`` to ``sun``, or 0 to 7, where 0 and 7 are Sunday
     weekdays: Sequence[int | str] | None = None
     date: _Date | None = None
-    intervals: Sequence[Interval] | None = None
-    start: str | None = None
+    intervals: Sequence[Interval] | None = None  # empty: closed
+    start: str | None = None  # with ``end``: the short form of a single interval
     end: str | None = None
 
 
 class Schedule(NamedTuple):
-    """Opening hours, in minutes after midnight, of each weekday (Monday first) and of some dates.
+    """Opening hours, in minutes after midnight, sorted and without overlaps."""
 
-    Intervals of a day are sorted and do not overlap. A date's hours replace the hours of its
-    weekday.
-    """
-
-    weekly: tuple[tuple[Span, ...], ...] = ((),) * 7
+    weekly: tuple[tuple[Span, ...], ...] = ((),) * 7  # Monday first
+    # A date's hours replace the hours of its weekday.
     dates: Mapping[date, tuple[Span, ...]] = MappingProxyType({})
 
     @property
     def has_hours(self) -> bool:
-        """Whether any day has opening hours."""
         return any(self.weekly) or any(self.dates.values())
 
     def get_hours(self, day: date) -> tuple[Span, ...]:
-        """Return the opening hours that start on a date."""
+        # The hours that start on the date.
         return self.dates.get(day, self.weekly[day.weekday()])
 
 
 def parse(rules: Sequence[Rule]) -> Schedule:
-    """Return the schedule that the rules describe.
+    """Return the schedule that the rules describe, or raise ScheduleError.
 
     Several rules of one weekday are combined. A date has only one rule. Overlapping intervals of a
     day are merged. Adjacent intervals are not merged, because each interval's start begins its own
     grid of slots.
-
-    Raises:
-        ScheduleError: a rule is invalid.
     """
     weekly: list[tuple[Span, ...]] = [()] * 7
     dates: dict[date, tuple[Span, ...]] = {}
@@ -121,10 +106,7 @@ def merge_weeks(schedules: Sequence[Schedule]) -> list[tuple[Span, ...]]:
 
 
 def canonical(schedule: Schedule) -> list[Rule]:
-    """Return the canonical rules of a schedule: one per weekday, Monday first, then one per date.
-
-    ``parse`` converts them back to the same schedule.
-    """
+    """Return the rules that ``parse`` converts back: one per weekday, then one per date."""
     return [
         *(
             Rule(weekday=name, intervals=intervals(hours))
@@ -162,10 +144,8 @@ def windows(schedule: Schedule, timezone: str, first: date, *, last: date) -> li
 
 
 def fits(schedule: Schedule, minutes: int) -> bool:
-    """Return whether any day's opening hours are long enough. Clock changes are ignored.
-
-    The time must begin with an interval of opening hours. It may continue into adjacent ones.
-    """
+    """Return whether any day's opening hours are long enough. Clock changes are ignored."""
+    # The time must begin with an interval of opening hours. It may continue into adjacent ones.
     monday = date(2001, 1, 1)
     weekly = windows(Schedule(schedule.weekly), "UTC", monday, last=monday + 9 * _A_DAY)
     if _has_room(weekly, minutes):
@@ -183,7 +163,7 @@ def _has_room(spans: Sequence[Span], minutes: int) -> bool:
 
 
 def _weekdays(index: int, rule: Rule) -> set[int]:
-    """Return the weekdays of a rule, with Monday as 0. A rule for a date has none."""
+    # Monday is 0. A rule for a date has none.
     kinds = [rule.weekday is not None, rule.weekdays is not None, rule.date is not None]
     if sum(kinds) != 1:
         raise ScheduleError(
@@ -212,7 +192,7 @@ def _weekday(index: int, field: str, value: int | str) -> int:
 
 
 def _hours(index: int, rule: Rule) -> list[Span]:
-    """Return the intervals of a rule, in minutes, in the order received."""
+    # In the order received.
     if rule.start is not None or rule.end is not None:
         if rule.intervals is not None:
             raise ScheduleError(

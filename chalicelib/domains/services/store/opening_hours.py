@@ -1,4 +1,4 @@
-"""Rows of the opening hours of resources (ADR 20)."""
+"""Store the opening hours of resources (ADR 20)."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, timedelta
@@ -16,20 +16,16 @@ from chalicelib.lib.spans import Span
 
 
 class ScheduleRow(ContentRow):
-    """Opening hours of a resource.
+    """Opening hours of a resource, apart from it: 400 dates of 24 intervals are 100 KB."""
 
-    They are stored separately because of their size: 400 dates of 24 intervals are 100 KB.
-    ``hours`` has the start and end minutes of the intervals of each weekday and date. Each change
-    writes another ``resource_version``, the version that the resource has after the change.
-    """
-
+    # Start and end minutes of the intervals of each weekday and date.
     hours: JsonAttribute = JsonAttribute()
+    # The version of the resource after the last change of hours.
     resource_version = NumberAttribute(null=True)
     updated_at = UTCDateTimeAttribute()
 
     @property
     def schedule(self) -> Schedule:
-        """The opening hours as a ``Schedule``."""
         return Schedule(
             tuple(_spans(minutes) for minutes in self.hours["weekly"]),
             {date.fromisoformat(d): _spans(hours) for d, hours in self.hours["dates"].items()},
@@ -37,10 +33,7 @@ class ScheduleRow(ContentRow):
 
 
 def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -> ScheduleRow:
-    """Stage the opening hours and their resource, which increases the resource's version.
-
-    Other changes of the resource are saved in the same write.
-    """
+    """Stage the opening hours and their resource, with its other changes and a higher version."""
     hours = {
         "weekly": [_minutes(spans) for spans in schedule.weekly],
         "dates": {day.isoformat(): _minutes(spans) for day, spans in schedule.dates.items()},
@@ -62,11 +55,7 @@ def save_schedule(unit: UnitOfWork, resource: ResourceRow, schedule: Schedule) -
 def require_with_schedule(
     workspace_id: str, *, resource_id: str
 ) -> tuple[ResourceRow, ScheduleRow | None]:
-    """Return a resource and its opening hours, or None if they were never set.
-
-    Raises:
-        NotFoundError: no resource of the workspace has this id.
-    """
+    """Return a resource and its opening hours, or None if never set, or raise NotFoundError."""
     rows = Rows()
     resource_key, schedule_key = keys_with_schedules(workspace_id, [resource_id])
     rows.read([resource_key, schedule_key])
@@ -95,10 +84,7 @@ def find_schedule(workspace_id: str, *, resource_id: str) -> ScheduleRow | None:
 
 
 def hours_version(hours: ScheduleRow | None) -> int:
-    """Return the version of opening hours. Each change writes another one.
-
-    It is 0 for hours that were never set, and for rows that were written without a version.
-    """
+    """Return the version of opening hours, which changes with them. It is 0 if there is none."""
     return int(hours.resource_version or 0) if hours else 0
 
 

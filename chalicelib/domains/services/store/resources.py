@@ -1,4 +1,4 @@
-"""Rows of resources: staff, rooms and equipment (ADR 20).
+"""Store resources: staff, rooms and equipment (ADR 20).
 
 A booking's transaction requires the ``ResourceRow.version`` that it read. So every change that
 affects bookings increases the version: hours, zone, capacity, status, and the resource's own time
@@ -22,16 +22,13 @@ IN_ORDER = SortIndex("sortOrder")
 
 
 class ResourceRow(Record):
-    """A resource that services are booked with.
-
-    ``images`` has the photo, if any. ``timezone`` is an IANA name.
-    """
+    """A resource that services are booked with."""
 
     name = UnicodeAttribute()
     type = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
-    images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)
-    timezone = UnicodeAttribute()
+    images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)  # the photo, if any
+    timezone = UnicodeAttribute()  # IANA name
     capacity = NumberAttribute()
     status = UnicodeAttribute()
     sort_order = NumberAttribute()
@@ -60,11 +57,9 @@ def require(unit: UnitOfWork, resource_id: str, *, on_conflict: AppError | None 
 
 
 def require_unchanged(unit: UnitOfWork, resource: ResourceRow) -> None:
-    """Require that a resource and its own time off are unchanged at commit.
-
-    Bookings use this. Concurrent bookings of one resource may conflict and run again, because
-    DynamoDB lets only one transaction at a time check a row.
-    """
+    """Require, for a booking, that a resource and its own time off are unchanged at commit."""
+    # Concurrent bookings of one resource may conflict and run again, because DynamoDB lets only one
+    # transaction at a time check a row.
     unit.require(resource, ResourceRow.version == resource.version)
 
 

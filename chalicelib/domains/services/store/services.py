@@ -22,69 +22,58 @@ from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record
 
 IN_ORDER = SortIndex("sortOrder")
+# Default part of the price that is paid in advance, and default minutes before the start until
+# which a client's cancellation is refunded.
 DEPOSIT_PERCENT, REFUND_UNTIL_MIN = 100, 1440
-"""Default part of the price that is paid in advance, and default minutes before the start until
-which a client's cancellation is refunded."""
+# Minutes before the start until which a service that is paid in advance is offered. The client
+# needs time to pay, because a booking that is not paid at its start is cancelled.
 PREPAID_NOTICE_MIN = 15
-"""Minimum minutes before the start at which a service that is paid in advance is offered.
-
-The client needs time to pay, because a booking that is not paid at its start is cancelled.
-"""
-REMINDERS = (1440, 120)
-"""Minutes before the start at which clients are reminded by default."""
+REMINDERS = (1440, 120)  # minutes before the start, by default
 
 
 class PaymentTerms(NamedTuple):
-    """Part of the price that is paid in advance, and minutes until which it is refunded."""
-
-    deposit_percent: int
-    refund_until_min: int
+    deposit_percent: int  # of the price, paid in advance
+    refund_until_min: int  # minutes before the start
 
 
 class ServiceRow(Record):
-    """A service.
-
-    ``price`` is in kopecks. ``resource_ids`` are alternatives, and the only record of a service's
-    bindings. The id of a deleted resource is kept until a job unbinds it. ``slot_step_min`` is the
-    interval between starts of slots; None means the duration. ``unverified_per_hour`` is the
-    maximum of visitors' bookings per clock hour. ``reminders`` are minutes before the start, the
-    largest first. ``deposit_percent`` is the part of the price that is paid in advance, and
-    ``refund_until_min`` the minutes before the start until which a client's cancellation is
-    refunded. Without these two, the defaults apply.
-    """
+    """A service. ``resource_ids`` are alternatives, and the only record of a service's bindings."""
 
     name = UnicodeAttribute()
     duration_min = NumberAttribute()
-    price = NumberAttribute()
+    price = NumberAttribute()  # kopecks
     description = UnicodeAttribute(null=True)
     category_id = UnicodeAttribute(null=True)
     site_id = UnicodeAttribute(null=True)
     agent_id = UnicodeAttribute(null=True)
+    # The id of a deleted resource is kept until a job unbinds it.
     resource_ids: ListAttribute[str] = ListAttribute(default=list)
     images: ListAttribute[ImageMap] = ListAttribute(of=ImageMap, default=list)
     tags: ListAttribute[str] = ListAttribute(default=list)
     status = UnicodeAttribute()
-    slot_step_min = NumberAttribute(null=True)
+    slot_step_min = NumberAttribute(null=True)  # between starts of slots; None: the duration
     buffer_before_min = NumberAttribute()
     buffer_after_min = NumberAttribute()
     min_notice_min = NumberAttribute()
     horizon_days = NumberAttribute()
     require_payment = BooleanAttribute()
-    unverified_per_hour = NumberAttribute(default=60)
+    unverified_per_hour = NumberAttribute(default=60)  # bookings of visitors per clock hour
     visitor_mails = BooleanAttribute(default=True)
+    # Minutes before the start, the largest first.
     reminders: ListAttribute[Any] = ListAttribute(of=NumberAttribute, default=lambda: [*REMINDERS])
     sort_order = NumberAttribute()
+    # The part of the price that is paid in advance, and the minutes before the start until which a
+    # client's cancellation is refunded. None: the default.
     deposit_percent = NumberAttribute(null=True)
     refund_until_min = NumberAttribute(null=True)
 
     @property
     def is_prepaid(self) -> bool:
-        """Whether a booking is held until it is paid. A service without a price is not."""
+        # A service without a price is not paid in advance.
         return bool(self.require_payment) and self.price > 0
 
     @property
     def terms(self) -> PaymentTerms:
-        """What a client pays in advance, and until when it is refunded."""
         percent, minutes = self.deposit_percent, self.refund_until_min
         return PaymentTerms(
             DEPOSIT_PERCENT if percent is None else int(percent),
@@ -93,7 +82,6 @@ class ServiceRow(Record):
 
     @property
     def rules(self) -> ServiceRules:
-        """Requirements of the service for a slot."""
         least_notice = PREPAID_NOTICE_MIN if self.is_prepaid else 0
         return ServiceRules(
             duration_min=int(self.duration_min),
@@ -139,13 +127,8 @@ def number_at_end(workspace_id: str) -> int:
 
 
 class Bindings:
-    """The services that are bound to each resource of a workspace."""
-
     def __init__(self, workspace_id: str, resource_id: str | None = None) -> None:
-        """Read the bindings of all resources, or of one, in a strongly consistent query.
-
-        They are in the index entries of services.
-        """
+        # One strongly consistent query of the index entries of services.
         where = SERVICES.having({"resource_ids": resource_id}) if resource_id else None
         self._ids = defaultdict[str, list[str]](list)
         partition = Partition(SERVICES.partition(workspace_id), Cost())
@@ -156,7 +139,7 @@ class Bindings:
                 self._ids[token].append(item["sk"]["S"])
 
     def get_service_ids(self, resource_id: str) -> list[str]:
-        """Return the ids of the services bound to a resource, oldest first."""
+        # Oldest first.
         # Tags are stored folded in the index entries.
         return self._ids.get(fold(resource_id), [])
 

@@ -27,40 +27,31 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
-LOCK = "time-off"
-"""Name of the lock row of a workspace's time off (``engine.locks``)."""
+LOCK = "time-off"  # name of a lock row (``engine.locks``)
 
-LATEST = 10**15 - 1
-"""Upper bound of moments, in milliseconds."""
+LATEST = 10**15 - 1  # upper bound of moments, in milliseconds
 
-_FURTHEST = timedelta(days=1)
-"""Maximum offset of a time zone from UTC, rounded up."""
+_FURTHEST = timedelta(days=1)  # maximum offset of a time zone from UTC, rounded up
 
 
 class TimeOff(NamedTuple):
-    """Time off of a resource, or of all resources if it has none.
-
-    It has either whole local dates or a span of moments. Dates are in each resource's own zone.
-    Moments are milliseconds since 1970 UTC.
-    """
+    """Time off with either whole local dates, in each resource's own zone, or a span of moments."""
 
     id: str
-    resource_id: str | None
-    moments: Span | None
+    resource_id: str | None  # None: of all resources
+    moments: Span | None  # milliseconds since 1970 UTC
     first_day: date | None
     last_day: date | None
 
     @property
     def all_day(self) -> bool:
-        """Whether it has whole dates."""
         return self.moments is None
 
     def applies_to(self, resource_id: str) -> bool:
-        """Whether it applies to a resource."""
         return self.resource_id in {None, resource_id}
 
     def span(self, timezone: str) -> Span:
-        """Return its span for a resource in a time zone."""
+        # For a resource in the time zone.
         if self.moments is not None:
             return self.moments
         assert self.first_day is not None and self.last_day is not None  # noqa: S101, PT018  both or neither
@@ -68,7 +59,7 @@ class TimeOff(NamedTuple):
 
     @property
     def span_in_any_zone(self) -> Span:
-        """The span that contains it in every time zone."""
+        # It contains the time off in every time zone.
         if self.moments is not None:
             return self.moments
         start, end = self.span("UTC")
@@ -90,12 +81,10 @@ class TimeOffRow(ContentRow):
 
     @property
     def id(self) -> str:
-        """Id of the time off."""
         return self.sk
 
     @property
     def time_off(self) -> TimeOff:
-        """The row as a ``TimeOff``."""
         return _read(self.serialize())
 
 
@@ -136,11 +125,11 @@ def overlapping(workspace_id: str, first_ms: int, *, last_ms: int) -> list[TimeO
     """Return time off between two moments, of any resource, sorted by its end.
 
     Both moments are in milliseconds since 1970 UTC, and inclusive. Whole dates are included if they
-    overlap in any zone; ``TimeOff.span`` returns their span for one resource. This sends one
-    strongly consistent query.
+    overlap in any zone; ``TimeOff.span`` returns their span for one resource.
     """
     # The index is sorted by the end, so time off that has passed is not read.
     not_ended = ContentRow.r >= _ends(first_ms + 1)
+    # One strongly consistent query.
     items = Partition(_partition(workspace_id), Cost()).items(
         index_name=BY_ROW, range_key_condition=not_ended, consistent_read=True
     )

@@ -38,12 +38,12 @@ from chalicelib.gateways.site_hosts import HostState, site_hosts
 CHECK = JobKind("site-domain-check")
 RELEASE = JobKind("site-domain-release")
 FIRST_PAUSE = timedelta(minutes=2)
+# Factor by which each pause between two checks exceeds the last. 72 hours have 34 checks.
 GROWTH = 1.2
-"""Factor by which each pause between two checks exceeds the last. 72 hours have 34 checks."""
 RELEASE_PAUSE = timedelta(minutes=5)
 _PROOF_GONE = "The TXT record no longer exists. Create the record again, and repeat the call."
+# State of a domain by the state of its host.
 _STATES = {"waiting": VERIFIED, "certificate": CERTIFICATE, "active": ACTIVE, "failed": FAILED}
-"""State of a domain by the state of its host."""
 
 
 class DomainTakenError(ConflictError):
@@ -68,8 +68,7 @@ def apply_proofs(
 ) -> None:
     """Stage the claim of a proven domain, and set the domain's state by its proof.
 
-    Raises:
-        DomainTakenError: another site has the domain, and its proof is still in the DNS.
+    Raises DomainTakenError if another site has the domain and its proof is still in the DNS.
     """
     if hostnames.txt_record_value(domain.token) in proofs:
         _claim_domain(unit, site, domain.name, proofs)
@@ -124,16 +123,14 @@ def _check_job(workspace_id: str, payload: dict[str, Any], number: int) -> JobRo
 
 @job_handler(CHECK)
 def check_domain(job: Job) -> None:
-    """Take a domain as far as it can go, and schedule the next check unless it is settled.
-
-    A host that was set up while its domain was unbound is released again.
-    """
+    """Take a domain as far as it can go, and schedule the next check unless it is settled."""
     state = _check_proof(job)
     if state != PENDING:
         state = _check_host(job)
     if state in {PENDING, VERIFIED, CERTIFICATE} and not _is_last(job):
         jobs.schedule(_check_job(job.workspace_id, job.payload, job.payload["number"] + 1))
     elif _current(job) is None:
+        # A host that was set up while its domain was unbound is released again.
         release_host(job)
 
 
@@ -142,10 +139,7 @@ def _is_last(job: Job) -> bool:
 
 
 def _check_host(job: Job) -> str | None:
-    """Take the next step towards serving a proven domain, and return its state.
-
-    Returns None if a later call has replaced the check, or if nothing serves hosts.
-    """
+    # Returns None if a later call has replaced the check, or if nothing serves hosts.
     current, hosts = _current(job), site_hosts()
     if current is None or hosts is None or current[1].state not in PROVEN:
         return None
@@ -199,7 +193,7 @@ def _check_proof(job: Job) -> str | None:
 
 
 def _current(job: Job) -> tuple[SiteRow, DomainMap] | None:
-    """Return the site of a check and its domain, unless a later call has replaced the check."""
+    # A later call may have replaced the check.
     site = SITES.find(job.workspace_id, record_id=job.payload["siteId"])
     domain = site.domain if site else None
     if site is None or domain is None:
@@ -215,10 +209,7 @@ def _stage_release(unit: UnitOfWork, host: str) -> None:
 
 @job_handler(RELEASE)
 def release_host(job: Job) -> None:
-    """Release a host, unless a site has the domain again.
-
-    The job is repeated until the host is released.
-    """
+    """Release a host, unless a site has the domain again. The job repeats until it is released."""
     host, hosts = job.payload["host"], site_hosts()
     # Another site may have taken the domain since, and its host must not be released.
     if hosts is None or find_by_host(host) is not None or hosts.release(host):

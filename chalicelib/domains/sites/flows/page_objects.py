@@ -1,7 +1,4 @@
-"""Pages' HTML in the object store.
-
-An object is stored before a record uses the object, and is removed when no record uses the object.
-"""
+"""Keep pages' HTML in the object store, from before a record uses it until no record does."""
 
 import re
 from dataclasses import dataclass
@@ -29,58 +26,39 @@ from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 from chalicelib.lib.public_urls import MAX_LENGTH
 
-MAX_HTML_BYTES = 2**20
-"""Size limit of a page's HTML, in bytes of UTF-8."""
+MAX_HTML_BYTES = 2**20  # bytes of UTF-8
 HTML_TYPE = "text/html; charset=utf-8"
 PURGE = JobKind("page-purge")
 UNUSED = JobKind("page-html-unused")
+# HTML with an order to search engines contains this. Other HTML need not be parsed.
 _ORDER = re.compile("canonical|robots|googlebot|bingbot|yandex", re.IGNORECASE)
-"""What HTML with an order to search engines contains. Other HTML need not be parsed."""
-MAX_NAMED = 5
-"""Hosts that a warning names."""
+MAX_NAMED = 5  # hosts in a warning
+# Age at which stored objects are checked for use. An operation takes a minute at most.
 UNUSED_AFTER = timedelta(hours=1)
-"""Age at which stored objects are checked for use. An operation takes a minute at most."""
 
 
 @dataclass(slots=True)
 class _NewHtml:
-    """Object of a page's new HTML.
-
-    ``body`` is the stored content, or None before the first write.
-    """
-
     key: str
-    body: bytes | None = None
+    body: bytes | None = None  # the stored content, or None before the first write
 
 
 def too_large(
     field: str, limit: int, *, size: int, size_label: str = "received"
 ) -> PayloadTooLargeError:
-    """Return the error for a field with too many bytes.
-
-    ``size_label`` explains the size that follows it.
-    """
+    """Return the error for a field with too many bytes. ``size_label`` introduces the size."""
     message = f"expected at most {limit:,} bytes of UTF-8, {size_label} {size:,}; shorten it"
     return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
 
 
 def check_size(field: str, *, html: str, size_label: str = "received") -> None:
-    """Check that HTML of a field, or HTML made from a field, has at most 1 MiB.
-
-    Raises:
-        PayloadTooLargeError: the HTML is too large. The message has its size, introduced by
-            ``size_label``.
-    """
+    """Raise PayloadTooLargeError if HTML of a field, or made from it, has more than 1 MiB."""
     if (size := len(html.encode())) > MAX_HTML_BYTES:
         raise too_large(field, MAX_HTML_BYTES, size=size, size_label=size_label)
 
 
 def read_html(ctx: Context, page: PageRow) -> str:
-    """Return a page's HTML.
-
-    Raises:
-        ConcurrentUpdateError: other HTML was saved after the record was read.
-    """
+    """Return a page's HTML. Raises ConcurrentUpdateError if other HTML was saved since."""
     if page.html_key is None:
         return ""
     body = object_store().get(page.html_key)
@@ -94,26 +72,18 @@ def read_html(ctx: Context, page: PageRow) -> str:
 
 
 def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -> str | None:
-    """Store a page's HTML, and set the key in the page's record.
+    """Store a page's HTML, set its record's key, and return the id of the version kept, or None.
 
-    The caller has checked the size, and stages the record.
-
-    The growth of the HTML counts against the quota, together with ``files_size`` bytes of files
-    that the same unit stages. These files leave room for HTML of any size.
-
-    The old HTML is kept as a version of the page. HTML that equals the old one changes nothing.
+    The caller has checked the size, and stages the record. The growth of the HTML counts against
+    the quota, together with ``files_size`` bytes of files that the same unit stages.
+    QuotaExceededError is raised at commit if the bytes do not fit.
 
     The new HTML is removed if the operation fails. If the process dies before, a job removes the
-    unused object after an hour. A retry of the handler after a conflict can produce other HTML. The
-    object then holds the HTML of the last attempt.
-
-    Returns the id of the version that was kept, or None.
-
-    Raises:
-        QuotaExceededError: raised at commit if the bytes do not fit.
+    unused object after an hour.
     """
     body, old = html.encode(), page.html_key
     size = len(body) - int(page.html_bytes) + files_size
+    # The files leave room for HTML of any size.
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
     page.noindex, page.canonical = _orders_to_search_engines(html)
     _warn_of_missing_host(ctx, page, html)
@@ -178,11 +148,7 @@ def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
 def remove_unused_html(job: Job) -> None:
     """Remove the objects of a save that neither the page nor a version uses.
 
-    Versions beyond the limits of the page are removed, too, each with its object. The job of the
-    last save runs again a day later, when fewer versions are kept.
-
-    Raises:
-        Postponed: the job runs again then.
+    Versions beyond the limits of the page are removed, too, each with its object.
     """
     # The order matters: an object leaves the page in the transaction that makes it a version.
     page_id = job.payload["pageId"]
@@ -192,6 +158,7 @@ def remove_unused_html(job: Job) -> None:
     kept = page_versions.within_limits(versions, clock.now())
     surplus = [version for version in versions if version not in kept]
     cascade_over(job, surplus, MAX_ITEMS // 2, partial(_remove_versions, page_id))
+    # Fewer versions are kept a day later, so the job of the last save runs again.
     due_at = page_versions.thinned_at(kept) if used == job.payload["keys"][0] else None
     if due_at is not None:
         raise Postponed(due_at)

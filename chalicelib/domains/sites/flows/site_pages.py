@@ -13,8 +13,7 @@ from chalicelib.domains.sites.store.sites import SUSPENDED, FoundSite, SiteRow
 from chalicelib.gateways.object_store import object_store
 
 HIT_PATH = "/api/public/hit"
-NOT_FOUND_SLUG = "404"
-"""Slug of the page that a site shows for unknown pages."""
+NOT_FOUND_SLUG = "404"  # shown for unknown pages
 State = Literal["shown", "moved", "empty", "no site", "inactive", "suspended", "no page"]
 
 
@@ -22,21 +21,14 @@ class RenderedPage(NamedTuple):
     """HTML for a visitor, or the reason why there is no HTML."""
 
     state: State
-    html: str = ""
-    """HTML of the page. In the state ``no page``, it is the HTML of the site's own notice."""
-    site: SiteRow | None = None
-    """The site, if visitors may see it."""
-    slug: str = ""
-    """The page's present slug, in the state ``moved``."""
-    workspace_id: str = ""
-    """The workspace of a page that is shown."""
+    html: str = ""  # in the state ``no page``, of the site's own notice
+    site: SiteRow | None = None  # if visitors may see it
+    slug: str = ""  # the page's present slug, in the state ``moved``
+    workspace_id: str = ""  # of a page that is shown
 
 
 def render(name: str, *, page_slug: str) -> RenderedPage:
-    """Return a page of a site by its slug. The slug "" is the home page.
-
-    ``name`` is the site's slug or its custom domain. Only a domain has a dot.
-    """
+    """Return a page of a site by its slug, "" for the home page, and the site's slug or host."""
     # A page that is saved between the read of its row and of its object is read again.
     return retry_on_conflict(lambda: _render(name, page_slug=page_slug))
 
@@ -72,7 +64,7 @@ def find_logo(name: str) -> str | None:
 
 
 def _find(name: str) -> FoundSite | RenderedPage:
-    """Return the site with a slug or a custom domain, or the reason why it is not shown."""
+    # Only a domain has a dot.
     found_site = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
     if found_site is None:
         return RenderedPage("no site")
@@ -133,11 +125,6 @@ def _page(found_site: FoundSite, slug: str) -> PageRow | None:
 
 
 def _read_html(page: PageRow) -> str:
-    """Return a page's HTML.
-
-    Raises:
-        ConcurrentUpdateError: other HTML was saved after the record was read.
-    """
     if page.html_key is None:
         return ""
     body = object_store().get(page.html_key)

@@ -15,15 +15,12 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 
-KEPT_AFTER_DELETION = timedelta(days=30)
-"""Time for which a deleted site, page or form can be restored."""
-RECORDS_PER_TRANSACTION = 25
-"""Records that one transaction moves to the trash or back."""
+KEPT_AFTER_DELETION = timedelta(days=30)  # during which a site, page or form can be restored
+RECORDS_PER_TRANSACTION = 25  # moved to the trash or back
+# Limits of the rows of such records. They leave room for the other writes of the transaction.
 MOST_ITEMS = 75
 MOST_BYTES = 3_000_000
-"""Limits of the rows of such records. They leave room for the other writes of the transaction."""
-_ITEMS_PER_RECORD = 3
-"""Rows of a record in a transaction: its old and its new one, and one claim."""
+_ITEMS_PER_RECORD = 3  # its old and its new one, and one claim
 
 R = TypeVar("R", bound=Record)
 
@@ -37,10 +34,9 @@ def how_to_undo(route: str, *, record_id: str, until: datetime) -> str:
 
 
 def how_to_undo_save(page: PageRow, version_id: str | None) -> str | None:
-    """Return a sentence on how to undo a save of HTML, which a caller can show to its owner.
+    """Return a sentence on how to undo a save of HTML, or None if there was no HTML before.
 
-    ``version_id`` is the version that was kept, if the HTML changed. Returns None if there was no
-    HTML before.
+    ``version_id`` is the version that was kept, if the HTML changed.
     """
     if version_id is not None:
         call = f"POST /api/pages/restore-version with versionId {version_id}"

@@ -81,7 +81,6 @@ def _request_domain(ctx: Context, name: str) -> DomainMap:
 
 
 def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
-    """Set the state of a domain by its proof, and stage the checks of the next 72 hours."""
     proofs = ctx.unit.run_side_effect_once("txt", lambda: domain_binding.look_up_proofs(domain))
     domain.requested_at = domain.checked_at = clock.now()
     if proofs is None:

@@ -12,8 +12,7 @@ from chalicelib.domains.sites.operations.sites import SiteOut
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 
-MAX_SHOWN = 100
-"""Maximum number of deleted records in one response, the latest first."""
+MAX_SHOWN = 100  # the latest first
 
 
 class Deleted(Wire):

@@ -35,8 +35,7 @@ from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.gateways.object_store import object_store
 
-FORM = "FORM"
-"""Noun of forms, which are deleted with their site."""
+FORM = "FORM"  # noun of forms, which are deleted with their site
 CASCADE = JobKind("site-cascade")
 PURGE = JobKind("site-purge")
 
@@ -138,13 +137,11 @@ def _forms(workspace_id: str, *, site_id: str) -> list[str]:
 
 @job_handler(CASCADE)
 def delete_rest_of_site(job: Job) -> None:
-    """Delete the pages and forms that the deletion of a site left.
+    """Delete the pages and forms that the deletion of a site left."""
 
-    These were too many for the deletion's transaction, or were created at the same moment. The job
-    runs right after the deletion if some are known to be left, and else in the scheduled runner. It
-    stops when the site is restored.
-    """
-
+    # These were too many for the deletion's transaction, or were created at the same moment. The
+    # job runs right after the deletion if some are known to be left, and else in the scheduled
+    # runner. It stops when the site is restored.
     def delete_some(unit: UnitOfWork) -> bool:
         site = SITES.find_deleted(job.workspace_id, record_id=job.payload["siteId"])
         if site is None:

@@ -1,4 +1,4 @@
-"""Saving of a page's HTML, either in full or by edits that find and replace parts."""
+"""Save a page's HTML, either in full or by edits that find and replace parts."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -30,10 +30,9 @@ from chalicelib.domains.sites.operations.pages import (
 from chalicelib.domains.sites.rules.sections import read_sections
 from chalicelib.domains.sites.rules.text_edits import MismatchError, OversizeError, apply_edits
 
-MAX_EDITS = 50
-"""Limit of edits in one call."""
+MAX_EDITS = 50  # in one call
+# Bytes of HTML between two edits. Only the result must be within the limit of a page.
 MAX_EDITED_BYTES = 4 * MAX_HTML_BYTES
-"""Limit of bytes of HTML between two edits. Only the result must be within the limit of a page."""
 
 
 class HtmlEdit(Wire):
@@ -112,13 +111,6 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
 
 
 def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
-    """Return the HTML with the edits applied.
-
-    Raises:
-        ValidationError: an edit does not match as often as required. The message names the edit and
-            count.
-        PayloadTooLargeError: the result would be too large. The message has its size.
-    """
     try:
         edited = apply_edits(html, edits, MAX_EDITED_BYTES)
     except MismatchError as error:

@@ -1,7 +1,4 @@
-"""Import of pages.
-
-HTML from elsewhere becomes a page, and its images become files of the workspace.
-"""
+"""Import HTML from elsewhere as a page, and its images as files of the workspace."""
 
 import re
 from collections.abc import Iterator
@@ -66,15 +63,12 @@ from chalicelib.gateways import fetch
 from chalicelib.gateways.public_http import FetchError, RefusedUrlError, TooLargeError
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 
-MAX_IMAGES = 50
-"""Limit of re-hosted images in one import."""
+MAX_IMAGES = 50  # in one import
 MAX_URL = 4000
+# A fetched page with the images inside of its HTML, as the body of a request.
 MAX_BODY_BYTES = 5_000_000
-"""Size limit of a fetched page with the images inside of its HTML, as of the body of a request."""
-MAX_FORMS = 5
-"""Targets of forms that a warning names."""
-_SHOWN = 60
-"""Characters of an image inside of the HTML that a response names it by."""
+MAX_FORMS = 5  # targets in a warning
+_SHOWN = 60  # characters of an image inside of the HTML in a response
 FOLDER = "pages"
 UNTITLED = "Imported page"
 
@@ -209,7 +203,7 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
 
 
 def _warn_of_forms(ctx: Context, source: ImportedHtml) -> None:
-    """Name where forms send, unless it is this service."""
+    # Targets of this service are not named.
     own_host = urlsplit(settings().public_url).netloc
     targets = dict.fromkeys(
         urlsplit(url).netloc.lower() or url or "the page itself, which receives nothing"
@@ -241,10 +235,7 @@ def _warn_of_orders_to_search_engines(ctx: Context, page: PageRow) -> None:
 
 
 def _read_source(args: PageImport) -> ImportedHtml:
-    """Return the page to import, with absolute URLs.
-
-    Its size is checked before any image is fetched.
-    """
+    # The size is checked before any image is fetched.
     size_label = "with its URLs made absolute it would have"
     field = "url" if args.html is None else "html"
     html: bytes | str = args.html or ""
@@ -300,11 +291,8 @@ def _charset(content_type: str) -> str | None:
 def _rehost_images(
     ctx: Context, page: PageRow, source: ImportedHtml, max_seconds: float
 ) -> tuple[str, ImportedImages, int]:
-    """Re-host the page's images, at most ``MAX_IMAGES``, and insert their new URLs.
-
-    Returns the HTML, the results, and the size of the new files in bytes. The caller charges the
-    size to the quota. The files leave room for HTML of any size.
-    """
+    # The third result is the size of the new files in bytes, which the caller charges to the quota.
+    # The files leave room for HTML of any size.
     urls = source.images[:MAX_IMAGES]
     html_reserve = MAX_HTML_BYTES - int(page.html_bytes)
     results, size = rehosting.import_images(

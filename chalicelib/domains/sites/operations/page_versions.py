@@ -39,7 +39,6 @@ class PageVersion(Wire):
 
     @classmethod
     def from_record(cls, row: VersionRow) -> Self:
-        """Return the wire form of a stored version."""
         return cls.from_row({**row.attribute_values, "id": row.id})
 
 
@@ -142,12 +141,6 @@ def restore_page_version(ctx: Context, args: PageRestoreVersion) -> PageVersionR
 
 
 def _stored_version(ctx: Context, page_id: str, *, version_id: str) -> tuple[VersionRow, str]:
-    """Return a version and its HTML.
-
-    Raises:
-        NotFoundError: the page has no such version.
-        ConcurrentUpdateError: the version was removed since it was found.
-    """
     version = page_versions.find(ctx.workspace_id, page_id=page_id, version_id=version_id)
     if version is None:
         msg = (

@@ -42,13 +42,11 @@ from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.listing import ordering
 from chalicelib.lib import slugs
 
-MAX_DESIGN_SYSTEM_BYTES = 64 * 1024
-"""Size limit of a design system, as JSON."""
+MAX_DESIGN_SYSTEM_BYTES = 64 * 1024  # as JSON
 MAX_DESCRIPTION = 500
-MAX_PAGES = 1000
-"""Limit of pages in one site. The list of pages has no paging."""
+MAX_PAGES = 1000  # in one site. The list of pages has no paging.
+# From this size, a response adds a warning that explains how to read the HTML in parts.
 LONG_ANSWER_BYTES = 60 * 1024
-"""Size from which a response adds a warning that explains how to read the HTML in parts."""
 
 
 class PageRef(Wire):
@@ -82,7 +80,6 @@ class PageRecord(PageRef):
 
     @classmethod
     def from_record(cls, page: PageRow, **more: Any) -> Self:  # noqa: ANN401  the subclasses' own fields
-        """Return the wire form of a stored page, with its design system if that was read."""
         attributes = {
             "is_home": page.is_home,
             "url": page.url,
@@ -176,7 +173,7 @@ class PagePatch(Patch, PageRef):
     @model_validator(mode="before")
     @classmethod
     def _check_design_is_whole(cls, design: Any) -> Any:  # noqa: ANN401  unvalidated input
-        """Reject a listed record that is sent back. Its null would clear a long design system."""
+        # In a listed record that is sent back, null would clear a long design system.
         left_out = isinstance(design, dict) and design.get("designSystemTruncated") is True
         if left_out and design.get("designSystem", design) is None:
             message = (
@@ -253,10 +250,7 @@ def get_page(ctx: Context, args: PageQuery) -> PageRead:
 
 
 def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | None]:
-    """Return bytes of the HTML and the next offset. Characters are never split.
-
-    The part has at least one character, if any is left.
-    """
+    # Characters are never split. The part has at least one character, if any is left.
     body = html.encode()
     while 0 < offset < len(body) and body[offset] & 0xC0 == 0x80:  # noqa: PLR2004  a UTF-8 continuation byte
         offset += 1
@@ -317,21 +311,12 @@ def stage_new_page(ctx: Context, site_id: str, *, title: str, slug: str | None) 
 
 
 def site_with_room(ctx: Context, site_id: str) -> SiteRow:
-    """Return a site that can have another page.
-
-    Raises:
-        NotFoundError: the site does not exist.
-        ConflictError: the site has the maximum number of pages.
-    """
+    """Return a site that can have another page. Raises NotFoundError, or as ``check_room``."""
     return check_room(SITES.require(ctx.workspace_id, record_id=site_id))
 
 
 def check_room(site: SiteRow) -> SiteRow:
-    """Return a site if it can have another page.
-
-    Raises:
-        ConflictError: the site has the maximum number of pages.
-    """
+    """Return a site, or raise ConflictError if it has the maximum number of pages."""
     if (site.page_count or 0) >= MAX_PAGES:
         msg = f"The site has {MAX_PAGES:,} pages, which is the maximum. Delete a page first."
         raise ConflictError(msg)

@@ -114,12 +114,6 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
 
 
 def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
-    """Return a deleted site whose pages and forms are all deleted, too.
-
-    Raises:
-        NotFoundError: the site was not deleted, or too long ago.
-        ConflictError: the site is live, or its deletion is still running.
-    """
     deleted = SITES.find_deleted(ctx.workspace_id, record_id=site_id)
     if deleted is None and SITES.find(ctx.workspace_id, record_id=site_id) is not None:
         msg = "The site is not deleted, so it cannot be restored."
@@ -145,12 +139,10 @@ def _revived(workspace_id: str, site: SiteRow, deleted: list[PageRow]) -> list[P
 
 @job_handler(RESTORE)
 def restore_rest_of_site(job: Job) -> None:
-    """Restore the pages and forms of a restored site, in batches, the home page first.
+    """Restore the pages and forms of a restored site, in batches, the home page first."""
 
-    The job runs right after the site's own return. If the process dies, the scheduled runner
-    finishes the job. The quota was charged with the site.
-    """
-
+    # The job runs right after the site's own return. If the process dies, the scheduled runner
+    # finishes the job. The quota was charged with the site.
     def restore_some(unit: UnitOfWork) -> bool:
         site = SITES.find(job.workspace_id, record_id=job.payload["siteId"])
         if site is None or site.restoring_id is None:

@@ -54,7 +54,6 @@ class DomainOut(Wire):
 
     @classmethod
     def from_domain(cls, domain: DomainMap) -> Self:
-        """Return the wire form of a stored binding."""
         proof = DnsRecord(
             type="TXT",
             host=hostnames.txt_record_name(domain.name),
@@ -90,7 +89,6 @@ class SiteOut(Wire):
 
     @classmethod
     def from_record(cls, site: SiteRow) -> Self:
-        """Return the wire form of a stored site."""
         domain = site.domain
         return cls.from_row(
             site.values,

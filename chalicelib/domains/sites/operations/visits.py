@@ -16,6 +16,7 @@ from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
 from chalicelib.lib import sources
 
+# For one visitor.
 VIEW_LIMIT = Limit(
     "hits",
     "page views per minute of a site",
@@ -24,7 +25,6 @@ VIEW_LIMIT = Limit(
     fails_open=True,
     within=lambda args: args.project_id,
 )
-"""Rate limit for one visitor."""
 
 
 class PageHit(Wire):

@@ -18,8 +18,7 @@ def normalize(name: str, *own_hosts: str) -> str:
 
     Raises:
         ValueError: the name is not a plain host name (a URL, port, path, wildcard or IP address),
-            is invalid, is a public suffix such as co.uk, or is one of the platform's ``own_hosts``
-            or below one.
+            is invalid, is a public suffix such as co.uk, or is one of ``own_hosts`` or below one.
     """
     import idna
 

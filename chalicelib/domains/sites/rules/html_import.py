@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 _LINKS = {"href", "src", "action", "formaction", "data", "cite", "poster", "background", "longdesc"}
 _LINKS |= {"xlink:href"}
+# Attributes in which lazy-loading scripts store a URL, or a background in CSS.
 _LAZY = re.compile(
     "data-(?:(?:lazy-|img-|image-|bg-|cf|ez|opt-|hi-res-|flickity-lazyload-|original-)?src|lazy|"
     "original|(?:lazy-)?(?:bg|background)(?:-image|-multi)?(?:-hidpi)?|image|poster|thumb|"
     "zoom-image|large_image|(?:orig|medium|large)-file|(?:splide|flickity)-lazy(?:load)?|"
     "content-cover-bg)"
 )
-"""Attributes in which lazy-loading scripts store a URL, or a background in CSS."""
 _SRCSETS = re.compile(
     "(?:image)?srcset|data-(?:(?:lazy-?|opt-|ez|cf|splide-lazy-|flickity-lazyload-)?srcset|"
     "bgset|original-set|background-image-set)"
 )
 _CSS_IMAGE = re.compile(r"\b(?:url|image-set)\(", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\$\{")
-"""A part that a script or a server replaces."""
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<%|\$\{")  # replaced by a script or a server
+# A string in an attribute or a script that is a URL. Numbers, colours and JSON do not count.
 _URL_LIKE = re.compile(
     r"(?:https?:)?//|\.{0,2}/(?!\s|$)"  # absolute, or with a path from here or from the root
     r"|[^\"'()<>\[\]]*\.(?:avif|bmp|gif|ico|jfif|jpe?g|png|svgz?|tiff?|webp)(?:[?#]|$)"
@@ -57,7 +57,6 @@ _URL_LIKE = re.compile(
     r"|(?=[^/]*/)(?=[\d\W_]*[^\W\d_])[\w.~:/?#@!$&'*+,;=%-]++$",
     re.IGNORECASE,
 )
-"""A string in an attribute or a script that is a URL. Numbers, colours and JSON do not count."""
 _IMAGE_ATTRIBUTES = {
     ("img", "src"),
     ("video", "poster"),
@@ -66,15 +65,15 @@ _IMAGE_ATTRIBUTES = {
 }
 _IMAGE_METAS = {"og:image", "og:image:url", "og:image:secure_url", "twitter:image", "image"}
 _IMAGE_METAS |= {"twitter:image:src", "msapplication-tileimage"}
+# Extensions of files in ``url()`` and icon links that are not images or cannot be imported.
 _NOT_IMAGES = (".woff", ".woff2", ".ttf", ".otf", ".eot", ".css", ".ico")
-"""Extensions of files in ``url()`` and icon links that are not images or cannot be imported."""
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _UNSURE_TYPES = frozenset({"", "text/plain", "application/octet-stream", "application/xml"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARSET = re.compile(r"(charset\s*+=\s*+)(?!utf-8)[^\s;]+", re.IGNORECASE)
 
+# Characters that absolute URLs may add. A long base and many short links multiply.
 MAX_GROWTH = 4 << 20
-"""Limit of characters that absolute URLs may add. A long base and many short links multiply."""
 
 
 class PageTooLargeError(Exception):
@@ -88,32 +87,26 @@ class PageTooLargeError(Exception):
 class ImportedHtml(NamedTuple):
     """A page whose URLs are absolute, unless no base URL was known."""
 
-    html: str
-    """The HTML, encodable in UTF-8. A declared encoding is changed to UTF-8."""
+    html: str  # encodable in UTF-8; a declared encoding is changed to UTF-8
     title: str | None
     description: str | None
-    relative: int
-    """Number of distinct relative URLs for which no base was known."""
+    relative: int  # number of distinct relative URLs for which no base was known
+    # Distinct http and https URLs of images, without fragments, and ``data:`` URLs, in order of
+    # appearance. Counters and pixels that visitors do not see are not among them.
     images: tuple[str, ...]
-    """Distinct http and https URLs of images, without fragments, and ``data:`` URLs, in order of
-    appearance. Counters and pixels that visitors do not see are not among them.
-    """
+    # Distinct URLs to which forms send, in order of appearance; "" for the page itself.
     forms: tuple[str, ...]
-    """Distinct URLs to which forms send, in order of appearance; "" for the page itself."""
 
     @property
     def text_size(self) -> int:
-        """Size in bytes of UTF-8 without the images that are in the HTML itself."""
+        # In bytes of UTF-8, without the images that are in the HTML itself.
         inline = {url: "" for url in self.images if is_inline(url)}
         return len((self.replaced(inline) if inline else self.html).encode())
 
     def replaced(self, urls: Mapping[str, str]) -> str:
-        """Return the page with some URLs replaced, such as the URLs of ``images``.
+        """Return the page with some URLs replaced everywhere, including links and style sheets.
 
-        URLs are replaced in every position, including links to an image and style sheets.
-
-        Raises:
-            PageTooLargeError: the page would grow by more than ``MAX_GROWTH``.
+        Raises PageTooLargeError if the page would grow by more than ``MAX_GROWTH``.
         """
 
         @cache
@@ -136,8 +129,7 @@ def read(html: bytes | str, *, base_url: str = "", charset: str | None = None) -
     not change; only a URL without a scheme becomes https. A ``<base>`` whose URL is longer than
     ``MAX_LENGTH``, the longest URL that is fetched, is ignored.
 
-    Raises:
-        PageTooLargeError: the page would grow by more than ``MAX_GROWTH``.
+    Raises PageTooLargeError if the page would grow by more than ``MAX_GROWTH``.
     """
     text, encoding = decode(html, charset) if isinstance(html, bytes) else (html, "utf-8")
     # Browsers normalise line ends in this way, and token positions depend on it.
@@ -225,8 +217,6 @@ def _base(html: str, *, base_url: str) -> str:
 
 
 class _UrlRewriting:
-    """One pass over a page that changes its URLs."""
-
     def __init__(self, link: UrlRewriter, *, image: UrlRewriter, drop_base: bool = False) -> None:
         self.title = ""
         self.description = ""

@@ -1,9 +1,4 @@
-"""Add missing elements to the author's HTML of a page when it is served.
-
-A title, a description, a canonical link, an icon and a preview image are added if the page's HTML
-has none. A script that reports the visit is added, too. The author's HTML itself is not changed or
-moved.
-"""
+"""Add missing elements to a page's HTML when it is served, without changing the author's HTML."""
 
 import re
 from html import escape
@@ -17,34 +12,30 @@ from chalicelib.domains.sites.rules import third_parties
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 
 _ATTRIBUTES = r"""(?:[^>"']|"[^"]*+"|'[^']*+')*+"""
+# Content that may precede the first element in a head (HTML, section 13.1).
 _PROLOGUE = re.compile(
     rf"\ufeff?(?:\s++|<!--.*?-->|<!doctype\b[^>]*+>|<html\b{_ATTRIBUTES}>|<head\b{_ATTRIBUTES}>)*+",
     re.IGNORECASE | re.DOTALL,
 )
-"""Content that may precede the first element in a head (HTML, section 13.1)."""
+# In the search for the end of the head, for a page without a body tag.
 _MAX_TOKENS = 2_000
-"""Limit of tokens in the search for the end of the head, for a page without a body tag."""
 _MAIN_END = re.compile(r"</main\s*>", re.IGNORECASE)
 _BODY_END = re.compile(r"</body\s*>", re.IGNORECASE)
 
 _IMAGES = frozenset({"og:image", "og:image:url", "og:image:secure_url"})
+# Names of ``<meta>`` that search engines obey.
 _ROBOTS = frozenset({"robots", "googlebot", "yandex", "bingbot"})
-"""Names of ``<meta>`` that search engines obey."""
 
 
 class Metadata(NamedTuple):
-    """What a page's head has: a title, a description, and orders to search engines.
-
-    ``canonical`` is the URL that they list instead of the page, or "". ``noindex`` forbids them to
-    list the page. ``icon`` is shown by browsers, ``image`` where the page is shared (ogp.me).
-    """
+    """What a page's head has: a title, a description, and orders to search engines."""
 
     title: bool
     description: bool
-    canonical: str | None
-    noindex: bool
-    icon: bool
-    image: bool
+    canonical: str | None  # the URL that they list instead of the page, or ""
+    noindex: bool  # forbids them to list the page
+    icon: bool  # shown by browsers
+    image: bool  # shown where the page is shared (ogp.me)
 
 
 def complete(  # noqa: PLR0913  the elements
@@ -102,12 +93,10 @@ def find_metadata(html: str) -> Metadata:
 
 
 def first_image(html: str, *, url: str) -> str | None:
-    """Return the absolute URL of a page's first image that programs can show, or None.
-
-    Drawings (SVG), images inside of the HTML, and pixels that count visits do not count.
-    """
+    """Return the absolute URL of a page's first image that programs can show, or None."""
     from turbohtml import TokenType, tokenize
 
+    # Drawings (SVG), images inside of the HTML, and pixels that count visits do not count.
     if "<img" not in html.lower():
         return None
     for token in islice(tokenize(html), _MAX_TOKENS):
@@ -127,10 +116,7 @@ def first_image(html: str, *, url: str) -> str | None:
 
 
 def add_beacon(html: str, *, hit_url: str, project_id: str, page_id: str) -> str:
-    """Return a page with a script that reports the visit, before the end of the body.
-
-    It stores nothing.
-    """
+    """Return a page with a script at its end that reports the visit and stores nothing."""
     url, site, page = (_script_literal(text) for text in (hit_url, project_id, page_id))
     script = (
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"

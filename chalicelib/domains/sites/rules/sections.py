@@ -1,7 +1,7 @@
-"""Model of the sections of a page, and the HTML that shows the sections (ADR 82).
+"""Model the sections of a page, and the HTML that shows the sections (ADR 82).
 
-The sections are in a comment before the generated HTML. A version of the page therefore has the
-sections that it was made of, and restoring the version restores the sections.
+The sections are in a comment before the generated HTML. So restoring a version of the page restores
+its sections.
 """
 
 import re
@@ -20,6 +20,7 @@ from chalicelib.lib.markup import markdown
 
 MAX_SECTIONS = 50
 SectionType = Literal["heading", "text", "photo", "prices", "booking", "form", "map", "hours"]
+# The field that a section of a type cannot do without.
 _REQUIRED = {
     "heading": "text",
     "text": "text",
@@ -27,10 +28,8 @@ _REQUIRED = {
     "photo": "file_id",
     "form": "form_id",
 }
-"""The field that a section of a type cannot do without."""
 _NAMES = {"text": "text", "file_id": "fileId", "form_id": "formId"}
-BEGIN = "<!--sections "
-"""The beginning of the comment with the sections."""
+BEGIN = "<!--sections "  # of the comment with the sections
 END = "<!--/sections-->"
 _PLACE = re.compile("<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->([^<]*+)<!--/section-->")
 # The author's HTML may repeat a tag without its end, so the search in a tag is limited.
@@ -86,31 +85,24 @@ class SectionList(Wire):
 
 
 class Block(NamedTuple):
-    """The sections in a page's HTML, from ``start`` to ``end``.
-
-    ``html`` does not include the comments.
-    """
+    """The sections in a page's HTML, from ``start`` to ``end``."""
 
     start: int
     end: int
     sections_json: str
-    html: str
+    html: str  # without the comments
 
 
 class Photo(NamedTuple):
-    """The image of a photo section."""
-
     url: str
     width: int
     height: int
 
 
 def find_block(html: str) -> Block | None:
-    """Return the sections in a page's HTML, or None if it has none.
-
-    The time is linear in the length, because the HTML is the author's. A regular expression would
-    try each comment with each end.
-    """
+    """Return the sections in a page's HTML, or None if it has none."""
+    # The time is linear in the length, because the HTML is the author's. A regular expression would
+    # try each comment with each end.
     start = html.find(BEGIN)
     comment_end = html.find("-->", start)
     content_end = html.find(END, comment_end)
@@ -161,10 +153,10 @@ def language(html: str, *, title: str) -> Literal["ru", "en"]:
 
 
 def fill_places(html: str, content: Callable[[str, str, str], str]) -> str:
-    """Return a page's HTML for a visitor.
+    """Return a page's HTML for a visitor, without the comment with the sections.
 
     ``content`` returns the present HTML of a section, such as a table of prices, by its type, the
-    id of its form and its text as HTML. The comment with the sections is left out.
+    id of its form and its text as HTML.
     """
     block = find_block(html)
     if block is None:

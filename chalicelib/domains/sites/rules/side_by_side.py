@@ -1,26 +1,22 @@
-"""Two strings compared line by line."""
+"""Compare two strings line by line."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import NamedTuple
 
-CONTEXT_LINES = 3
-"""Equal lines that are shown before and after a change."""
+CONTEXT_LINES = 3  # equal lines before and after a change
+# The comparison takes time in proportion to the product of the numbers of lines.
 MAX_LINES = 3_000
-"""Maximum number of lines of a compared string.
-
-The comparison takes time in proportion to the product of both numbers.
-"""
 
 
 class Row(NamedTuple):
-    """A line of each text. An absent line is None. The ``skipped`` previous lines are equal."""
+    """A line of each text, or None where it is absent."""
 
     old_line: str | None
     new_line: str | None
     is_changed: bool
-    skipped: int = 0
+    skipped: int = 0  # number of equal lines before
 
 
 def compare(old_text: str, *, new_text: str) -> list[Row] | None:

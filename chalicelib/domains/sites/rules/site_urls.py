@@ -4,18 +4,13 @@ from urllib.parse import unquote, urlsplit
 
 
 def site_url(slug: str, *, public_url: str, sites_domain: str) -> str:
-    """Return the URL of a site: its own host below the sites' domain if configured, else ``/s/``.
-
-    With a host of its own, the untrusted pages of a site share no cookies with the service.
-    """
+    """Return the URL of a site: a host below the sites' domain if configured, else ``/s/``."""
+    # With a host of its own, the untrusted pages of a site share no cookies with the service.
     return f"https://{slug}.{sites_domain}" if sites_domain else f"{public_url}/s/{slug}"
 
 
 def own_url(domain: str, *, public_url: str, local: bool) -> str:
-    """Return the URL of a site on its own domain.
-
-    The ``local`` server serves it with its own scheme and port.
-    """
+    """Return the URL of a site on its own domain, with a ``local`` server's scheme and port."""
     if not local:
         return f"https://{domain}"
     parts = urlsplit(public_url)
@@ -26,10 +21,8 @@ def own_url(domain: str, *, public_url: str, local: bool) -> str:
 def page_slug(
     url: str | None, public_url: str, *, site_slug: str, domain: str | None, sites_domain: str = ""
 ) -> str | None:
-    """Return the slug of a site's page by its URL: "" for the home page, None for other URLs.
-
-    Pages are at the root of the site's own host, or under ``/s/<site>`` of the service.
-    """
+    """Return the slug of a site's page by its URL: "" for the home page, None for other URLs."""
+    # Pages are at the root of the site's own host, or under ``/s/<site>`` of the service.
     try:
         parts = urlsplit(url or "")
         host = parts.hostname

@@ -41,11 +41,8 @@ class OversizeError(Exception):
 def apply_edits(text: str, edits: Sequence[Edit], max_bytes: int) -> str:
     """Return the edited text. Matches are counted from the left and do not overlap.
 
-    Args:
-        text: the string to edit.
-        edits: the edits, applied in order.
-        max_bytes: the largest size in bytes of UTF-8 after each edit. A few edits that replace many
-            matches could otherwise make the string grow exponentially.
+    ``max_bytes`` limits the bytes of UTF-8 after each edit, because a few edits that replace many
+    matches could make the string grow exponentially.
 
     Raises:
         MismatchError: an edit does not match, or matches several times without ``all``.

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from chalicelib.lib.markup.markup_urls import is_web, resolve
 
+# Hosts of counters and advertising pixels. Their subdomains belong to them as well.
 COUNTER_HOSTS = (
     "analytics.tiktok.com",
     "bat.bing.com",
@@ -28,14 +29,13 @@ COUNTER_HOSTS = (
     "top-fwz1.mail.ru",
     "top100.ru",
 )
-"""Hosts of counters and advertising pixels. Their subdomains belong to them as well."""
+# Hosts that serve other things, too, with the path of their pixel.
 _COUNTER_PATHS = (("facebook.com", "/tr"), ("vk.com", "/rtrg"), ("vk.ru", "/rtrg"))
-"""Hosts that serve other things, too, with the path of their pixel."""
+# A counter's URL in an attribute or in a script.
 _COUNTER = re.compile(
     rf"(?:https?:)?//((?:[\w-]+\.)*(?:{'|'.join(map(re.escape, COUNTER_HOSTS))}))(?![\w.-])",
     re.IGNORECASE,
 )
-"""A counter's URL in an attribute or in a script."""
 _FRAME = re.compile("<(?:iframe|frame|embed|object)\\b", re.IGNORECASE)
 _SOURCES = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _SIZES = ("width", "height")
@@ -44,11 +44,9 @@ _FAR = re.compile(r"(?:left|top|right|bottom)\s*:\s*-[0-9]{3,}", re.IGNORECASE)
 
 
 def needing_own_host(html: str, *, own_url: str) -> list[str]:
-    """Return the hosts of a page's frames and counters, each once, in order of appearance.
-
-    They need cookies or an origin, which a page has only on a host of its own. Frames of the
-    service itself (``own_url``) need neither.
-    """
+    """Return the hosts of a page's frames and counters, each once, in order of appearance."""
+    # They need cookies or an origin, which a page has only on a host of its own. Frames of the
+    # service itself need neither.
     own_host = urlsplit(own_url).netloc.lower()
     hosts = dict.fromkeys(match[1].lower() for match in _COUNTER.finditer(html))
     if _FRAME.search(html):

@@ -1,7 +1,7 @@
-"""Earlier versions of pages' HTML.
+"""Store earlier versions of pages' HTML. ADR 99 says which versions a page keeps.
 
 A version is a row that refers to an object of the store. A page and its versions never share an
-object. ADR 99 says which versions a page keeps.
+object.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,17 @@ from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 
-EACH_SAVE_FOR = timedelta(hours=24)
-"""Time for which the HTML before each save is kept."""
+EACH_SAVE_FOR = timedelta(hours=24)  # The HTML before each save is kept for this time.
+# Limits of the versions of that time, per page.
 MAX_SAVES = 500
 MAX_BYTES_OF_SAVES = 20 * 2**20
-"""Limits of the versions of that time, per page."""
+# Time that HTML must have been on the page to be kept for longer.
 PAUSE = timedelta(minutes=10)
-"""Time that HTML must have been on the page to be kept for longer."""
+# Limits of the versions that are kept for longer, per page. No version counts against the quota of
+# files.
 MAX_VERSIONS = 30
 MAX_BYTES = 10 * 2**20
-"""Limits of the versions that are kept for longer, per page. No version counts against the quota of
-files.
-"""
-_TICK = timedelta(milliseconds=1)
-"""The precision of times in ids."""
+_TICK = timedelta(milliseconds=1)  # the precision of times in ids
 
 
 class VersionRow(ContentRow):
@@ -48,12 +45,11 @@ class VersionRow(ContentRow):
 
     @property
     def id(self) -> str:
-        """The id of the version."""
         return self.sk.partition("#")[2]
 
     @property
     def replaced_at(self) -> datetime:
-        """The time at which other HTML replaced the version."""
+        # Other HTML replaced the version then.
         return ids.moment_of(self.id)
 
 
@@ -92,11 +88,9 @@ def read_all(workspace_id: str, *, page_id: str) -> list[VersionRow]:
 
 
 def within_limits(versions: Sequence[VersionRow], now: datetime) -> list[VersionRow]:
-    """Return the versions that a page may have at a time, of versions from the latest on.
-
-    They are the versions of each save of the last 24 hours, then the ones before pauses. The first
-    version of a day stays for 24 hours, however many saves follow.
-    """
+    """Return the versions that a page may have at a time, of versions from the latest on."""
+    # They are the versions of each save of the last 24 hours, then the ones before pauses. The
+    # first version of a day stays for 24 hours, however many saves follow.
     recent = [version for version in versions if now - version.replaced_at < EACH_SAVE_FOR]
     saves = _first_fitting(recent, MAX_SAVES, MAX_BYTES_OF_SAVES)
     first_of_day = {version.replaced_at.date(): version for version in recent}

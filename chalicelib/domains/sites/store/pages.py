@@ -25,86 +25,73 @@ from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
 from chalicelib.engine.unit import UnitOfWork
 
+# Above it, a design system has a separate row, which lists and saves do not read.
 INLINE_DESIGN_BYTES = 1024
-"""Size above which a design system has a separate row. Lists and saves do not read that row."""
 
 
-MAX_FORMER_SLUGS = 20
-"""Maximum number of former slugs that redirect to a page. Each slug has a row of its own."""
+MAX_FORMER_SLUGS = 20  # redirect to a page; each has a row of its own
 
 
 class PageRow(Record):
-    """A page.
-
-    The site's record decides which page is the home page, and holds the site's part of the URL. Set
-    ``site`` before you use either. A long design system has a separate row, written at
-    ``design_revision``; only ``find`` reads it.
-    """
+    """A page. Set ``site`` before you use the URL or ask for the home page, which it decides."""
 
     project_id = UnicodeAttribute()
     title = UnicodeAttribute()
     slug = UnicodeAttribute()
+    # Oldest first. They redirect to the present one.
     former_slugs: ListAttribute[Any] = ListAttribute(default=list)
-    """Slugs that the page had before, oldest first. They redirect to the present one."""
     description = UnicodeAttribute(null=True)
     design_system: JsonAttribute = JsonAttribute(null=True)
+    # Of the separate row of a long design system, which only ``find`` reads.
     design_revision = NumberAttribute(null=True)
     sort_order = NumberAttribute(default=0)
     html_key = UnicodeAttribute(null=True)
     html_bytes = NumberAttribute(default=0)
-    html_hash = UnicodeAttribute(null=True)
-    """SHA-256 of the HTML."""
-    noindex = BooleanAttribute(null=True)
-    """Whether the HTML forbids search engines to list the page."""
+    html_hash = UnicodeAttribute(null=True)  # SHA-256 of the HTML
+    noindex = BooleanAttribute(null=True)  # The HTML forbids search engines to list the page.
+    # The URL that the HTML names as the canonical one, if it is not relative.
     canonical = UnicodeAttribute(null=True)
-    """The URL that the HTML names as the canonical one, if it is not relative."""
     saved_by = UnicodeAttribute(null=True)
-    saved_at = UTCDateTimeAttribute(null=True)
-    """The caller that saved the HTML, and the time."""
+    saved_at = UTCDateTimeAttribute(null=True)  # by ``saved_by``: the last save of the HTML
+    # The time of the save before which the last version was kept.
     kept_at = UTCDateTimeAttribute(null=True)
-    """The time of the save before which the last version was kept."""
+    # Of the workspace's files that the HTML shows (``files.find_file_ids``).
     file_ids: ListAttribute[Any] = ListAttribute(default=list)
-    """Ids of the workspace's files that the HTML shows (``files.find_file_ids``)."""
 
-    long_design: dict[str, Any] | None = None
-    """The design system, if it is long and was read."""
-    site: SiteRow
-    """The site of the page, as it was read with the page or is staged."""
+    long_design: dict[str, Any] | None = None  # if it is long and was read
+    site: SiteRow  # as it was read with the page or is staged
 
     @property
     def design(self) -> dict[str, Any] | None:
-        """The design system, of any length. ``find`` must have read the page."""
+        # ``find`` must have read the page.
         short: dict[str, Any] | None = self.design_system
         return short if self.design_revision is None else self.long_design
 
     @property
     def lacks_design(self) -> bool:
-        """Whether the page has a long design system that was not read."""
+        # A long design system was not read.
         return self.design_revision is not None and self.long_design is None
 
     @property
     def is_home(self) -> bool:
-        """Whether the page is the home page of its site."""
         return self.site.home_page_id == self.id
 
     @property
     def url(self) -> str:
-        """URL at which visitors find the page."""
         return self.site.url if self.is_home else f"{self.site.url}/{self.slug}"
 
     @property
     def canonical_url(self) -> str:
-        """URL at which the page is served without a redirect."""
+        # The page is served there without a redirect.
         return f"{self.url}/" if self.is_home else self.url
 
     @property
     def canonical_elsewhere(self) -> str | None:
-        """The URL outside of the site that search engines list instead of the page, if any."""
+        # The URL outside of the site that search engines list instead of the page.
         return self.canonical if self.site.page_slug(self.canonical) is None else None
 
     @property
     def order_key(self) -> tuple[bool, float, str]:
-        """Sort key of the page in its site, by home page, sort order and creation."""
         return (not self.is_home, self.sort_order, self.id)
 
 
@@ -130,10 +117,10 @@ PAGES = register_listing(
 
 
 class DesignRow(ContentRow):
-    """Long design system of a page, and the revision of the page that it was written with."""
+    """Long design system of a page."""
 
     design_system: JsonAttribute = JsonAttribute()
-    revision = NumberAttribute()
+    revision = NumberAttribute()  # of the page that it was written with
 
 
 def design_key(workspace_id: str, *, page_id: str) -> Key:
@@ -141,8 +128,8 @@ def design_key(workspace_id: str, *, page_id: str) -> Key:
     return Key(DesignRow, f"W#{workspace_id}#PAGE#DESIGN", page_id)
 
 
+# Site ids by page id, per process. A page never moves to another site.
 _site_ids: dict[str, str] = {}
-"""Cache of site ids by page id, per process. A page never moves to another site."""
 MAX_SITE_IDS = 10_000
 
 
@@ -163,11 +150,9 @@ def clear_site_cache() -> None:
 def find(workspace_id: str, *, page_id: str) -> PageRow | None:
     """Return a page with its design system and its site, or None.
 
-    This takes one round trip, or two the first time that this process reads the page.
-
-    Raises:
-        ConcurrentUpdateError: a change of the page happened between the reads of its two rows.
+    Raises ConcurrentUpdateError if the page changed between the reads of its two rows.
     """
+    # One round trip, or two the first time that this process reads the page.
     keys = [PAGES.key(workspace_id, record_id=page_id), design_key(workspace_id, page_id=page_id)]
     if (site_id := _site_ids.get(page_id)) is not None:
         keys.append(SITES.key(workspace_id, record_id=site_id))
@@ -274,10 +259,7 @@ def find_former(workspace_id: str, site: SiteRow, slug: str) -> PageRow | None:
 
 
 def read_site_and_pages(workspace_id: str, *, site_id: str) -> tuple[SiteRow | None, list[PageRow]]:
-    """Return a site and its pages in order, in two round trips.
-
-    The site is None if it does not exist.
-    """
+    """Return a site, or None, and its pages in order, in two round trips."""
     keys = [
         PAGES.key(workspace_id, record_id=row.id) for row in PAGES.entries(workspace_id, site_id)
     ]
@@ -307,15 +289,11 @@ def find_html_key(workspace_id: str, *, page_id: str) -> str | None:
 
 
 class PageCountRow(ContentRow):
-    """Row for the creation and deletion of a site's pages.
-
-    Other attributes may change at the same time.
-
-    The change raises ``version``, so other writers that read the site before are retried.
-    """
+    """Row for the creation and deletion of a site's pages, while other attributes may change."""
 
     page_count = NumberAttribute(null=True)
     last_sort_order = NumberAttribute(null=True)
+    # Raised, so that other writers that read the site before are retried.
     version = NumberAttribute()
 
 
@@ -346,10 +324,7 @@ def count_restored_page(unit: UnitOfWork, page: PageRow, max_pages: int) -> None
 
 
 def count_deleted_page(unit: UnitOfWork, page: PageRow, *, on_conflict: AppError) -> None:
-    """Stage the counting of a deleted page.
-
-    ``on_conflict`` is raised if the site no longer exists.
-    """
+    """Stage the counting of a deleted page. ``on_conflict`` is raised if the site is gone."""
     key = SITES.key(unit.workspace_id, record_id=page.project_id)
     unit.update(PageCountRow(key.pk, key.sk), _count_actions(-1), on_conflict=on_conflict)
 

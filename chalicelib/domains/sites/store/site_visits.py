@@ -19,11 +19,7 @@ VISITORS = "visitors"
 PAGE = "page"
 REFERRER = "referrer"
 SORT_KEY = "-"
-SEEN_TTL = timedelta(days=2)
-"""Lifetime of a ``SeenRow`` from midnight UTC of its day.
-
-The row expires after the day has ended in every time zone.
-"""
+SEEN_TTL = timedelta(days=2)  # from midnight UTC, so the day has ended in every time zone
 
 
 class SeenRow(ConversationRow):
@@ -31,10 +27,7 @@ class SeenRow(ConversationRow):
 
 
 def subject(site_id: str) -> str:
-    """Return the subject of a site's daily counters.
-
-    The site's bookings are counted under the same subject.
-    """
+    """Return the subject of the daily counters of a site and its bookings."""
     return f"site:{site_id}"
 
 
@@ -47,10 +40,10 @@ def count(  # noqa: PLR0913  the attributes of a visit
     referrer: str | None,
     visitor: str,
 ) -> None:
-    """Count a view of a page. ``day`` is the current day in the site's time zone.
+    """Count a view of a page, and the visitor on the first view of the site on this day.
 
-    The visitor is counted on their first view of the site on this day. The counters are incremented
-    immediately and without a transaction, so concurrent views do not conflict (ADR 14).
+    ``day`` is the current day in the site's time zone. The counters are incremented immediately and
+    without a transaction, so concurrent views do not conflict (ADR 14).
     """
     counts, site_subject = Increments(workspace_id), subject(site_id)
     counts.add(site_subject, day, {VIEWS: 1}, page=page_id, referrer=referrer)

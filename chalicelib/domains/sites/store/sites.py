@@ -32,42 +32,36 @@ VERIFIED = "verified"
 CERTIFICATE = "certificate"
 ACTIVE = "active"
 FAILED = "failed"
-PROVEN = frozenset({VERIFIED, CERTIFICATE, ACTIVE})
-"""States in which a site has the domain."""
-MAX_FOUND = 200
-"""Maximum number of sites whose URLs are found in one call."""
-TIME_LIMIT = timedelta(hours=72)
-"""Time within which a requested domain must become active."""
+PROVEN = frozenset({VERIFIED, CERTIFICATE, ACTIVE})  # The site has the domain.
+MAX_FOUND = 200  # sites whose URLs are found in one call
+TIME_LIMIT = timedelta(hours=72)  # A requested domain must become active within it.
 EXPIRED = "The domain was not ready within 72 hours. Check the DNS records, and repeat the call."
 
 
 class DomainMap(MapAttribute[str, Any]):
-    """A custom domain. The TXT record must contain ``token``.
+    """A custom domain.
 
     ``pending``: no proof was seen. ``verified``: the site has the claim on the domain.
-    ``certificate``: the host is being set up. ``active``: visitors find the site there.
-    ``failed``: the proof has gone, or the time is over. Another site may hold the claim then.
-
-    ``requested_at`` is the time of the last call that bound or checked the domain. ``checked_at``
-    is the time of the last change of the status. An ``apex`` is not a subdomain.
+    ``certificate``: the host is being set up. ``active``: visitors find the site there. ``failed``:
+    the proof has gone, or the time is over. Another site may hold the claim then.
     """
 
     name = UnicodeAttribute()
-    token = UnicodeAttribute()
+    token = UnicodeAttribute()  # The TXT record must contain it.
     status = UnicodeAttribute()
-    requested_at = UTCDateTimeAttribute()
-    checked_at = UTCDateTimeAttribute()
+    requested_at = UTCDateTimeAttribute()  # the last call that bound or checked the domain
+    checked_at = UTCDateTimeAttribute()  # the last change of the status
     reason = UnicodeAttribute(null=True)
-    apex = BooleanAttribute(null=True)
+    apex = BooleanAttribute(null=True)  # not a subdomain
 
     @property
     def state(self) -> str:
-        """The present state. A domain that was not proven in time has failed."""
+        # A domain that was not proven in time has failed.
         return FAILED if self._is_late else str(self.status)
 
     @property
     def explanation(self) -> str | None:
-        """The reason why the domain waits or has failed, or None."""
+        # Why the domain waits or has failed.
         reason: str | None = EXPIRED if self._is_late else self.reason
         return reason
 
@@ -76,49 +70,38 @@ class DomainMap(MapAttribute[str, Any]):
         return bool(self.status == PENDING and clock.now() - self.requested_at > TIME_LIMIT)
 
     def become(self, state: str, reason: str | None = None) -> None:
-        """Set the state, with the reason why the domain waits or has failed."""
         self.status, self.reason, self.checked_at = state, reason, clock.now()
 
 
 class SiteRow(Record):
-    """A site.
-
-    ``status_when_resumed`` is the status to which a suspended site returns. ``home_page_id`` is the
-    home page, and ``page_count`` the number of pages. No page has a sort order above
-    ``last_sort_order``.
-
-    ``deletion_id`` is the id of the site's last deletion, which its pages and forms in the trash
-    share. ``restoring_id`` is the same id while records of that deletion still return.
-    """
-
     title = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
     slug = UnicodeAttribute()
     status = UnicodeAttribute()
-    status_when_resumed = UnicodeAttribute(null=True)
+    status_when_resumed = UnicodeAttribute(null=True)  # after a suspension
     stats_enabled = BooleanAttribute(default=True)
     home_page_id = UnicodeAttribute(null=True)
-    page_count = NumberAttribute(null=True)
-    last_sort_order = NumberAttribute(null=True)
+    page_count = NumberAttribute(null=True)  # number of pages
+    last_sort_order = NumberAttribute(null=True)  # No page has a higher sort order.
+    # Of the site's last deletion, which its pages and forms in the trash share.
     deletion_id = UnicodeAttribute(null=True)
+    # The same, while records of that deletion still return.
     restoring_id = UnicodeAttribute(null=True)
     domain_binding = DomainMap(null=True)  # type: ignore[no-untyped-call]  # PynamoDB's __init__
 
     @property
     def domain(self) -> DomainMap | None:
-        """The custom domain."""
         binding: DomainMap | None = self.attribute_values.get("domain_binding")
         return binding
 
     @property
     def active_host(self) -> str | None:
-        """The custom domain if it is active, or None."""
         domain = self.domain
         return str(domain.name) if domain is not None and domain.state == ACTIVE else None
 
     @property
     def url(self) -> str:
-        """URL at which visitors find the site, on its own domain if that domain is active."""
+        # On its own domain if that domain is active.
         config = settings()
         if (host := self.active_host) is not None:
             return site_urls.own_url(
@@ -163,7 +146,7 @@ SITES = register_listing(
 
 
 def find_urls(workspace_id: str) -> list[str]:
-    """Return the URLs of a workspace's sites, by one request. Suspended sites are left out.
+    """Return the URLs of a workspace's sites, by one request, without suspended sites.
 
     A site on a domain of its own has its platform address, too. Of more than ``MAX_FOUND`` sites
     the newest are returned.
@@ -188,10 +171,8 @@ def domain_request(name: str, *, token: str, apex: bool) -> DomainMap:
 
 
 def forget_host(binding: dict[str, Any]) -> None:
-    """Make a stored domain of another installation one that this installation does not serve yet.
-
-    The next call has it served here.
-    """
+    """Make a stored domain of another installation one that is not served here yet."""
+    # The next call has it served here.
     if binding["status"]["S"] in {CERTIFICATE, ACTIVE}:
         binding["status"] = {"S": VERIFIED}
 
@@ -207,8 +188,6 @@ def find_domain_claim(domain: str) -> ClaimRow | None:
 
 
 class FoundSite(NamedTuple):
-    """A site of any workspace, and the id of its workspace."""
-
     workspace_id: str
     row: SiteRow
 
@@ -248,12 +227,11 @@ def free_domain(unit: UnitOfWork, site: SiteRow) -> str | None:
 def take_over_domain(
     unit: UnitOfWork, claim: ClaimRow, holder: SiteRow | None, site_id: str
 ) -> None:
-    """Stage the move of a domain's claim to a site, and the failure of the former holder.
-
-    The update checks the former holder's version. After a concurrent change, the unit is retried.
-    """
+    """Stage the move of a domain's claim to a site, and the failure of the former holder."""
     if holder is not None and holder.domain is not None:
         binding: Any = SiteRow.domain_binding
+        # The update checks the former holder's version. After a concurrent change, the unit is
+        # retried.
         reason = "Another site has proven that it owns the domain, after this one."
         unit.update(
             holder,
