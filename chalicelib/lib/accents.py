@@ -1,7 +1,7 @@
 """Colours of a business for its booking page and its e-mails.
 
-Each colour has enough contrast (WCAG AA) of buttons and of words, on light and on dark pages.
-Each has a style sheet of booking pages, because the pages allow no inline styles.
+Each colour has enough contrast (WCAG AA) of buttons and of words, on light and on dark pages. Each
+has a style sheet of booking pages, because the pages allow no inline styles.
 """
 
 from typing import Literal, get_args
@@ -9,6 +9,7 @@ from typing import Literal, get_args
 Accent = Literal["indigo", "blue", "teal", "green", "amber", "red", "pink", "graphite"]
 ACCENTS = get_args(Accent)
 DEFAULT: Accent = "indigo"
+# The colour of buttons on light pages, and on dark pages.
 COLOURS = {
     "indigo": ("#3f3fbf", "#adb4ff"),
     "blue": ("#0b57d0", "#8ab4f8"),
@@ -19,12 +20,8 @@ COLOURS = {
     "pink": ("#a8266b", "#ff9fcb"),
     "graphite": ("#3d3a36", "#d3cec5"),
 }
-"""The colour of buttons on light pages, and on dark pages."""
 
 
 def colours(accent: str | None) -> tuple[str, str]:
-    """Return the colours of an accent on light and on dark pages.
-
-    An unknown accent has the default colours.
-    """
+    """Return the colours of an accent, or of the default one, on light and on dark pages."""
     return COLOURS.get(accent or DEFAULT, COLOURS[DEFAULT])

@@ -7,8 +7,8 @@ from chalicelib.core.text import clean_digits
 
 Format = Literal["EAN8", "UPCA", "EAN13", "GTIN14"]
 
+# Number of digits -> format.
 FORMATS: dict[int, Format] = {8: "EAN8", 12: "UPCA", 13: "EAN13", 14: "GTIN14"}
-"""Number of digits -> format."""
 _UPC_E_LENGTH = 8
 _SHORT_UPC_E_LENGTHS = frozenset({6, 7})
 _SHOWN = 40
@@ -16,12 +16,10 @@ _SHOWN = 40
 _SEPARATORS = re.compile(r"[ -]+")
 _NO_DIGIT = re.compile(r"[^0-9]")
 
+# Restricted circulation numbers as 14 digits: an indicator, then the GS1 prefix 02, 04 or 20-29.
+# The prefixes 02 and 04 are the number systems 2 and 4 of UPC-A. Five zeros mark an EAN-8, whose
+# prefixes for the same use begin with 0 and 2 (GS1 General Specifications, GS1 and GS1-8 prefixes).
 _IN_STORE = re.compile(r".(?:0[24]|2|00000[02])")
-"""Restricted circulation numbers as 14 digits: an indicator, then the GS1 prefix 02, 04 or 20-29.
-
-The prefixes 02 and 04 are the number systems 2 and 4 of UPC-A. Five zeros mark an EAN-8, whose
-prefixes for the same use begin with 0 and 2 (GS1 General Specifications, GS1 and GS1-8 prefixes).
-"""
 
 
 class BarcodeError(ValueError):
@@ -29,44 +27,29 @@ class BarcodeError(ValueError):
 
 
 class Barcode(NamedTuple):
-    """A barcode with a valid check digit.
+    """A barcode with a valid check digit."""
 
-    ``digits`` holds the received digits without separators. For a UPC-E code, it holds the digits
-    of the UPC-A form. ``gtin14`` is the same for every form of an article's number: 14 digits,
-    padded with zeros on the left.
-    """
-
-    digits: str
+    digits: str  # without separators; of a UPC-E code, the digits of its UPC-A form
     format: Format
-    gtin14: str
+    gtin14: str  # the same for every form of an article's number: padded with zeros on the left
 
     @property
     def in_store(self) -> bool:
-        """Whether a shop assigned the number itself, for example to goods that it weighs.
-
-        In another shop the number identifies another article, or none.
-        """
+        """Whether a shop assigned the number itself, so that it means nothing in another shop."""
         return _IN_STORE.match(self.gtin14) is not None
 
 
 def check_digit(payload: str) -> str:
-    """Return the check digit for the other digits.
-
-    The algorithm is modulo 10 with the weights 3, 1, 3 … from the right.
-    """
+    """Return the check digit for the other digits: modulo 10, weights 3, 1, 3 … from the right."""
     total = sum(int(digit) * (1 if i % 2 else 3) for i, digit in enumerate(reversed(payload)))
     return str(-total % 10)
 
 
 def parse(text: str) -> Barcode:
-    """Parse a barcode.
+    """Parse a barcode, without regard to spaces, hyphens and invisible characters.
 
-    Spaces, hyphens and invisible characters are ignored. Eight digits with a wrong check digit may
-    be a UPC-E code. Its check digit equals the check digit of the longer UPC-A code. If both check
-    digits are right, the code is an EAN-8.
-
-    Raises:
-        BarcodeError: other characters, not 8, 12, 13 or 14 digits, or a wrong check digit.
+    Eight digits are an EAN-8 if its check digit is right, or else a UPC-E code, whose check digit
+    is that of its UPC-A form. Raises BarcodeError, also for a wrong check digit.
     """
     digits = _SEPARATORS.sub("", clean_digits(text))
     if wrong_character := _NO_DIGIT.search(digits):
@@ -94,10 +77,8 @@ def parse(text: str) -> Barcode:
 
 
 def _expanded(upc_e: str) -> str:
-    """Return the UPC-A form of the 8 digits of a UPC-E code, which leaves out four or five zeros.
-
-    Its last digit but one says where they are (GS1 General Specifications, 5.2.2.4.2).
-    """
+    # The last digit but one says where the four or five zeros are that a UPC-E code leaves out (GS1
+    # General Specifications, 5.2.2.4.2).
     system, body, last, check = upc_e[0], upc_e[1:6], upc_e[6], upc_e[7]
     if last in "012":
         digits = f"{body[:2]}{last}0000{body[2:]}"

@@ -23,20 +23,20 @@ def _drop_duplicates(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
 
+# An e-mail address as entered: validated, without invisible characters.
 Email = Annotated[str, StringConstraints(max_length=320), AfterValidator(_email)]
-"""An e-mail address as entered: validated, without invisible characters."""
 PersonName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME),
     AfterValidator(printable),
 ]
+# A phone number in any spelling, with or without words. Invisible characters are removed.
 PhoneText = Annotated[
     str,
     BeforeValidator(lambda text: clean_typed(text) if isinstance(text, str) else text),
     StringConstraints(min_length=1, max_length=phones.MAX_CHARACTERS),
     AfterValidator(printable),
 ]
-"""A phone number in any spelling, with or without words. Invisible characters are removed."""
 Notes = Annotated[str, StringConstraints(max_length=5000)]
 Tag = Annotated[
     str,

@@ -10,8 +10,7 @@ _BOT_NAMES = re.compile(
     r"|go-http|libwww|httpclient|node-fetch|axios|ruby|perl|scrapy|postman|insomnia|http_request",
     re.IGNORECASE,
 )
-_MIN_LENGTH = 20
-"""Characters. Every browser sends a longer ``User-Agent``."""
+_MIN_LENGTH = 20  # Characters. Every browser sends a longer ``User-Agent``.
 
 
 def is_bot(user_agent: str | None) -> bool:

@@ -9,20 +9,16 @@ from string import ascii_lowercase, ascii_uppercase
 from chalicelib.core.text import clean_typed, replace_dashes
 
 _CANDIDATE = re.compile(r"[^\s@<>()\[\],;:\"']{1,64}@[^\s@<>()\[\],;:\"']{3,255}")
-_MAX_CANDIDATES = 50
-"""Words with an at sign that are checked in one text."""
+_MAX_CANDIDATES = 50  # words with an at sign that are checked in one text
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def normalize_email(email: str) -> str:
-    """Return the validated form of an e-mail address.
+    """Return the validated form of an e-mail address, or raise ValueError with an example of one.
 
     The local part is not changed, because only the receiving server determines which of its letters
     are equal (RFC 5321, section 2.4). The domain is in the form of UTS 46, non-transitional, so the
     A-label for delivery is the same as for the entered domain.
-
-    Raises:
-        ValueError: the address is malformed. The message gives an example of a valid one.
     """
     from email_validator import EmailNotValidError, validate_email
 
@@ -64,10 +60,11 @@ def first_email_in(text: str) -> str | None:
 
 
 def key(address: str) -> str:
-    """Return the key of an e-mail address. Two addresses are the same if their keys are equal.
+    """Return the key of an e-mail address.
 
-    The key has the local part with ASCII letters in lower case, and the A-label of the domain. A
-    string without an at sign, such as a phone number, is its own key.
+    Two addresses are the same if their keys are equal. The key has the local part with ASCII
+    letters in lower case, and the A-label of the domain. A string without an at sign, such as a
+    phone number, is its own key.
     """
     local, at, domain = address.rpartition("@")
     return f"{local.translate(_ASCII_LOWER)}@{_a_label(domain)}" if at else address

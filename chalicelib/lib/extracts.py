@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chalicelib.core.text import fold
 
+# Frequent words that do not show the subject of a passage.
 _STOP_WORDS = frozenset(
     """about and any are can does for from have how much not our tell that the this what when where
     which who will with you your
@@ -13,27 +14,25 @@ _STOP_WORDS = frozenset(
     меня мне можно мой мои наш нет они она оно очень под при про сколько так тебя тот что чтобы эта
     эти это этот""".split()  # noqa: SIM905  a hundred quotes would read worse
 )
-"""Frequent words that do not show the subject of a passage."""
 _MIN_WORD_LENGTH = 3
 _STEM_LENGTH = 5
 
+# The end of a sentence. A full stop after a short word does not count: it may end an abbreviation.
 SENTENCE_END = re.compile(
     r"(?<=[!?…])\s+|(?<=\w{4}\.)\s+|(?<=[^\w\s]\.)\s+"
     r"|(?<=[\d:]\d\.)\s+(?=[A-ZА-ЯЁ])|\n+"  # noqa: RUF001  Cyrillic, meant
 )
-"""The end of a sentence. A full stop after a short word does not count: it may end an abbreviation.
-"""
 
 
 _MARKUP = re.compile(r"</?[a-z]|<!|&#?\w", re.IGNORECASE)
+# Text for browsers without script, which visitors rarely see.
 _WITHOUT_SCRIPT = re.compile(r"<noscript\b.*?(?:</noscript\s*>|\Z)", re.IGNORECASE | re.DOTALL)
-"""Text for browsers without script, which visitors rarely see."""
 
 
 def plain_text(text: str) -> str:
-    """Return HTML as plain text, without tags, scripts, styles and ``noscript``.
+    """Return HTML as plain text, without scripts, styles and ``noscript``.
 
-    Entities are decoded. Input without HTML is returned unchanged.
+    Other text is unchanged.
     """
     if not _MARKUP.search(text):
         return text

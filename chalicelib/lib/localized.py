@@ -1,6 +1,6 @@
 """Money, dates and language detection, in Russian and English.
 
-Names of months and weekdays come from the CLDR through Babel. Babel is imported on first use. The
+Names of months and weekdays come from the CLDR through Babel, which is imported on first use. The
 Lambda zip contains Babel's data for these two languages only.
 """
 
@@ -10,8 +10,7 @@ from typing import Final, Literal, get_args
 
 Language = Literal["ru", "en"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
-CURRENCY = "RUB"
-"""ISO 4217 code of the currency of all amounts, which are in kopecks."""
+CURRENCY = "RUB"  # ISO 4217 code of the currency of all amounts, which are in kopecks
 
 _CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
 _LATIN = re.compile("[a-z]", re.IGNORECASE)
@@ -23,10 +22,8 @@ def language_of(text: str) -> Language:
 
 
 def language_of_message(text: str) -> Language:
-    """Return Russian for a message with a Cyrillic letter.
-
-    Russian messages often have more Latin letters than Cyrillic ones, in the names of products.
-    """
+    """Return Russian for a message with a Cyrillic letter."""
+    # Russian messages often have more Latin letters than Cyrillic ones, in the names of products.
     return "ru" if _CYRILLIC.search(text) else "en"
 
 
@@ -53,11 +50,7 @@ _UNITS: dict[Language, tuple[str, str]] = {"en": ("h", "min"), "ru": ("ч", "м�
 
 
 def length(language: Language, minutes: int) -> str:
-    """Format a length of time, such as ``1 h 30 min``, or "" for none.
-
-    >>> length("en", 90)
-    '1 h 30 min'
-    """
+    """Format a length of time, such as ``1 h 30 min``, or "" for none."""
     parts = zip(divmod(minutes, 60), _UNITS[language], strict=True)
     return " ".join(f"{amount} {unit}" for amount, unit in parts if amount)
 

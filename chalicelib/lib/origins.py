@@ -3,8 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names of the own machine (RFC 8252, 7.3 and 8.3)."""
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # names of the own machine (RFC 8252, 7.3 and 8.3)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK_ORIGIN = re.compile(r"https?://(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?")
 
@@ -15,10 +14,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def spellings(url: str) -> tuple[str, ...]:
-    """Return a URL with each name of the local machine, or only the URL if it has another host.
-
-    The URL itself comes first.
-    """
+    """Return a URL, and the same URL with each other name of the local machine if it has one."""
     scheme, _, host_and_path = url.partition("://")
     host = next(
         (name for name in LOOPBACK if re.match(rf"{re.escape(name)}(?![^:/])", host_and_path)), None
@@ -32,8 +28,7 @@ def spellings(url: str) -> tuple[str, ...]:
 def normalize_origin(text: str) -> str:
     """Return an origin as browsers send it, in lower case and punycode, without a default port.
 
-    Raises:
-        ValueError: the string is not an origin.
+    Raises ValueError if the string is not an origin.
     """
     expected = "expected an origin such as https://www.example.com"
     try:

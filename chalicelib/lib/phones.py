@@ -14,11 +14,9 @@ from typing import Any
 
 from chalicelib.core.text import clean_digits
 
-MAX_CHARACTERS = 80
-"""Maximum characters of a string that is parsed as a phone number."""
+MAX_CHARACTERS = 80  # of a string that is parsed as a phone number
 _NORMAL_FORM = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
-_MIN_INTERNATIONAL_DIGITS = 10
-"""A number without a plus is parsed as an international one from this many digits on."""
+_MIN_INTERNATIONAL_DIGITS = 10  # A number without a plus is international from this many digits on.
 _EXTENSION = re.compile(
     r"(?<![\s,;])[\s,;]*\(?\b(?:вн|внутр|внутренний|доб|добав|добавочный|ext)\b\.?:?\s*(?=\d)",
     re.IGNORECASE,
@@ -32,7 +30,6 @@ _RUN = re.compile(
     r"(?:[\s,;]*\(?(?:доб\.?|ext\.?|x|#|;ext=)\s*[0-9]{1,7}(?![0-9]))?",
     re.IGNORECASE,
 )
-"""The digits of a number with what may stand between them, and an extension."""
 
 
 def has_number_plan(country: str) -> bool:
@@ -48,7 +45,7 @@ def countries() -> frozenset[str]:
 
 
 def find_phone(text: str, *, country: str) -> str | None:
-    """Return the normal form of a phone number, or None if the input has none.
+    """Return the normal form of the first valid phone number in what a user entered, or None.
 
     Words may stand next to the number, such as a name or a messenger. Letters never count as
     digits. If there are several numbers, the first valid one counts. A number that no plan has may
@@ -151,15 +148,15 @@ def example(country: str) -> str:
 
 
 _MIN_DIGITS_IN_TEXT = 7
+# Matches enough digits for a phone number. The number plans are not loaded otherwise.
 _MAY_CONTAIN_PHONE = re.compile(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
-"""Matches enough digits for a phone number. The number plans are not loaded otherwise."""
 
 
 @lru_cache(maxsize=1024)
 def printed(phone: str) -> str:
-    """Return a number as it is printed, such as ``+7 914 700-12-34``.
+    """Return a number as it is printed, such as ``+7 914 700-12-34``, with its extension.
 
-    An extension is kept. A string that is not a number is returned unchanged.
+    A string that is not a number is returned unchanged.
     """
     from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
 
@@ -194,11 +191,9 @@ _DIGIT_RUN = re.compile(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
 
 
 def possible_phones_in(text: str, *, country: str) -> Iterator[str]:
-    """Yield everything in a string that may be a phone number, in its normal form.
-
-    In ``2x 89161234567`` the matcher finds no number because of the first digit. Each run of digits
-    is therefore parsed on its own as well. A number may be yielded twice.
-    """
+    """Yield everything in a string that may be a phone number, in its normal form, or twice."""
+    # In ``2x 89161234567`` the matcher finds no number because of the first digit. Each run of
+    # digits is therefore parsed on its own as well.
     yield from phones_in(text, country=country)
     for run in _DIGIT_RUN.findall(clean_digits(text)):
         if number := find_phone(run, country=country):
@@ -221,8 +216,7 @@ _DATE_OR_AMOUNT = re.compile(
 )
 _NOT_DIGITS = re.compile(r"[^0-9]")
 _MIN_SEARCH_DIGITS = 3
-_MIN_DIGITS_WITH_PREFIX = 5
-"""Fewer digits are more often the end of a number than its beginning."""
+_MIN_DIGITS_WITH_PREFIX = 5  # Fewer digits are more often the end of a number than its beginning.
 
 
 def national_digits(number: str) -> str | None:
@@ -244,11 +238,8 @@ def search_term(text: str | None, country: Callable[[], str]) -> str | None:
 
     A whole number becomes its normal form. A part of a number becomes its digits, without the
     prefix that is dialled inside the country (``8 921 765``), because the normal form has none. Any
-    other string is returned unchanged.
-
-    Args:
-        text: what the user searches for.
-        country: returns the country of ``find_phone``. It is called for numbers only.
+    other string is returned unchanged. ``country`` returns the country of ``find_phone``, and is
+    called for numbers only.
     """
     spelling = clean_digits(text or "")
     digits = _NOT_DIGITS.sub("", spelling)

@@ -1,7 +1,7 @@
 """Read translated strings from gettext's PO files.
 
-The files need no compile step. Reading 300 strings takes 2 ms, once per process. The reader accepts
-comments, ``msgid``, ``msgid_plural`` and ``msgstr``. It does not support contexts (``msgctxt``).
+The files need no compile step: reading 300 strings takes 2 ms, once per process. The reader accepts
+comments, ``msgid``, ``msgid_plural`` and ``msgstr``, but no contexts (``msgctxt``).
 """
 
 import json
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
+# A translation, or its plural forms in the order of the file's ``Plural-Forms``.
 Text = str | tuple[str, ...]
-"""A translation, or its plural forms in the order of the file's ``Plural-Forms``."""
 
 _FIELD = re.compile(r'^(msgid|msgid_plural|msgstr)(?:\[\d\])? ((?:".*"\n?)+)', re.MULTILINE)
 _PLURAL_RULE = re.compile(r"Plural-Forms: nplurals=\d+; plural=([^;\n]+)")
@@ -22,12 +22,11 @@ class Catalogue:
 
     def __init__(self, texts: Mapping[str, Text], plural_rule: str) -> None:
         self.texts = texts
+        # C expression of ``n``. Its value is the index of a plural form.
         self.plural_rule = plural_rule
-        """C expression of ``n``. Its value is the index of a plural form."""
 
     @cached_property
     def plural_index(self) -> Callable[[int], int]:
-        """The function that returns the index of the plural form for a number."""
         from gettext import c2py
 
         return c2py(self.plural_rule)

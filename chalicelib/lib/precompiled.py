@@ -19,11 +19,11 @@ from types import CodeType
 from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
+# The name has the version of Python and of regular expressions, because code fits only one.
 TABLE = PACKAGE / f"precompiled.{sys.implementation.cache_tag}.{_compiler.MAGIC}"
-"""The name has the version of Python and of regular expressions, because code fits only one."""
 
+# A source, with "exec", "eval" or the flags of a regular expression.
 Key = tuple[str | bytes, str | int]
-"""A source, with "exec", "eval" or the flags of a regular expression."""
 Pattern = re.Pattern[Any]
 
 

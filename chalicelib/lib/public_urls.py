@@ -5,11 +5,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-MAX_LENGTH = 4096
-"""Maximum characters of a URL.
-
-Signed URLs of files reach about 2500.
-"""
+MAX_LENGTH = 4096  # Signed URLs of files reach about 2500.
 MAX_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 
@@ -19,19 +15,17 @@ _LOOPBACK_URL = re.compile(
 )
 _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^\[\]:]*)(?::([0-9]{0,5}))?", re.ASCII)
 _HOST = re.compile(r"(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63}")
+# Names that the public DNS never has (RFC 6761, 6762, 7686 and 8375; ICANN on .internal).
 _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa|onion|invalid)")
-"""Names that the public DNS never has (RFC 6761, 6762, 7686 and 8375; ICANN on .internal)."""
+# Matches the last label of a host that browsers read as an IPv4 address (WHATWG URL).
 _IPV4_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""Matches the last label of a host that browsers read as an IPv4 address (WHATWG URL)."""
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\]")
 _SAFE_IN_TARGET = "!$%&'()*+,-./:;=?@[]_~"
 
+# The IPv6 block from which public networks get their addresses. It excludes loopback, link-local,
+# unique local, site-local and multicast addresses. It also excludes addresses that contain an IPv4
+# address: mapped, compatible and NAT64 addresses.
 _GLOBAL_UNICAST = ip_network("2000::/3")
-"""The IPv6 block from which public networks get their addresses.
-
-It excludes loopback, link-local, unique local, site-local and multicast addresses. It also excludes
-addresses that contain an IPv4 address: mapped, compatible and NAT64 addresses.
-"""
 _NOT_PUBLIC = tuple(
     ip_network(block)
     for block in (
@@ -50,11 +44,10 @@ _ISATAP = 0x5EFE
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is on the public internet.
+    """Whether an IP address is on the public internet, by the IANA registries (RFC 6890).
 
-    Source: the IANA registries of special-purpose addresses (RFC 6890), as in ``ipaddress``. This
-    check is stricter: an IPv6 address that contains an IPv4 address is never public, because a
-    translator or tunnel may forward it to a private network.
+    Stricter than ``ipaddress``: an IPv6 address that contains an IPv4 address is never public,
+    because a translator or tunnel may forward it to a private network.
     """
     ip = ip_address(address)
     if isinstance(ip, IPv6Address) and (ip not in _GLOBAL_UNICAST or _is_isatap(ip)):
@@ -63,30 +56,25 @@ def is_public(address: str) -> bool:
 
 
 def _is_isatap(ip: IPv6Address) -> bool:
-    """Whether the last 32 bits are the IPv4 address of a tunnel (RFC 5214, 6.1)."""
+    # The last 32 bits are the IPv4 address of a tunnel (RFC 5214, 6.1).
     return (int(ip) >> 32) & 0xFDFFFFFF == _ISATAP
 
 
 class PublicUrl(NamedTuple):
-    """The parts of a URL.
-
-    ``host`` is a host name in lower case and punycode without a final dot, or an IP address without
-    brackets. ``target`` is the path and the query as percent-encoded ASCII.
-    """
+    """The parts of a URL."""
 
     scheme: str
+    # A name in lower case and punycode without a final dot, or an IP address without brackets.
     host: str
     port: int
-    target: str
+    target: str  # the path and the query as percent-encoded ASCII
 
     @property
     def is_ip_address(self) -> bool:
-        """Whether the host is an IP address."""
         return _is_ip(self.host)
 
     @property
     def is_private_address(self) -> bool:
-        """Whether the host is an IP address that is not on the public internet."""
         return self.is_ip_address and not is_public(self.host)
 
     @property
@@ -96,19 +84,15 @@ class PublicUrl(NamedTuple):
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        """Return the URL."""
         return f"{self.scheme}://{self.authority}{self.target}"
 
 
 def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
-    """Return the parts of a URL that may be fetched. The fragment is dropped.
+    """Return the parts of a URL that may be fetched, without its fragment, or raise ValueError.
 
     The host must be a full host name, an IPv4 address in four decimal numbers, or an IPv6 address
     in brackets. Unusual forms are refused, because resolvers interpret them differently. The caller
     still has to resolve a host name and check its IP addresses.
-
-    Raises:
-        ValueError: the URL may not be fetched. The message names the expected form.
     """
     url = url.strip(" \t\r\n")
     if len(url) > MAX_LENGTH:
@@ -131,10 +115,7 @@ def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
 
 
 def parse_loopback(url: str) -> PublicUrl | None:
-    """Return the parts of an http URL of this machine, on any port. Return None for other URLs.
-
-    Only for development: no such URL is public.
-    """
+    """Return the parts of an http URL of this machine, or None. Only for development."""
     url = url.strip(" \t\r\n")
     match = _LOOPBACK_URL.fullmatch(url)
     if match is None or len(url) > MAX_LENGTH or _FORBIDDEN.search(url):

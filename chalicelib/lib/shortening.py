@@ -5,13 +5,9 @@ from typing import Any
 
 from pydantic_core import to_json
 
-ELLIPSIS = "…"
-"""The last character of a truncated text."""
+ELLIPSIS = "…"  # the last character of a truncated text
+# Each is tried as length of strings until the record is small enough.
 LENGTHS = (1000, 300, 100, 30)
-"""Characters to truncate strings to.
-
-Each length is tried until the whole record is small enough.
-"""
 
 
 def size_of(data: Any) -> int:  # noqa: ANN401  JSON

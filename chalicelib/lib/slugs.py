@@ -4,23 +4,17 @@ import re
 import secrets
 from collections.abc import Container, Iterator, Sequence
 
-MAX_LENGTH = 63
-"""Maximum characters of a slug, which may become a host name's label (RFC 1035, 2.3.4)."""
+MAX_LENGTH = 63  # It may become a host name's label (RFC 1035, 2.3.4).
 
+# A site cannot have these, because it may become a subdomain of the platform. Pages, categories and
+# posts can.
 RESERVED = frozenset({"admin", "api", "blog", "console", "files", "www"})
-"""Slugs that a site cannot have, because a site may become a subdomain of the platform.
-
-Pages, categories and posts may use these words.
-"""
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
 def slugify(title: str, *, fallback: str) -> str:
-    """Return the slug of a title, transliterated to ASCII.
-
-    Returns ``fallback`` if the title has no letters or digits.
-    """
+    """Return the slug of a title in ASCII, or ``fallback`` if it has no letters or digits."""
     from anyascii import anyascii
 
     words = re.findall(r"[a-z0-9]+", anyascii(title).lower().replace("'", ""))
@@ -40,9 +34,7 @@ def candidates(slug: str) -> Iterator[str]:
 def first_free(
     options: Sequence[str], used_slugs: Container[str], *, reserved: Container[str]
 ) -> str:
-    """Return the first option that is neither taken nor reserved, or else the last option.
-
-    The last ones of ``candidates`` have random endings, so they are almost always free.
-    """
+    """Return the first option that is neither taken nor reserved, or else the last option."""
     free = (option for option in options if option not in used_slugs and option not in reserved)
+    # The last ones of ``candidates`` have random endings, so they are almost always free.
     return next(free, options[-1])

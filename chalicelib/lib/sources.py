@@ -6,24 +6,21 @@ from urllib.parse import urlsplit
 
 from chalicelib.core.text import one_line
 
-DIRECT = "direct"
-"""Source of visits without a campaign and without a link from another host."""
+DIRECT = "direct"  # source of visits without a campaign and without a link from another host
 MAX_CHARACTERS = 200
 MAX_URL = 500
-PHONE_DIGITS = 10
-"""Digits of a phone number. Dates in names of campaigns have fewer."""
+PHONE_DIGITS = 10  # Digits of a phone number. Dates in names of campaigns have fewer.
 
 
 def source_of(
     page: str | None, *, referrer: str | None, campaign: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the traffic source to store.
+    """Return the traffic source to store, from unverified values of the visitor.
 
-    The values come from the visitor and are not verified. Statistics count by ``name``, which is
-    the campaign's source. If that is the contact of a visitor, ``name`` is the referring host
-    instead, because statistics outlive an erasure. Without a referring host, or if the page has the
-    same host, ``name`` is ``direct``. The query and fragment of the page are removed, because they
-    may contain tokens and names.
+    Statistics count by ``name``, which is the campaign's source. If that is the contact of a
+    visitor, ``name`` is the referring host instead, because statistics outlive an erasure. Without
+    a referring host, or if the page has the same host, ``name`` is ``direct``. The query and
+    fragment of the page are removed, because they may contain tokens and names.
     """
     tags = {
         name: line

@@ -18,10 +18,7 @@ class Span(NamedTuple):
 
 
 def merge(spans: Iterable[Span], *, touching: bool) -> list[Span]:
-    """Return the spans in order, with overlapping ones merged.
-
-    Spans that only touch are merged if ``touching`` is true.
-    """
+    """Return the spans in order, with overlapping ones merged, and touching ones on request."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start < merged[-1].end + touching:
@@ -40,9 +37,7 @@ def peaks(
 ) -> Iterator[int]:
     """Yield, for each start, the highest number of spans that overlap in its window.
 
-    The window is [start - before, start + after). ``starts`` must be in ascending order. This is
-    the sliding-window maximum in one pass: the queue holds (end, level) pairs that can still be the
-    maximum, with falling levels.
+    The window is [start - before, start + after). ``starts`` must be in ascending order.
     """
     changes: defaultdict[int, int] = defaultdict(int)
     for begin, end in spans:
@@ -54,6 +49,8 @@ def peaks(
         times, times[1:] + times[-1:], accumulate(map(changes.__getitem__, times)), strict=True
     )
     entering = next(levels, None)
+    # This is the sliding-window maximum in one pass: the queue holds (end, level) pairs that can
+    # still be the maximum, with falling levels.
     queue: deque[tuple[int, int]] = deque()
     for start in starts:
         while entering and entering[0] < start + minutes_after:

@@ -18,13 +18,11 @@ ACCESS_PREFIX = "wsat_"
 REFRESH_PREFIX = "wsrt_"
 CODE_PREFIX = "wsac_"
 OAUTH_PREFIXES = (ACCESS_PREFIX, REFRESH_PREFIX, CODE_PREFIX)
-SECRET_LENGTH = 32
-"""Base62 characters: 190.5 bits."""
+SECRET_LENGTH = 32  # base62 characters: 190.5 bits
+# Base62 characters that begin the secrets of a connection's refresh tokens: 95 bits.
 FAMILY_LENGTH = 16
-"""Base62 characters that begin the secrets of a connection's refresh tokens: 95 bits."""
 CHECKSUM_LENGTH = 6
-ID_LENGTH = 26
-"""Characters of a ULID."""
+ID_LENGTH = 26  # characters of a ULID
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
@@ -41,10 +39,7 @@ def generate_for(owner_id: str, *, prefix: str) -> str:
 
 
 def successor(token: str, key: bytes) -> str:
-    """Return the refresh token that replaces a well-formed one.
-
-    The same token and key give the same successor, and only the holder of the key can compute it.
-    """
+    """Return the refresh token that replaces a well-formed one: one for each token and key."""
     digest = hmac.digest(key, f"oauth-refresh:{token}".encode(), "sha256")
     length = SECRET_LENGTH - FAMILY_LENGTH
     head = token[: -length - CHECKSUM_LENGTH]
@@ -86,7 +81,6 @@ def _checksum(text: str) -> str:
 
 
 def _base62(number: int, *, length: int) -> str:
-    """Return a number in base62, with at least ``length`` digits."""
     digits = ""
     while number:
         number, remainder = divmod(number, len(_ALPHABET))

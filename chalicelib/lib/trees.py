@@ -22,10 +22,7 @@ def ancestors(parents: Parents, node: str) -> list[str]:
 
 
 def depth(parents: Parents, node: str | None) -> int:
-    """Return the level of a node.
-
-    A root has level 1. None, which is above the roots, has level 0.
-    """
+    """Return the level of a node: 1 for a root, and 0 for None, which is above the roots."""
     return 0 if node is None else len(ancestors(parents, node)) + 1
 
 

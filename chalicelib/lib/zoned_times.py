@@ -17,15 +17,11 @@ from chalicelib.lib.spans import Span
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-_NOT_PLACES = {"localtime", "Factory"}
-"""Names in zone databases that are not names of a place."""
+_NOT_PLACES = {"localtime", "Factory"}  # names in zone databases that are not names of a place
 
 
 class LocalTimeError(ValueError):
-    """A local time that matches no moment, or two moments.
-
-    The message contains valid times to send.
-    """
+    """A local time that matches no moment, or two moments. The message has valid times to send."""
 
 
 class NonexistentTimeError(LocalTimeError):
@@ -45,26 +41,23 @@ class LocalTime(NamedTuple):
 
 @cache
 def zones() -> frozenset[str]:
-    """Return the names of all zones in the pinned tzdata package, the same on every machine.
-
-    ``zoneinfo.available_timezones`` is slower, because it opens hundreds of files.
-    """
+    """Return the names of all zones in the pinned tzdata package, the same on every machine."""
+    # ``zoneinfo.available_timezones`` is slower, because it opens hundreds of files.
     from importlib import resources
 
     names = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
     return frozenset(names) - _NOT_PLACES
 
 
+# Codes of territories where nobody has a business (ISO 3166).
 UNINHABITED = frozenset({"AQ", "GS", "IO", "TF", "UM"})
-"""Codes of territories where nobody has a business (ISO 3166)."""
 
 
 @cache
 def zones_of_countries() -> tuple[str, ...]:
-    """Return the zones that some country uses today, sorted, without their former names.
+    """Return the zones that some inhabited country uses today, sorted, without their former names.
 
-    They are two thirds of ``zones``, and enough for a user's choice. Territories without
-    inhabitants are left out.
+    They are two thirds of ``zones``, and enough for a user's choice.
     """
     return tuple(sorted(zone for country, zone in _country_rows() if country not in UNINHABITED))
 
@@ -97,6 +90,7 @@ def _database_file(*path: str) -> bytes:
     return resources.files("tzdata").joinpath("zoneinfo", *path).read_bytes()
 
 
+# Large cities that are not the names of zones, as users type them.
 _CITIES = {
     "Europe/Moscow": "Санкт-Петербург, Saint Petersburg, Petersburg, Питер, Казань, Kazan, Сочи, "
     "Sochi, Краснодар, Krasnodar, Нижний Новгород, Nizhny Novgorod, Ростов-на-Дону, Rostov, "
@@ -111,7 +105,6 @@ _CITIES = {
     "Asia/Jerusalem": "Tel Aviv, Тель-Авив",
     "America/Los_Angeles": "San Francisco, Сан-Франциско",
 }
-"""Large cities that are not the names of zones, as users type them."""
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -157,9 +150,8 @@ def resolve_timezone(
 ) -> str:
     """Return the zone in which to read input times that have no offset.
 
-    It is the first of these that exists: the zone that the request contains, the zone of the
-    requested resource, the zone that all resources bound to the service share, and the zone of the
-    workspace.
+    It is the first that exists of the zone in the request, the zone of the requested resource, the
+    zone that all resources bound to the service share, and the zone of the workspace.
     """
     shared = set(bound)
     return requested or resource or (shared.pop() if len(shared) == 1 else workspace)
@@ -168,9 +160,8 @@ def resolve_timezone(
 def exact_moment(when: datetime, timezone: str) -> datetime:
     """Return the moment, in UTC, of a time with an offset or of a local time in ``timezone``.
 
-    Raises:
-        NonexistentTimeError: a clock change skips this local time.
-        AmbiguousTimeError: a clock change repeats this local time.
+    Raises NonexistentTimeError or AmbiguousTimeError if a clock change skips or repeats a local
+    time.
     """
     from zoneinfo import ZoneInfo
 
@@ -221,8 +212,6 @@ def moment_days_later(when: date, days: int, timezone: str) -> datetime:
 
 
 def count_of_days(first: datetime, *, last: datetime, timezone: str) -> int:
-    """Return the number of local dates from ``first`` to ``last``, both included.
-
-    Hours do not determine the number, because a day of a clock change has 23 or 25 hours.
-    """
+    """Return the number of local dates from ``first`` to ``last``, both included."""
+    # Hours do not determine the number, because a day of a clock change has 23 or 25 hours.
     return (clock.local_day(last, timezone) - clock.local_day(first, timezone)).days + 1

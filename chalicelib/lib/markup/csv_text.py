@@ -7,21 +7,17 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 Cell = str | int | float | None
+# Matches a string that a spreadsheet could run as a formula. Some spreadsheets skip leading spaces.
+# A tab or a line break at the beginning can hide a formula (OWASP, CSV Injection).
 _FORMULA = re.compile("\\s*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n]")
-"""Matches a string that a spreadsheet could run as a formula.
-
-Some spreadsheets skip leading spaces. A tab or a line break at the beginning can hide a formula
-(OWASP, CSV Injection).
-"""
 
 
 def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
-    """Return the rows as CSV.
+    """Return the rows as CSV, with every cell in quotes.
 
-    Every cell is in quotes, so no other delimiter divides it. A string that a spreadsheet could run
-    as a formula gets an apostrophe in front. Numbers do not need one. Languages whose spreadsheets
-    divide cells at semicolons write decimals with commas.
+    A string that a spreadsheet could run as a formula gets an apostrophe in front.
     """
+    # Languages whose spreadsheets divide cells at semicolons write decimals with commas.
     point = "," if delimiter == ";" else "."
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\r\n")

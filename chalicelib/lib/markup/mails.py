@@ -22,8 +22,6 @@ LAYOUT = Path(__file__).with_name("mail_layout")
 
 
 class RenderedMail(NamedTuple):
-    """The parts of an e-mail in one language."""
-
     subject: str
     text: str
     html: str
@@ -32,9 +30,9 @@ class RenderedMail(NamedTuple):
 def render(folder: Path, kind: str, language: Language, /, **values: object) -> RenderedMail:
     """Render a kind of e-mail in a language.
 
-    In the HTML part every value is escaped. In the plain-text part a value is one line, so it
-    cannot look like a paragraph of the template. A template writes lists with a loop. The layout
-    shows the image ``logo_url``, and buttons in the colours ``accent`` (``accents.colours``).
+    In the HTML part every value is escaped. In the plain-text part a value is one line. A template
+    writes lists with a loop. The layout shows the image ``logo_url``, and buttons in the colours
+    ``accent`` (``accents.colours``).
 
     Raises:
         jinja2.TemplateNotFound: the folder has no such kind or language.

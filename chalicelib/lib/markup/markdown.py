@@ -1,8 +1,7 @@
 """Conversion of the blog's Markdown to safe HTML and to plain text.
 
-The rendered HTML shows raw HTML in the Markdown as plain characters. It is then cleaned by nh3, an
-HTML parser with a list of allowed tags. A fault in only the renderer therefore cannot publish a
-script.
+The renderer shows raw HTML as plain characters, and nh3, an HTML parser with a list of allowed
+tags, cleans its result. A fault in only the renderer therefore cannot publish a script.
 """
 
 import re
@@ -14,11 +13,9 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+# Reading speed of an adult, between Russian (about 184) and English (about 228). Source:
+# Trauzettel-Klosinski and Dietz, Standardized Assessment of Reading Performance (2012).
 WORDS_PER_MINUTE = 190
-"""Reading speed of an adult, between Russian (about 184) and English (about 228).
-
-Source: Trauzettel-Klosinski and Dietz, Standardized Assessment of Reading Performance (2012).
-"""
 _WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
 
 _TAGS = frozenset(
@@ -40,9 +37,8 @@ _CLASSES = {
 }
 _SCHEMES = frozenset({"http", "https", "mailto", "tel"})
 _LINK_REL = "nofollow ugc noopener"
+# Size in pixels at the end of an image's URL. Browsers reserve the space, so text does not jump.
 _SIZE = re.compile(r"#([1-9][0-9]{0,3})x([1-9][0-9]{0,3})$", re.ASCII)
-"""Size in pixels at the end of an image's URL. Browsers reserve the space, so text does not jump.
-"""
 _MAX_NESTING = 40
 
 
@@ -51,7 +47,7 @@ _MAX_NESTING = 40
 def to_html(markdown: str) -> str:
     """Return the HTML of a Markdown document.
 
-    Its top headings become ``h2``, because ``h1`` is the title.
+    Its top headings become ``h2``, as ``h1`` is the title.
     """
     tokens = _parser().parse(markdown)
     highest = min((int(t.tag[1]) for t in tokens if t.type == "heading_open"), default=1)

@@ -11,14 +11,17 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 UrlRewriter = Callable[[str], str]
 
 _SPACE = " \t\n\f\r"
+# Characters that browsers strip from both ends of a URL (WHATWG URL, 4.4).
 _STRIPPED = "".join(map(chr, range(0x21)))
-"""Characters that browsers strip from both ends of a URL (WHATWG URL, 4.4)."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*:", re.IGNORECASE)
 _NO_SCHEME = re.compile(r"[/\\]{2}[^/\\]")
 _UNQUOTED = "%/:@!$&'()*+,;=~|[]-._"
 
 _STRING = r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')"""
 _OPEN_STRING = r"""(?:"(?:[^"\\\n]|\\.)*+|'(?:[^'\\\n]|\\.)*+)"""
+# Matches comments, strings, brackets, and the URLs outside comments and strings. Comments and
+# strings are matched so that a URL inside one is not. An unclosed comment or string matches to the
+# end of the style sheet. The style sheet is then scanned once, not once per quote.
 _CSS = re.compile(
     r"/\*.*?(?:\*/|\Z)"
     rf"|(?P<rule>@import\s++)?+(?<![\w-])url\(\s*+(?P<url>{_STRING}|(?:[^\s\"'()\\]|\\.)*+)\s*+\)"
@@ -27,31 +30,23 @@ _CSS = re.compile(
     rf"|(?P<string>{_STRING})|{_OPEN_STRING}",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches comments, strings, brackets, and the URLs outside comments and strings.
-
-Comments and strings are matched so that a URL inside one is not. An unclosed comment or string
-matches to the end of the style sheet. The style sheet is then scanned once, not once per quote.
-"""
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
 
+# The part of a ``<meta http-equiv=refresh>`` value before the URL.
 _DELAY = re.compile(
     rf"[{_SPACE}]*+[0-9.]++(?=[;,{_SPACE}])[{_SPACE}]*+[;,]?+[{_SPACE}]*+(?:url[{_SPACE}]*+=)?+[{_SPACE}]*+",
     re.IGNORECASE,
 )
-"""The part of a ``<meta http-equiv=refresh>`` value before the URL."""
+# A URL and its descriptor (WHATWG HTML, 4.8.4.2.2). The URL may contain commas.
 _CANDIDATE = re.compile(rf"([^{_SPACE},][^{_SPACE}]*+)((?:(?<!,)(?:[^(,]++|\([^)]*+\)?)*+)?)")
-"""A URL and its descriptor (WHATWG HTML, 4.8.4.2.2). The URL may contain commas."""
 
 
 def resolve(url: str, *, base: str, encoding: str = "utf-8") -> str:
-    """Return an absolute URL, resolved as in a browser.
+    """Return an absolute URL, resolved and percent-encoded as in a browser (WHATWG URL, 4.4).
 
-    The URL is joined with ``base`` and percent-encoded. A URL without a scheme (``//host/…``)
-    becomes https without a ``base``. The query is encoded in the page's ``encoding`` (WHATWG URL,
-    4.4).
-
-    These URLs are returned unchanged: other schemes (``data:``, ``mailto:`` …), fragments
-    (``#place``), empty and malformed URLs, and relative ones without a ``base``.
+    The query is encoded in the page's ``encoding``. A URL without a scheme (``//host/…``) becomes
+    https without a ``base``. Returned unchanged: other schemes (``data:``, ``mailto:`` …),
+    fragments (``#place``), empty and malformed URLs, and relative ones without a ``base``.
     """
     plain = _plain(url)
     scheme = _SCHEME.match(plain)
@@ -74,11 +69,9 @@ def resolve(url: str, *, base: str, encoding: str = "utf-8") -> str:
 
 
 def normalize_base(base: str) -> str:
-    """Return a base URL without the empty and dot segments of its path.
-
-    ``urljoin`` would otherwise remove them once for each link. A page can have thousands of links,
-    and a path thousands of such segments.
-    """
+    """Return a base URL without the empty and dot segments of its path."""
+    # ``urljoin`` would otherwise remove them once for each link. A page can have thousands of
+    # links, and a path thousands of such segments.
     return base and urljoin(base, "./" + urlsplit(base).path.rpartition("/")[2])
 
 
@@ -102,8 +95,8 @@ def is_web(url: str) -> bool:
         return False
 
 
+# One of the sets of a ``data-bgset`` (lazysizes). A bar next to white space divides the sets.
 _SET = re.compile(r"(?:(?!\|\s|(?<=\s)\|).)++", re.DOTALL)
-"""One of the sets of a ``data-bgset`` (lazysizes). A bar next to white space divides the sets."""
 
 
 def rewrite_srcset(text: str, change: UrlRewriter) -> str:
@@ -131,10 +124,9 @@ def rewrite_refresh(text: str, change: UrlRewriter) -> str:
 
 
 def rewrite_css(text: str, link: UrlRewriter, *, image: UrlRewriter) -> str:
-    """Rewrite the URLs in CSS.
+    """Rewrite the URLs in CSS: those of ``@import`` by ``link``, all others by ``image``.
 
-    URLs of style sheets (``@import``) are passed to ``link``, all others in ``url()`` to ``image``,
-    and so are the strings of ``image-set()`` (CSS Images 4, 2.4).
+    The strings of ``image-set()`` are URLs, too (CSS Images 4, 2.4).
     """
     in_set: list[bool] = []  # of each open bracket: whether it belongs to an image-set
 

@@ -11,8 +11,9 @@ def environment(*folders: Path, autoescape: bool = True) -> "Environment":
     """Return an environment that renders the templates of folders, which are searched in order.
 
     Unless ``autoescape`` is off, every value that is not ``Markup`` is escaped. An undefined name
-    is an error. Jinja is imported here, because the import takes 30 ms and only pages need it.
+    is an error.
     """
+    # The import takes 30 ms, and only pages need it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
