@@ -22,7 +22,6 @@ class Actor(Wire):
 
     @classmethod
     def from_reference(cls, actor: str, people: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of an actor. ``people`` are accounts by id."""
         kind, person = actor_kind(actor), people.get(actor)
         return cls(
             kind=kind,

@@ -1,7 +1,7 @@
 """Ask the user of a session for a code or the password before what a thief of the session wants.
 
-These are the operations by which a thief could reach money, or keep an access. ``confirmed`` is
-part of their declaration. A key needs no code, because whoever made it has given one.
+A thief could otherwise reach money, or keep an access. A key needs no code, because whoever made it
+has given one.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,7 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import mail
 
 PASSWORD_FIELD = "currentPassword"  # noqa: S105  the name of a field
-LASTS = timedelta(seconds=60)
-"""Time for which a code or a password counts in its session."""
+LASTS = timedelta(seconds=60)  # for which a code or a password counts in its session
 
 
 def confirmed(
@@ -35,7 +34,7 @@ def confirmed(
     is_fresh: bool = False,
     is_mailed: bool = True,
 ) -> Callable[[Context, Any, str], None]:
-    """Return the check of an operation that a user must confirm.
+    """Return the check of an operation that a user must confirm, to declare as ``confirm``.
 
     ``when`` returns whether an input needs it. A code of a minute ago does not count for
     ``is_fresh``. Unless ``is_mailed`` is false, an e-mail tells the account of each call.
@@ -58,13 +57,6 @@ def confirmed(
 
 
 def _stage_proof(unit: UnitOfWork, caller: SessionPrincipal, is_fresh: bool) -> AccountRow:  # noqa: FBT001  private
-    """Stage the use of the code or the password that the caller has typed. Returns the account.
-
-    Raises:
-        ValidationError: it is missing or wrong.
-        RateLimitedError: too many wrong attempts.
-        UnauthorizedError: the session has ended.
-    """
     account, session = accounts.get(caller.account_id), None
     if caller.session_id:
         session = console_sessions.find_by_id(account.id, session_id=caller.session_id)

@@ -15,17 +15,15 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 
 
 def check_holder(account: AccountRow, workspace_id: str, *, what: str) -> None:
-    """Check that an account may manage a workspace. ``what`` names what it wants, such as "keys".
+    """Check that an account may manage a workspace.
 
-    The call was authorized earlier, so the membership is read again here, after the lock row was
-    read. Removing a member saves the lock row. A removal after this read therefore conflicts with
-    the commit. Disabling an account does not save the lock row, so the commit must also require
-    that the account is not disabled.
-
-    Raises:
-        ForbiddenError: the account neither owns nor manages the workspace.
-        ConflictError: the account is disabled.
+    Raises ForbiddenError, or ConflictError if the account is disabled. ``what`` names what it
+    wants, such as "keys". The commit must also require that the account is not disabled, because
+    disabling does not save the lock row.
     """
+    # The call was authorized earlier, so the membership is read again here, after the lock row was
+    # read. Removing a member saves the lock row. A removal after this read therefore conflicts with
+    # the commit.
     membership = workspaces.membership(account.id, workspace_id=workspace_id)
     if membership is None or not Role(membership.role).includes(Role.MANAGER):
         holders = "the owner and the managers of a workspace"
@@ -36,19 +34,11 @@ def check_holder(account: AccountRow, workspace_id: str, *, what: str) -> None:
         raise ConflictError(msg)
 
 
-MAX_LIVE_TOGETHER = 90
-"""Limit of live keys and connections of a workspace together.
-
-One transaction changes all connections, and has at most 100 items.
-"""
+MAX_LIVE_TOGETHER = 90  # One transaction changes all of them, and has at most 100 items.
 
 
 def check_room(keys: int, *, connected: int) -> None:
-    """Check that a workspace may have one more key or connection.
-
-    Raises:
-        ConflictError: its live keys and connections are as many as one transaction can change.
-    """
+    """Raise ConflictError if a workspace has ``MAX_LIVE_TOGETHER`` live keys and connections."""
     if keys + connected >= MAX_LIVE_TOGETHER:
         msg = (
             f"The workspace has {keys} live keys and {connected} connected apps, which together "
@@ -60,25 +50,21 @@ def check_room(keys: int, *, connected: int) -> None:
 def stage_endings(
     unit: UnitOfWork, rows: Iterable[ConnectionRow], *, are_named: bool = True
 ) -> None:
-    """Stage the end of live connections. One that ends at the same time keeps its own time.
-
-    The audit event names them, unless they may belong to other workspaces than its log.
-    """
+    """Stage the end of live connections. One that ends at the same time keeps its own time."""
     now = clock.now()
     # A second end must not move the time of the first one.
     for row in rows:
         is_live = ConnectionRow.pk.exists() & ConnectionRow.ended_at.does_not_exist()
         unit.update(row, connections.end_actions(now), is_live)
         if are_named:
+            # The connections may belong to other workspaces than the log of the audit event.
             unit.mention(f"connection:{row.id}")
 
 
 def stage_endings_of_account(unit: UnitOfWork, account_id: str) -> int:
-    """Stage the end of an account's connections in all workspaces; return how many it has.
-
-    The unit saves the lock row that the creation of a connection saves, too. So a connection that
-    is created at the same time is either ended here, or its creation starts again.
-    """
+    """Stage the end of an account's connections in all workspaces; return how many it has."""
+    # The creation of a connection saves this lock row, too. So a connection that is created at the
+    # same time is either ended here, or its creation starts again.
     lock = locks.lock_row(PLATFORM, what=connections.lock_name(account_id))
     rows = connections.live_of_account(account_id)
     unit.save(lock)

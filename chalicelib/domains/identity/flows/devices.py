@@ -2,9 +2,8 @@
 
 Guessers of passwords have no such cookie. Attempts from a device count apart from theirs, so that
 they cannot lock the owner of an account out (OWASP, Slow Down Online Guessing Attacks with Device
-Cookies). The cookie gives no access: its thief can only guess within its limits.
-
-The cookie is a random id and a proof for each account that signed in there. Nothing is stored.
+Cookies). The cookie is a random id and a proof for each account. It gives no access: its thief can
+only guess within its limits. Nothing is stored.
 """
 
 import hmac
@@ -15,10 +14,9 @@ from secrets import token_urlsafe
 from chalicelib.core.errors import NotConfiguredError, UnavailableError
 from chalicelib.gateways.master_key import derived_token
 
-MAX_ACCOUNTS = 20
-"""Maximum number of accounts that a browser is a device of. A shop's members may share one."""
+MAX_ACCOUNTS = 20  # of which a browser is a device. A shop's members may share one.
+# The size of an id, and its characters in base64. A proof has as many characters.
 _BYTES, _LENGTH = 16, 22
-"""The size of an id, and its characters in base64. A proof has as many characters."""
 _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[\w-]{{22}}){{1,{MAX_ACCOUNTS}}}", re.ASCII)
 
 log = logging.getLogger(__name__)
@@ -42,11 +40,8 @@ def id_for(cookie: str, *, account_id: str) -> str:
 def add_account(cookie: str, *, account_id: str) -> str:
     """Return the cookie of a device after an account has signed in there.
 
-    Without a cookie, the device is a new one. The accounts that signed in last are kept.
-
-    Raises:
-        NotConfiguredError: the master key is missing.
-        UnavailableError: the master key cannot be read.
+    Without a cookie, the device is a new one. The accounts that signed in last are kept. Raises the
+    errors of ``master_key``.
     """
     parts = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]
     device, account_proof = parts[0], _proof(parts[0], account_id=account_id)

@@ -11,12 +11,7 @@ PROOF_PAGE = "/console/account/proof/{token}"
 
 
 def proof_page_url(account: AccountRow) -> str:
-    """Return the URL of the page on which an account proves its address.
-
-    Raises:
-        NotConfiguredError: the master key is missing.
-        UnavailableError: the master key cannot be read.
-    """
+    """Return the URL of the page that proves an address. Raises the errors of ``master_key``."""
     return settings().public_url + PROOF_PAGE.format(token=_token(account))
 
 

@@ -21,40 +21,29 @@ from chalicelib.gateways.master_key import derived_token
 from chalicelib.lib import tokens
 
 PAGE = "/console/invitations/{token}"
-_SIGNATURE_LENGTH = 22
-"""Characters, of 132 bits."""
+_SIGNATURE_LENGTH = 22  # characters, of 132 bits
 
 
 class OpenInvitation(NamedTuple):
-    """An invitation that works now, with its workspace and the member who made it.
-
-    ``is_mailed`` is whether it was found by the token that was only mailed.
-    """
+    """An invitation that works now, with its workspace and the member who made it."""
 
     row: InvitationRow
     workspace: WorkspaceRow
     inviter: AccountRow
     inviter_membership: MembershipRow
-    is_mailed: bool = False
+    is_mailed: bool = False  # found by the token that was only mailed
 
 
 def token(invitation_id: str) -> str:
     """Return the shown token of an invitation, of 43 letters, digits, ``-`` and ``_``.
 
-    Raises:
-        NotConfiguredError: the master key is missing.
-        UnavailableError: the master key cannot be read.
+    Raises the errors of ``master_key``.
     """
     return derived_token(f"invitation:{invitation_id}")
 
 
 def mailed_token(invitation_id: str) -> str:
-    """Return the token of an invitation that is mailed and never shown, of 87 characters.
-
-    Raises:
-        NotConfiguredError: the master key is missing.
-        UnavailableError: the master key cannot be read.
-    """
+    """Return the token that is mailed and never shown, of 87 characters. Raises as ``token``."""
     place = tokens.digest(token(invitation_id))
     return f"{place}.{_signature(place)}"
 
@@ -83,11 +72,10 @@ def may_invite(inviter: Role, *, invited: Role) -> bool:
 
 
 def read(invitation_token: str) -> OpenInvitation:
-    """Return the invitation of a token.
+    """Return the invitation of a token, or raise NotFoundError.
 
-    Raises:
-        NotFoundError: it is unknown, expired, used or revoked, or its inviter may no longer invite
-            to its role. The error is the same.
+    The error is the same for an unknown, expired, used or revoked one, and if its inviter may no
+    longer invite to its role.
     """
     row, is_mailed = _find(invitation_token)
     invitation = working(row)
@@ -97,10 +85,9 @@ def read(invitation_token: str) -> OpenInvitation:
 
 
 def workspace_of(invitation_token: str) -> str:
-    """Return the workspace of an invitation, whether it works or not.
+    """Return the workspace of an invitation, whether it works or not, or raise NotFoundError.
 
-    Raises:
-        NotFoundError: it is unknown. The error is the same as for an expired invitation.
+    The error is the same as for an expired invitation.
     """
     row, _ = _find(invitation_token)
     if row is None:

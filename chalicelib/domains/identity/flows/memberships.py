@@ -1,8 +1,4 @@
-"""Joining and leaving a workspace, and changes of roles. Operators and members share these steps.
-
-Removing a member, or making a manager a plain member, revokes the account's keys in the workspace
-and disconnects its apps.
-"""
+"""Joining and leaving a workspace, and changes of roles, by operators and members."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,4 @@
-"""Find the names of records, keys and connected apps by their ids.
-
-A reference is a kind and an id, such as ``lead:<id>`` or ``key:<id>``.
-"""
+"""Find the names of records, keys and connected apps by references such as ``lead:<id>``."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,45 +10,35 @@ from chalicelib.engine.reading import BATCH_GET_KEYS, Key, fetch
 from chalicelib.engine.tables import Record
 from chalicelib.lib import tokens
 
-MAX_NAME = 300
-"""Longest name in characters."""
+MAX_NAME = 300  # characters
+# Whose names are read in one request. Each record costs about one read unit.
 MAX_RECORDS = BATCH_GET_KEYS
-"""Maximum number of records whose names are read, in one request.
-
-Each record costs about one read unit.
-"""
+# Attributes of rows that may name a record, the best one first.
 _NAMES = (
     *("name", "title", "client_name", "email", "client_email", "phone", "client_phone"),
     *("url", "words"),
 )
-"""Attributes of rows that may name a record, the best one first."""
+# Attributes with the id of the record that a record is a part of.
 _WITHIN = ("project_id", "agent_id")
-"""Attributes with the id of the record that a record is a part of."""
 
 
 class RecordName(NamedTuple):
-    """The name of a record that exists. It is None if nothing names the record.
+    """The name of a record that exists."""
 
-    ``parent_id`` is the id of the site or bot that the record belongs to.
-    """
-
-    name: str | None
-    parent_id: str | None
+    name: str | None  # None if nothing names the record
+    parent_id: str | None  # the site or bot that the record belongs to
 
 
 class KeyName(NamedTuple):
-    """The name of an API key or of a connected app. ``masked`` is its token for display."""
+    """The name of an API key or of a connected app."""
 
     name: str
-    masked: str
+    masked: str  # its token for display
     is_app: bool
 
 
 def read_record_names(workspace_id: str, references: Iterable[str]) -> dict[str, RecordName]:
-    """Return the names of records that exist, by reference. Other kinds are left out.
-
-    It names the first ``MAX_RECORDS`` records, in one request.
-    """
+    """Return the names of the first ``MAX_RECORDS`` records that exist, by reference."""
     keys: dict[str, Key] = {}
     for reference in references:
         kind, _, record_id = reference.partition(":")

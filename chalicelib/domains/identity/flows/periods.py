@@ -20,8 +20,8 @@ def _check_zone(timezone: str) -> str:
     return zone
 
 
+# IANA name of a time zone.
 Timezone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_check_zone)]
-"""IANA name of a time zone."""
 
 
 def zone_of_workspace(ctx: Context) -> str:
@@ -34,10 +34,10 @@ MAX_DAYS = 366
 
 
 def period(workspace_id: str, first: date | None, *, last: date | None) -> tuple[date, date]:
-    """Return the first and last day of a period. Default: the last 30 days in the workspace's zone.
+    """Return the first and last day of a period.
 
-    Raises:
-        ValidationError: the first day is after the last, or the period is longer than ``MAX_DAYS``.
+    Default: the last 30 days in the workspace's zone. Raises ValidationError if the first day is
+    after the last, or for more than ``MAX_DAYS``.
     """
     if last is None:
         last = clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)

@@ -25,7 +25,7 @@ class OpenReset(NamedTuple):
 
 
 def token(reset_id: str) -> str:
-    """Return the token of a link. ``derived_token`` says what it raises."""
+    """Return the token of a link, or raise as ``derived_token``."""
     return derived_token(f"password-reset:{reset_id}")
 
 

@@ -25,15 +25,13 @@ def derive_seed(account_id: str, *, salt: str) -> str:
 
 
 def is_right(unit: UnitOfWork, subject: str, check: Callable[[], bool]) -> bool:
-    """Return the result of a check of a code or a password. The attempt counts if it is wrong.
+    """Return the result of a check of a code or a password, or raise RateLimitedError.
 
-    The attempt is counted before the check, so that guesses at the same moment cannot exceed the
-    limit together.
-
-    Raises:
-        RateLimitedError: too many wrong attempts of the subject.
+    The attempt counts if it is wrong.
     """
 
+    # The attempt is counted before the check, so that guesses at the same moment cannot exceed the
+    # limit together.
     def count() -> datetime:
         limits.take(ATTEMPTS, subject)
         return clock.now()
@@ -50,11 +48,9 @@ def is_right(unit: UnitOfWork, subject: str, check: Callable[[], bool]) -> bool:
 def stage_code(unit: UnitOfWork, account: AccountRow, code: str, *, subject: str) -> None:
     """Stage the use of a code of an account that has a second factor. A code counts once.
 
-    ``subject`` is whose wrong codes are counted together.
-
     Raises:
         ValidationError: the code is missing, wrong or used.
-        RateLimitedError: too many wrong codes.
+        RateLimitedError: ``subject`` has sent too many wrong codes.
     """
     if not code:
         raise ValidationError.of(

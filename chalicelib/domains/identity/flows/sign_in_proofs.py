@@ -15,12 +15,9 @@ from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.gateways.master_key import derived_token
 
-PASSWORD_LASTS = timedelta(minutes=10)
-"""Time in which a code must follow the password."""
-REMEMBERED_FOR = timedelta(days=30)
-"""Time for which a browser needs no code."""
-MAX_ACCOUNTS = 20
-"""Maximum number of accounts that a browser is remembered for."""
+PASSWORD_LASTS = timedelta(minutes=10)  # in which a code must follow the password
+REMEMBERED_FOR = timedelta(days=30)  # for which a browser needs no code
+MAX_ACCOUNTS = 20  # that a browser is remembered for
 MAX_LENGTH = 100
 MAX_COOKIE = MAX_ACCOUNTS * MAX_LENGTH
 _PROOF = re.compile(r"([0-9A-Z]{26})\.([0-9]{1,12})\.([\w-]{43})", re.ASCII)
@@ -34,8 +31,7 @@ def after_password(account: AccountRow) -> str:
 def account_of(proof: str) -> AccountRow:
     """Return the account whose password a browser has sent.
 
-    Raises:
-        UnauthorizedError: the proof is wrong or too old, or the account has changed since.
+    Raises UnauthorizedError if the proof is wrong or too old, or the account has changed since.
     """
     match = _PROOF.fullmatch(proof)
     account = accounts.read_by_id([match[1]]).get(match[1]) if match else None

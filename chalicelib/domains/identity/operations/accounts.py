@@ -51,8 +51,8 @@ Password = Annotated[
 ]
 
 
+# The name of a member, which goes into e-mail.
 MemberName = Annotated[PersonName, AfterValidator(refuse_link)]
-"""The name of a member, which goes into e-mail."""
 
 
 class AccountCreate(Wire):
@@ -233,9 +233,10 @@ def stage_account(  # noqa: PLR0913  the parts of an account
     language: Language | None,
     proved: bool,
 ) -> AccountRow:
-    """Stage a new account. Another account with the address fails the unit with a conflict.
+    """Stage a new account.
 
-    ``proved`` is whether its owner has read an e-mail at the address, or the operator knows them.
+    Another account with the address fails the unit with a conflict. ``proved`` is whether its owner
+    has read an e-mail at the address, or the operator knows them.
     """
     now = clock.now()
     account = accounts.row(
@@ -269,13 +270,13 @@ def stage_password(
 ) -> datetime:
     """Stage a new password, the end of the account's sessions, and an e-mail that says so.
 
-    Returns the time at which it is set. A password that the owner sets, who has proved something
-    with the account as it was read, requires that it is enabled and has the same password. Counts
-    of attempts to sign in start from zero, because their subjects contain the epoch.
+    A password that the owner sets, who has proved something with the account as it was read,
+    requires that it is enabled and has the same password. Returns the time at which it is set.
     """
     now = clock.now()
     password_hash = unit.run_side_effect_once("hash", lambda: passwords.hashed(password))
     same = AccountRow.password_hash == account.password_hash
+    # Counts of attempts to sign in start from zero, because their subjects contain the epoch.
     unit.update(
         account,
         [

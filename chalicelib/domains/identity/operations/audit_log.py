@@ -21,10 +21,9 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit
 from chalicelib.engine.audit import AuditRow
 
-KEY_KINDS = ("key", "connection")
-"""Kinds of resources whose names are names of keys and apps."""
+KEY_KINDS = ("key", "connection")  # kinds of resources whose names are names of keys and apps
+# Resources of an entry whose names are read. All names of a page take a few requests.
 NAMED_RESOURCES = 2
-"""Resources of an entry whose names are read. All names of a page take a few requests."""
 
 
 class AuditQuery(Wire):
@@ -53,7 +52,6 @@ class KeyUsed(Wire):
 
     @classmethod
     def from_key_id(cls, key_id: str, keys: Mapping[str, KeyName]) -> Self | None:
-        """Return the wire form of a key, or None if it is unknown."""
         key_name = keys.get(key_id)
         return key_name and cls(id=key_id, **key_name._asdict())
 
@@ -71,7 +69,6 @@ class Touched(Wire):
 
     @classmethod
     def from_reference(cls, reference: str, names: "_Names") -> Self:
-        """Return the wire form of a reference such as ``site:<id>``."""
         kind, _, thing = reference.partition(":")
         record = names.records.get(reference)
         name = record and record.name
@@ -89,13 +86,11 @@ class Touched(Wire):
 
 
 class _Names(NamedTuple):
-    """Names of accounts and keys by id, of records by reference, and of operations by name."""
-
-    people: Mapping[str, AccountRow]
-    keys: Mapping[str, KeyName]
-    records: Mapping[str, RecordName]
-    titles: Mapping[str, str]
-    areas: Mapping[str, str | None]
+    people: Mapping[str, AccountRow]  # by id
+    keys: Mapping[str, KeyName]  # by id
+    records: Mapping[str, RecordName]  # by reference
+    titles: Mapping[str, str]  # by name of the operation
+    areas: Mapping[str, str | None]  # by name of the operation
 
 
 class AuditEntry(Wire):
@@ -117,7 +112,6 @@ class AuditEntry(Wire):
 
     @classmethod
     def from_record(cls, row: AuditRow, names: _Names) -> Self:
-        """Return the wire form of a stored change."""
         return cls.from_row(
             row.attribute_values,
             id=row.sk,

@@ -42,10 +42,9 @@ from chalicelib.lib import emails
 from chalicelib.lib.contact_fields import Email
 from chalicelib.lib.localized import Language
 
-MAX_OPEN = 50
-"""Limit of open invitations of a workspace."""
+MAX_OPEN = 50  # of a workspace
+# Lock row (``engine.locks``) of the creation of invitations, so that they can be counted.
 LOCK = "invitations"
-"""Lock row (``engine.locks``) of the creation of invitations, so that they can be counted."""
 INVITATIONS = Limit("invitations", "invitations per hour", 30, timedelta(hours=1))
 ACCEPTANCES = Limit(
     "invitation-acceptances",
@@ -155,7 +154,7 @@ class InvitedAccount(InvitationAccepted):
 
 
 def _invited_to(args: InvitationToken) -> str:
-    """Return the workspace of an invitation, so that a repeated call finds its stored response."""
+    # A repeated call finds its stored response in the workspace of the invitation.
     return invitation_links.workspace_of(args.token)
 
 
@@ -375,13 +374,7 @@ def _stage_taking(ctx: Context, account: AccountRow, args: InvitedAccountCreate)
 
 
 def _check_may_invite(inviter_id: str, *, workspace_id: str, role: str) -> str | None:
-    """Check the inviter's role again: it may have changed since the request was authorized.
-
-    Returns the term of the inviter's membership.
-
-    Raises:
-        ForbiddenError: the role is not higher than the role of the invitation.
-    """
+    # The role may have changed since the request was authorized.
     membership = workspaces.membership(inviter_id, workspace_id=workspace_id)
     inviter_role = Role(membership.role) if membership else Role.ACCOUNT
     if membership is None or not invitation_links.may_invite(inviter_role, invited=Role(role)):

@@ -41,7 +41,6 @@ class KeyOut(Wire):
 
     @classmethod
     def from_record(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of a stored key, whose owner is looked up in ``owners`` by id."""
         owner = owners.get(key.account_id)
         key_owner = owner and KeyOwner.model_validate(owner)
         return cls.from_row(key.attribute_values, id=key.key_id, state=key.state, account=key_owner)

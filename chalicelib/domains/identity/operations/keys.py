@@ -27,10 +27,9 @@ from chalicelib.engine import locks
 from chalicelib.engine.events.outbox import Event
 from chalicelib.lib import tokens
 
-MAX_LIVE_KEYS = 50
-"""Limit of live keys in one workspace."""
+MAX_LIVE_KEYS = 50  # in one workspace
+# Of a key: 100 years. Moments near the year 9999 overflow in some time zones.
 LONGEST_LIFE = timedelta(days=36_525)
-"""Longest life of a key: 100 years. Moments near the year 9999 overflow in some time zones."""
 
 
 def _check_grants(scopes: list[str]) -> list[str]:

@@ -1,7 +1,4 @@
-"""Members of a workspace.
-
-Removing a member revokes the member's keys in the workspace, and ends the member's connections.
-"""
+"""Members of a workspace."""
 
 from typing import Literal
 
@@ -168,12 +165,8 @@ def _caller_role(ctx: Context) -> Role:
 
 
 def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
-    """Return a member by address.
-
-    Raises:
-        NotFoundError: no member has the address. Callers do not learn whether an account has it.
-    """
     is_operator = ctx.principal.audience is Audience.OPERATOR
+    # Callers other than the operator do not learn whether an account has the address.
     account = accounts.require_by_email(email) if is_operator else accounts.find_by_email(email)
     if account is None:
         raise _no_member()

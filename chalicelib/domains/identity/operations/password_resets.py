@@ -32,11 +32,10 @@ REQUESTS = Limit(
     "password-reset-requests", "requests for a new password within 15 minutes", 10, WINDOW
 )
 RESETS = Limit("password-resets", "attempts to set a new password within 15 minutes", 10, WINDOW)
+# E-mails to one address, below the budget of all e-mails about an account: anyone can request one.
 MAILS = Limit(
     "password-reset-mails", "e-mails per hour with a link for a new password", 3, timedelta(hours=1)
 )
-"""E-mails to one address, below the budget of all e-mails about an account: anyone can request
-one."""
 
 
 class PasswordResetRequest(Wire):
@@ -144,13 +143,9 @@ def reset_password(ctx: Context, args: PasswordReset) -> PasswordResetResult:
 
 
 def _read(token: str) -> OpenReset:
-    """Return the link of a token.
-
-    Raises:
-        NotFoundError: it is unknown, expired, used or replaced by another new password. The error
-            is the same.
-    """
     reset = reset_links.working(token)
+    # The error is the same for an unknown, an expired and a used link, and after another new
+    # password.
     if reset is None:
         raise NotFoundError("This link is no longer valid. Request a new link.")
     return reset

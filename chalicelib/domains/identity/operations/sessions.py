@@ -55,17 +55,17 @@ class SignIn(Wire):
     )
 
 
+# For one account, and one device or one visitor without a device.
 ATTEMPTS = Limit(
     "sign-in", "attempts to sign in to an account within 15 minutes", 10, ATTEMPTS_WINDOW
 )
-"""Rate limit for one account, and one device or one visitor without a device."""
+# For one device, or one visitor without a device, and all accounts. The limit is high, because an
+# office may share an IP address. A list of stolen passwords is longer.
 ATTEMPTS_FROM_ONE_PLACE = Limit(
     "sign-in-place", "attempts to sign in within 15 minutes", 100, ATTEMPTS_WINDOW
 )
-"""Rate limit for one device, or one visitor without a device, and all accounts.
-
-The limit is high, because an office may share an IP address. A list of stolen passwords is longer.
-"""
+# For one e-mail address, even if no account has it. Attempts from devices of the account count
+# apart from attempts of other visitors.
 FAILURES = Limit(
     "sign-in-failures",
     "failed attempts to sign in to an account within an hour",
@@ -73,10 +73,6 @@ FAILURES = Limit(
     timedelta(hours=1),
     share=ATTEMPTS,
 )
-"""Failed attempts for one e-mail address, even if no account has it.
-
-Attempts from devices of the account count apart from attempts of other visitors.
-"""
 PASSWORD_CHANGES = Limit(
     "password-change", "attempts to change the password within 15 minutes", 10, ATTEMPTS_WINDOW
 )

@@ -81,7 +81,6 @@ class WorkspaceOut(Wire):
 
     @classmethod
     def from_record(cls, workspace: WorkspaceRow, membership: MembershipRow) -> Self:
-        """Return the wire form of a stored workspace, for an account that is a member of it."""
         return cls.from_row(
             workspace.attribute_values,
             id=workspace.id,
@@ -201,7 +200,7 @@ class PlanSetResult(Wire):
 
 
 def _new_workspace(_: WorkspaceCreate) -> str:
-    """Return the id of the new workspace, so that this call is in its audit log."""
+    # The resolved id makes the call part of the new workspace's audit log.
     return new_id()
 
 

@@ -1,7 +1,7 @@
-"""Compute the codes of a second factor.
+"""Compute the codes of a second factor: time-based one-time passwords (RFC 6238).
 
-An authenticator app shows time-based one-time passwords (RFC 6238). All codes follow from a seed
-that only the holder of the stage's master key can compute, so the database has no secret.
+All codes follow from a seed that only the holder of the stage's master key can compute, so the
+database has no secret.
 """
 
 import base64
@@ -11,8 +11,7 @@ from datetime import datetime
 RECOVERY_CODES = 8
 STEP_SECONDS = 30
 DIGITS = 6
-DRIFT_STEPS = 1
-"""Steps that a phone's clock may be early or late (RFC 6238, 5.2)."""
+DRIFT_STEPS = 1  # that a phone's clock may be early or late (RFC 6238, 5.2)
 _SECRET_BYTES = 20
 _RECOVERY_BYTES = 10
 
@@ -23,10 +22,7 @@ def app_secret(seed: str) -> str:
 
 
 def matching_step(seed: str, *, code: str, last_step: int, now: datetime) -> int | None:
-    """Return the time step of a code, or None.
-
-    A code counts once, so its step must be later than ``last_step``.
-    """
+    """Return the time step of a code, or None. It is after ``last_step``: a code counts once."""
     from cryptography.hazmat.primitives.hashes import SHA1
     from cryptography.hazmat.primitives.twofactor.totp import TOTP
 

@@ -17,7 +17,7 @@ def hasher() -> "PasswordHasher":
 
 
 def hashed(password: str) -> str:
-    """Return the hash of a password, to be stored."""
+    """Return the hash of a password."""
     return hasher().hash(password)
 
 

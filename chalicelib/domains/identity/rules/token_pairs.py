@@ -6,8 +6,8 @@ answered with a new access token and the same successor, so that a connection ha
 refresh tokens. A token that was replaced earlier is a replay: two parties have it.
 
 The row of a connection keeps the hashes of live and of recently replaced tokens only. It recognises
-older ones by a secret that all refresh tokens of the connection share, their family. So a replay
-is detected however old the token is, and a guessed token cannot end a connection.
+older ones by a secret that all refresh tokens of the connection share, their family. So a replay is
+detected however old the token is, and a guessed token cannot end a connection.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,46 +15,35 @@ from typing import NamedTuple
 
 ACCESS_SECONDS = 3_600
 REFRESH_SECONDS = 60 * 86_400
+# After its replacement, in which a refresh token is answered with its successor.
 REUSE_SECONDS = 120
-"""Seconds after its replacement for which a refresh token is answered with its successor."""
-MAX_ROTATIONS = 10
-"""Maximum number of refresh tokens of a connection that are replaced within two minutes."""
+MAX_ROTATIONS = 10  # refresh tokens of a connection that are replaced within two minutes
+# Pairs that a row keeps. Access tokens of further replaced pairs end early, the oldest first.
 MAX_KEPT = 20
-"""Maximum number of pairs that a row keeps.
-
-Access tokens of further replaced pairs end early, the oldest first.
-"""
 _REPLACED_LONG_AGO = 1
 
 
 class TokenPair(NamedTuple):
-    """An access token and a refresh token, as hashes. Times are Unix seconds.
-
-    ``replaced_at`` is 0 until the refresh token is used. ``scope_mask`` has a bit for each scope of
-    the connection, in its order; 0 means all scopes. A further access token for a refresh token
-    that was presented again has an empty ``refresh``, which counts as replaced long ago.
-    """
+    """An access token and a refresh token, as hashes. Times are Unix seconds."""
 
     access: str
+    # A further access token for a refresh token that was presented again has an empty ``refresh``,
+    # which counts as replaced long ago.
     refresh: str
     issued_at: int
-    replaced_at: int = 0
-    scope_mask: int = 0
+    replaced_at: int = 0  # 0 until the refresh token is used
+    scope_mask: int = 0  # a bit for each scope of the connection, in its order; 0 means all scopes
 
     def access_is_live(self, now: int) -> bool:
-        """Whether the access token is valid."""
         return now < self.issued_at + ACCESS_SECONDS
 
     def refresh_is_live(self, now: int) -> bool:
-        """Whether the refresh token is valid and was never used."""
         return not self.replaced_at and now < self.issued_at + REFRESH_SECONDS
 
     def is_reusable(self, now: int) -> bool:
-        """Whether the refresh token was replaced so recently that it may be sent again."""
         return bool(self.replaced_at) and now - self.replaced_at < REUSE_SECONDS
 
     def is_needed(self, now: int) -> bool:
-        """Whether the refresh token would be accepted."""
         return self.refresh_is_live(now) or self.is_reusable(now)
 
 
@@ -77,16 +66,14 @@ def rotate(
     """Return the pairs after a refresh token was exchanged for a new pair.
 
     ``new`` has the successor of the refresh token, and its time is the current one. ``is_family``
-    is whether the refresh token shares the secret of the connection's tokens. Such a token that is
-    not kept any more was replaced or has expired.
-
-    Raises:
-        RejectedError: the token is unknown, expired or a replay, its successor was replaced, too,
-            or too many were replaced within two minutes.
+    is whether the refresh token shares the secret of the connection's tokens. Raises RejectedError
+    if the token is unknown, expired or a replay, its successor was replaced, too, or too many were
+    replaced within two minutes.
     """
     now, new_pairs = new.issued_at, list(pairs)
     place = next((n for n, pair in enumerate(new_pairs) if pair.refresh == refresh), None)
     if place is None or not new_pairs[place].is_needed(now):
+        # A token of the family that is not kept any more was replaced or has expired.
         has_expired = place is not None and not new_pairs[place].replaced_at
         raise RejectedError(is_replay=is_family and not has_expired)
     if new_pairs[place].replaced_at:

@@ -25,39 +25,29 @@ SORT_KEY = "account"
 
 
 class AccountRow(IdentityRow):
-    """An account.
-
-    ``role`` is ``user`` or ``admin``. The password is stored only as an argon2id hash. A session is
-    valid only while its epoch equals ``session_epoch``. ``language`` applies to the console and to
-    messages; without one, the browser and the workspace's country decide. ``page_language`` is the
-    language of the last sign-in page. ``awaits_proof`` is set
-    for an account whose address nobody has proved: one that was made by a link which the inviter
-    has seen. ``proof_mailed_at`` is when
-    the account got the one e-mail by which it proves its address. ``factor_salt`` is set while a
-    second factor is on. ``factor_step`` is the last time step whose code was used, and
-    ``factor_used`` has a bit for each recovery code that was used. ``sign_in_factor`` is false if
-    signing in needs no code. Browsers that were remembered at a lower ``factor_epoch`` are not any
-    more.
-    """
-
     email = UnicodeAttribute()
     name = UnicodeAttribute()
-    role = UnicodeAttribute()
-    password_hash = UnicodeAttribute()
+    role = UnicodeAttribute()  # ``user`` or ``admin``
+    password_hash = UnicodeAttribute()  # argon2id
     password_set_at = UTCDateTimeAttribute(null=True)
-    session_epoch = NumberAttribute(default=0)
+    session_epoch = NumberAttribute(default=0)  # A session is valid only with the same epoch.
     disabled_at = UTCDateTimeAttribute(null=True)
+    # Of the console and of messages; without one, browser and country decide.
     language = UnicodeAttribute(null=True)
-    page_language = UnicodeAttribute(null=True)
+    page_language = UnicodeAttribute(null=True)  # of the last sign-in page
     created_at = UTCDateTimeAttribute()
     email_verified_at = UTCDateTimeAttribute(null=True)
+    # set for an account that was made by a link which the inviter has seen, until its address is
+    # proved
     awaits_proof = BooleanAttribute(null=True)
+    # The one e-mail by which it proves its address.
     proof_mailed_at = UTCDateTimeAttribute(null=True)
-    factor_salt = UnicodeAttribute(null=True)
-    factor_step = NumberAttribute(null=True)
-    factor_used = NumberAttribute(null=True)
+    factor_salt = UnicodeAttribute(null=True)  # set while a second factor is on
+    factor_step = NumberAttribute(null=True)  # the last time step whose code was used
+    factor_used = NumberAttribute(null=True)  # a bit for each recovery code that was used
+    # Browsers that were remembered at a lower one are not any more.
     factor_epoch = NumberAttribute(null=True)
-    sign_in_factor = BooleanAttribute(null=True)
+    sign_in_factor = BooleanAttribute(null=True)  # false if signing in needs no code
 
     @property
     def is_proved(self) -> bool:
@@ -66,17 +56,14 @@ class AccountRow(IdentityRow):
 
     @property
     def signs_in_by_code(self) -> bool:
-        """Whether signing in needs a code of the second factor, except in remembered browsers."""
         return self.factor_salt is not None and self.sign_in_factor is not False
 
     @property
     def mail_language(self) -> str | None:
-        """The chosen language of messages, or else the language of the last sign-in page."""
         return self.language or self.page_language
 
     @property
     def id(self) -> str:
-        """Id of the account."""
         return self.pk.partition("#")[2]
 
 
@@ -132,11 +119,7 @@ def stage_factor_end(unit: UnitOfWork, account: AccountRow) -> None:
 
 
 def note_proof_mailed(account: AccountRow) -> None:
-    """Record that an account got the e-mail by which it proves its address.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Record that an account got the e-mail by which it proves its address."""
     update_if(account, [AccountRow.proof_mailed_at.set(clock.now())], AccountRow.pk.exists())
 
 
@@ -146,11 +129,7 @@ def email_hash(email: str) -> str:
 
 
 def get(account_id: str) -> AccountRow:
-    """Return an account by id.
-
-    Raises:
-        NotFoundError: the account does not exist.
-    """
+    """Return an account by id, or raise NotFoundError."""
     account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
     if account is None:
         msg = f'No account has the id "{account_id}".'
@@ -191,11 +170,7 @@ def read_by_id(account_ids: Iterable[str]) -> dict[str, AccountRow]:
 
 
 def require_by_email(email: str) -> AccountRow:
-    """Return the account with this e-mail address.
-
-    Raises:
-        NotFoundError: no account has the address.
-    """
+    """Return the account with this e-mail address, or raise NotFoundError."""
     account = find_by_email(email)
     if account is None:
         msg = f"No account has the e-mail address {email}. Create the account with create-account."

@@ -16,20 +16,19 @@ from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow, JsonAttribute
 from chalicelib.lib import tokens
 
-LAST_USE_PRECISION = timedelta(minutes=10)
-"""Minimum time between two writes of a key's last use."""
+LAST_USE_PRECISION = timedelta(minutes=10)  # between two writes of a key's last use
 SORT_KEY = "key"
+# Lock row (``engine.locks``) that serialises changes of keys, members and plans.
 LOCK = "keys"
-"""Lock row (``engine.locks``) that serialises changes of keys, members and plans."""
 KeyState = Literal["live", "expired", "revoked"]
 
 
 class ApiKeyRow(IdentityRow):
-    """A key, stored under the SHA-256 hash of its token. ``masked`` is its form for display."""
+    """A key, stored under the SHA-256 hash of its token."""
 
     key_id = UnicodeAttribute()
     name = UnicodeAttribute()
-    masked = UnicodeAttribute()
+    masked = UnicodeAttribute()  # the token for display
     workspace_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
     role = UnicodeAttribute()
@@ -42,24 +41,21 @@ class ApiKeyRow(IdentityRow):
 
     @property
     def expired(self) -> bool:
-        """Whether the key has expired."""
         return self.expires_at is not None and bool(self.expires_at <= clock.now())
 
     @property
     def state(self) -> KeyState:
-        """State of the key. A key that is revoked and expired counts as revoked."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expired else "live"
 
     @property
     def live(self) -> bool:
-        """Whether the key still works."""
         return self.state == "live"
 
 
 class ApiKeyLookupRow(IdentityRow):
-    """Reference to a key's row, found by workspace, or by key id if the workspace is unknown."""
+    """Reference to a key's row, by workspace, or by key id if the workspace is unknown."""
 
     record_pk = UnicodeAttribute()
 
@@ -112,11 +108,7 @@ def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
 
 
 def require(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
-    """Return a key by its id, revoked or not, optionally only from one workspace.
-
-    Raises:
-        NotFoundError: no key has this id, or only one of another workspace.
-    """
+    """Return a key by its id, revoked or not, or raise NotFoundError, also in another workspace."""
     place = ApiKeyLookupRow.find(_id_partition(key_id), SORT_KEY)
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key or workspace_id not in {None, key.workspace_id}:
@@ -126,10 +118,7 @@ def require(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
 
 
 def authenticate(token: str) -> ApiKeyRow | None:
-    """Return the live key with this token, in one consistent read, or None.
-
-    A token with a wrong prefix, length or checksum is rejected without a read.
-    """
+    """Return the live key with this token, in one consistent read, or None."""
     # The checksum rejects a mistyped or invented key without the cost of a read.
     if not tokens.well_formed(token):
         return None

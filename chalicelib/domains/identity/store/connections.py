@@ -1,8 +1,8 @@
 """Connections of accounts to AI clients, each in one workspace (OAuth).
 
-The row of a connection has the hashes of its code and of its tokens. A token contains the id of its
-connection, so authentication is one consistent read. The row is smaller than 4 KB, which is one
-read unit. Ending a connection ends all its tokens immediately.
+A token contains the id of its connection, whose row has the hashes of its code and tokens, so
+authentication is one consistent read. The row is smaller than 4 KB, which is one read unit. Ending
+a connection ends all its tokens immediately.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,30 +24,22 @@ from chalicelib.lib import tokens
 
 CODE_LIFE = timedelta(seconds=60)
 REFRESH_LIFE = timedelta(seconds=token_pairs.REFRESH_SECONDS)
+# Between consent and the end of a connection, however often its tokens are refreshed.
 LIFE = timedelta(days=180)
-"""Time between consent and the end of a connection, however often its tokens are refreshed."""
-ENDED_LIFE = timedelta(days=30)
-"""How long a connection that has ended is listed."""
+ENDED_LIFE = timedelta(days=30)  # for which a connection that has ended is listed
+# Time between the end of a connection's life and its removal. The clock decides, not the TTL.
 TTL_MARGIN = timedelta(days=1)
-"""Time between the end of a connection's life and its removal. The clock decides, not the TTL."""
+# Between two writes of a connection's last use, as for API keys.
 LAST_USE_PRECISION = timedelta(minutes=10)
-"""Minimum time between two writes of a connection's last use, as for API keys."""
-MAX_LIVE = 50
-"""Limit of live connections in one workspace, and of one account."""
+MAX_LIVE = 50  # in one workspace, and of one account
 SORT_KEY = "connection"
 ConnectionState = Literal["pending", "live", "expired", "ended"]
 
 
 class ConnectionRow(IdentityRow):
-    """A connection. ``plan``, ``role`` and ``scopes`` apply to its calls, as in a key's row.
+    """A connection. ``plan``, ``role`` and ``scopes`` apply to its calls, as in a key's row."""
 
-    ``code_hash`` is kept after the exchange, so that a second use of the code is recognised.
-    ``challenge`` and ``redirect_hash`` exist only until the exchange, and ``pairs`` only from then
-    on. ``family_hash`` is the hash of the secret that all refresh tokens share. Changes of tokens
-    require the ``version`` that was read.
-    """
-
-    version = NumberAttribute(default=1)
+    version = NumberAttribute(default=1)  # Changes of tokens require the one that was read.
     workspace_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
     role = UnicodeAttribute()
@@ -56,33 +48,29 @@ class ConnectionRow(IdentityRow):
     client_name = UnicodeAttribute()
     client_host = UnicodeAttribute(default="")
     client_hash = UnicodeAttribute()
-    redirect_hash = UnicodeAttribute(null=True)
-    challenge = UnicodeAttribute(null=True)
-    code_hash = UnicodeAttribute()
-    family_hash = UnicodeAttribute(null=True)
-    pairs: JsonAttribute = JsonAttribute(null=True)
+    redirect_hash = UnicodeAttribute(null=True)  # until the exchange of the code
+    challenge = UnicodeAttribute(null=True)  # until the exchange of the code
+    code_hash = UnicodeAttribute()  # kept after the exchange, to recognise a second use
+    family_hash = UnicodeAttribute(null=True)  # of the secret that all refresh tokens share
+    pairs: JsonAttribute = JsonAttribute(null=True)  # from the exchange on
     created_at = UTCDateTimeAttribute()
     last_used_at = UTCDateTimeAttribute(null=True)
     ended_at = UTCDateTimeAttribute(null=True)
 
     @property
     def id(self) -> str:
-        """Id of the connection."""
         return self.pk.partition("#")[2]
 
     @property
     def ends_at(self) -> datetime:
-        """When the user must consent again."""
         return self.created_at + LIFE
 
     @property
     def is_over(self) -> bool:
-        """Whether the connection has ended, or its consent has expired."""
         return self.ended_at is not None or clock.now() >= self.ends_at
 
     @property
     def token_pairs(self) -> list[TokenPair]:
-        """Pairs of tokens, in the order of their issue."""
         return [TokenPair(*pair) for pair in self.pairs or ()]
 
     @property
@@ -102,11 +90,9 @@ class ConnectionRow(IdentityRow):
         return self.state in {"pending", "live"}
 
     def is_of(self, client_id: str) -> bool:
-        """Whether the connection belongs to a client."""
         return bool(self.client_hash == tokens.short_digest(client_id))
 
     def is_family(self, refresh_token: str) -> bool:
-        """Whether a refresh token shares the secret of the connection's tokens."""
         return bool(self.family_hash == tokens.short_digest(tokens.family(refresh_token)))
 
     def mask_of(self, scopes: Iterable[str]) -> int:
@@ -116,7 +102,6 @@ class ConnectionRow(IdentityRow):
         return 0 if mask == (1 << len(self.scopes)) - 1 else mask
 
     def scopes_of(self, pair: TokenPair) -> list[str]:
-        """Return the scopes of a pair's access token."""
         mask = pair.scope_mask
         return [scope for n, scope in enumerate(self.scopes) if not mask or mask >> n & 1]
 
@@ -126,8 +111,6 @@ class ConnectionLookupRow(IdentityRow):
 
 
 class Authenticated(NamedTuple):
-    """Connection and scopes of a live access token."""
-
     connection: ConnectionRow
     scopes: list[str]
 
@@ -145,10 +128,7 @@ def row(connection_id: str, **attributes: Any) -> ConnectionRow:  # noqa: ANN401
 
 
 def lookups(connection: ConnectionRow) -> list[ConnectionLookupRow]:
-    """Return the look-up rows of a connection.
-
-    They are kept until the connection would no longer be listed.
-    """
+    """Return the look-up rows of a connection, kept until it would no longer be listed."""
     places = (
         _workspace_partition(connection.workspace_id),
         _account_partition(connection.account_id),
@@ -180,21 +160,15 @@ def find(connection_id: str) -> ConnectionRow | None:
 
 
 def find_by_token(token: str, *prefixes: str) -> ConnectionRow | None:
-    """Return the connection whose id a token contains. A malformed token costs no read.
-
-    The caller must compare the token's hash.
-    """
+    """Return the connection whose id a token contains. The caller must compare the token's hash."""
+    # A malformed token costs no read.
     ids = (tokens.owner_id(token, prefix=prefix) for prefix in prefixes)
     connection_id = next(filter(None, ids), None)
     return None if connection_id is None else find(connection_id)
 
 
 def require(connection_id: str, workspace_id: str | None = None) -> ConnectionRow:
-    """Return a connection by its id, whatever its state, optionally only from one workspace.
-
-    Raises:
-        NotFoundError: no connection has this id, or only one of another workspace.
-    """
+    """Return a connection in any state, or raise NotFoundError, also for another workspace's."""
     connection = find(connection_id)
     if connection is None or workspace_id not in {None, connection.workspace_id}:
         raise NotFoundError(

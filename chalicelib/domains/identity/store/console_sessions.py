@@ -1,7 +1,8 @@
-"""Sessions of the console, stored under the hash of their tokens. Only the cookie has the token.
+"""Sessions of the console, stored under the hash of their tokens.
 
-A session ends 12 hours after its last use, 30 days after its start, or when it is ended by a call.
-All sessions of an account end when the account's ``session_epoch`` is raised.
+Only the cookie has the token. A session ends 12 hours after its last use, 30 days after its start,
+or when it is ended by a call. All sessions of an account end when the account's ``session_epoch``
+is raised.
 """
 
 import hashlib
@@ -18,29 +19,24 @@ from chalicelib.engine.tables import IdentityRow
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=30)
+# Between two writes of a session's last use, as for API keys.
 SEEN_PRECISION = timedelta(minutes=10)
-"""Minimum time between two writes of a session's last use, as for API keys."""
 SORT_KEY = "session"
 
 
 class ConsoleSessionRow(IdentityRow):
-    """A session.
-
-    ``browser`` is the user agent at sign-in, so that its owner can recognise it. Until
-    ``factor_until``, the session needs no further proof of its user.
-    """
-
     session_id = UnicodeAttribute()
     account_id = UnicodeAttribute()
     epoch = NumberAttribute()
+    # The user agent at sign-in, so that its owner can recognise it.
     browser = UnicodeAttribute(default="")
     created_at = UTCDateTimeAttribute()
     seen_at = UTCDateTimeAttribute()
+    # Until then, no further proof of the user is needed.
     factor_until = UTCDateTimeAttribute(null=True)
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the session has had a code or the password a moment ago."""
         return self.factor_until is not None and clock.now() < self.factor_until
 
     @property
@@ -49,7 +45,6 @@ class ConsoleSessionRow(IdentityRow):
         return min(self.seen_at + IDLE, self.created_at + LONGEST)
 
     def lives(self, account: AccountRow) -> bool:
-        """Whether the session is still valid for its account."""
         # Raising the epoch of the account ends all its sessions with one write.
         same_epoch = int(self.epoch) == int(account.session_epoch)
         return same_epoch and account.disabled_at is None and clock.now() < self.ends_at

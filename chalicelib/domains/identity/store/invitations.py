@@ -14,36 +14,30 @@ from chalicelib.engine.tables import IdentityRow
 from chalicelib.lib import tokens
 
 LIFE = timedelta(days=7)
+# Time between the end of an invitation and its removal. The clock decides, not the TTL.
 KEPT_AFTER = timedelta(days=1)
-"""Time between the end of an invitation and its removal. The clock decides, not the TTL."""
 SORT_KEY = "invitation"
 InvitationState = Literal["open", "expired", "used", "revoked"]
 
 
 class InvitationRow(IdentityRow):
-    """An invitation for one e-mail address. It works once, and while its inviter may invite.
-
-    ``inviter_term`` is the term of the inviter's membership in which it was made.
-    ``mail`` is what became of its mail: ``waiting``, ``sent`` or ``withheld``, or None without one.
-    ``mail_reason`` says why it waits or is withheld.
-    """
+    """An invitation for one e-mail address. It works once, and while its inviter may invite."""
 
     invitation_id = UnicodeAttribute()
     workspace_id = UnicodeAttribute()
     email = UnicodeAttribute()
     role = UnicodeAttribute()
     inviter_id = UnicodeAttribute()
-    inviter_term = UnicodeAttribute(null=True)
+    inviter_term = UnicodeAttribute(null=True)  # of the inviter's membership in which it was made
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute()
     used_at = UTCDateTimeAttribute(null=True)
     revoked_at = UTCDateTimeAttribute(null=True)
-    mail = UnicodeAttribute(null=True)
-    mail_reason = UnicodeAttribute(null=True)
+    mail = UnicodeAttribute(null=True)  # ``waiting``, ``sent`` or ``withheld``, or None without one
+    mail_reason = UnicodeAttribute(null=True)  # why it waits or is withheld
 
     @property
     def state(self) -> InvitationState:
-        """State of the invitation."""
         if self.used_at is not None:
             return "used"
         if self.revoked_at is not None:
@@ -101,11 +95,7 @@ def at(place: str) -> InvitationRow | None:
 
 
 def note_mail(invitation: InvitationRow, state: str, reason: str | None) -> None:
-    """Record what became of the e-mail of an invitation that is still stored.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Record what became of the e-mail of an invitation that is still stored."""
     why = InvitationRow.mail_reason
     actions: list[Action] = [InvitationRow.mail.set(state)]
     actions.append(why.set(reason) if reason else why.remove())

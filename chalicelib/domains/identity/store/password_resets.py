@@ -13,13 +13,10 @@ SORT_KEY = "password-reset"
 
 
 class PasswordResetRow(IdentityRow):
-    """A request for a new password.
+    """A request for a new password, until the link is used, or for an hour after its expiry."""
 
-    It exists until the link is used, or for an hour after its expiry. ``address_hash`` is the
-    hash under which an account may have claimed the address. Whether there is one is not looked up
-    before the e-mail is made.
-    """
-
+    # The hash under which an account may have claimed the address. Whether there is one is not
+    # looked up before the e-mail is made.
     address_hash = UnicodeAttribute(attr_name="address_hashes")
     language = UnicodeAttribute()
     created_at = UTCDateTimeAttribute()

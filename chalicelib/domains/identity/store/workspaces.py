@@ -24,32 +24,27 @@ SORT_KEY = subscriptions.SORT_KEY
 
 
 class WorkspaceRow(IdentityRow):
-    """A workspace. Its owner pays for its bots.
-
-    ``timezone`` is an IANA name. ``country`` (ISO 3166-1 alpha-2) is the default for phone numbers.
-    ``address``, ``phone``, ``logo_url`` and ``accent`` (``lib.accents``) are shown to clients.
-    ``webhook_events`` are the types of events that its webhooks receive, and ``unwanted_messages``
-    the kinds of messages that no member wants.
-    """
+    """A workspace. Its owner pays for its bots."""
 
     version = VersionAttribute()
     name = UnicodeAttribute()
     slug = UnicodeAttribute()
-    logo_url = UnicodeAttribute(null=True)
+    logo_url = UnicodeAttribute(null=True)  # shown to clients, as are address, phone and accent
     address = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
-    accent = UnicodeAttribute(null=True)
+    accent = UnicodeAttribute(null=True)  # ``lib.accents``
     owner_id = UnicodeAttribute()
     plan = UnicodeAttribute()
-    timezone = UnicodeAttribute()
-    country = UnicodeAttribute(default="RU")
+    timezone = UnicodeAttribute()  # IANA name
+    country = UnicodeAttribute(default="RU")  # ISO 3166-1 alpha-2, the default for phone numbers
     created_at = UTCDateTimeAttribute()
+    # Types of events that its webhooks receive.
     webhook_events: ListAttribute[Any] = ListAttribute(null=True)
+    # Kinds of messages that no member wants.
     unwanted_messages: ListAttribute[Any] = ListAttribute(null=True)
 
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
-        """Return the workspace. The process then knows the events that it wants."""
         row = super().from_raw_data(data)
         # The row was paid for already, so the cache of subscriptions takes it without a read.
         subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages)
@@ -57,31 +52,26 @@ class WorkspaceRow(IdentityRow):
 
     @property
     def id(self) -> str:
-        """Id of the workspace."""
         return self.pk.partition("#")[2]
 
 
 class MembershipRow(IdentityRow):
-    """Membership of an account in a workspace, stored under the account.
+    """Membership of an account in a workspace, stored under the account."""
 
-    The role is ``owner``, ``manager`` or ``member``. ``term`` is another id for each time that the
-    account joins or gets another role, so that what a lost right has made does not work again.
-    ``resource_id`` is the member of the staff that the account is, if a manager has linked it.
-    """
-
-    role = UnicodeAttribute()
+    role = UnicodeAttribute()  # ``owner``, ``manager`` or ``member``
+    # The member of the staff that the account is, if a manager has linked it.
     resource_id = UnicodeAttribute(null=True)
+    # Another id for each time that the account joins or gets another role, so that what a lost
+    # right has made does not work again.
     term = UnicodeAttribute(null=True)
     joined_at = UTCDateTimeAttribute()
 
     @property
     def workspace_id(self) -> str:
-        """Id of the workspace."""
         return self.sk
 
     @property
     def account_id(self) -> str:
-        """Id of the account."""
         return self.pk.split("#")[1]
 
 
@@ -90,8 +80,6 @@ class MemberRow(IdentityRow):
 
 
 class Member(NamedTuple):
-    """An account with its membership in a workspace."""
-
     account: AccountRow
     membership: MembershipRow
 
@@ -132,11 +120,7 @@ def key(workspace_id: str) -> Key:
 
 
 def get(workspace_id: str, rows: Rows | None = None) -> WorkspaceRow:
-    """Return a workspace by id, from ``rows`` if they are given.
-
-    Raises:
-        NotFoundError: the workspace does not exist.
-    """
+    """Return a workspace by id, from ``rows`` if they are given, or raise NotFoundError."""
     if rows is None:
         workspace = WorkspaceRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
     else:
