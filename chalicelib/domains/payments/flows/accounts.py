@@ -53,11 +53,7 @@ def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
 
 
 def provider_at(provider: str, *, shop_id: str, secret: str) -> PaymentProvider:
-    """Return the provider of an account that may not be stored yet.
-
-    Raises:
-        ProviderError: this stage does not have the provider.
-    """
+    """Return the provider of an account, stored or not, or raise ProviderError if there is none."""
     return gateway.provider_for(Merchant(provider, shop_id, secret))  # type: ignore[arg-type]  # a stored name
 
 
@@ -66,14 +62,11 @@ def find_same(
 ) -> MerchantRow | None:
     """Return the stored account, current or former, that a new key belongs to, or None.
 
-    Stripe's restricted keys cannot read the id of their account. Then a payment of a stored account
-    is read with the new key: an account has its own payments only, of one mode. Without a payment,
-    the account counts as a new one.
-
-    Raises:
-        ProviderError: the provider does not let the key read payments.
-        UnknownOutcomeError: the provider did not respond.
+    Raises ProviderError if the key may not read payments, or UnknownOutcomeError.
     """
+    # Stripe's restricted keys cannot read the id of their account. Then a payment of a stored
+    # account is read with the new key: an account has its own payments only, of one mode. Without a
+    # payment, the account counts as a new one.
     for row in merchants.read_all(workspace_id):
         if row.is_imported or (row.provider, row.shop_id) != (provider, shop_id):
             continue
@@ -92,11 +85,7 @@ def find_same(
 
 
 def merchant_of(workspace_id: str, payment: PaymentRow) -> MerchantRow:
-    """Return the account of a payment. A payment to the platform has an account of the platform.
-
-    Raises:
-        ProviderError: the account does not exist any more.
-    """
+    """Return the account of a payment, or raise ProviderError if it does not exist any more."""
     merchant = merchants.find(
         merchant_owner(workspace_id, purpose=payment.purpose), merchant_id=payment.merchant_id
     )
@@ -135,11 +124,9 @@ def receipt_of(  # noqa: PLR0913  the parts of a receipt
 
 
 def needs_email(workspace_id: str) -> bool:
-    """Return whether a payment to a workspace needs the client's e-mail address.
-
-    YooKassa sends receipts by e-mail only.
-    """
+    """Whether a payment to a workspace needs the client's e-mail address."""
     merchant = merchants.find_current(workspace_id)
+    # YooKassa sends receipts by e-mail only.
     return merchant is not None and merchant.provider == "yookassa" and bool(merchant.vat_code)
 
 

@@ -22,22 +22,19 @@ from chalicelib.lib import localized
 from chalicelib.lib.localized import Language
 
 TOP_UP: Final = "top_up"
+# Name of the payment on the provider's page and on the receipt.
 DESCRIPTIONS: dict[Language, str] = {
     "en": "Balance top-up",
     "ru": "Пополнение баланса",
 }
-"""Name of the payment on the provider's page and on the receipt."""
 
 log = logging.getLogger(__name__)
 
 
 def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> PaymentRow:
-    """Stage a payment that tops up an account's balance.
+    """Stage a payment that tops up an account's balance, or raise NotConfiguredError.
 
     The provider leads back to ``page_url``, with the id of the payment.
-
-    Raises:
-        NotConfiguredError: the operator has not set up an account at a payment provider.
     """
     merchant = merchants.find_current(PLATFORM)
     if merchant is None:

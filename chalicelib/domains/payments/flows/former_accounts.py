@@ -12,25 +12,21 @@ from chalicelib.domains.payments.store.merchants import FORMER_CHECKED_AFTER
 from chalicelib.domains.payments.store.payments import DONE, PaymentRow
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 
-PAUSE = timedelta(days=30)
-"""Time until the payments of an account are read again."""
+PAUSE = timedelta(days=30)  # until the payments of an account are read again
 PAGE = 500
 MAX_COUNTED = 1_000
 
 
 class Needs(NamedTuple):
-    """What the secret of an account is needed for. ``refundable`` is in kopecks."""
+    """What the secret of an account is needed for."""
 
     refundable_payments: int
-    refundable: int
+    refundable: int  # kopecks
     open_payments: int
 
 
 def read_needs(workspace_id: str, *, merchant_id: str, limit: int = MAX_COUNTED) -> Needs:
-    """Return what the secret of an account of a workspace is needed for.
-
-    Counting ends at ``limit`` payments.
-    """
+    """Return what the secret of an account is needed for, counted up to ``limit`` payments."""
     refundable_payments = refundable = open_payments = 0
     last_id: str | None = None
     while page := payments.latest(workspace_id, PAGE, last_id=last_id):
@@ -50,9 +46,9 @@ def read_needs(workspace_id: str, *, merchant_id: str, limit: int = MAX_COUNTED)
 
 
 def _left(workspace_id: str, payment: PaymentRow) -> int:
-    """Return what can be refunded, with refunds that are not done yet."""
     if not payment.refund_total:
         return payment.refundable
+    # Refunds that are not done yet may fail, and then need the secret.
     refunds = payments.refunds_of(workspace_id, [payment.id])
     return payment.refundable + sum(int(row.amount) for row in refunds if row.status != DONE)
 
@@ -61,9 +57,7 @@ def _left(workspace_id: str, payment: PaymentRow) -> int:
 def end_secret(job: Job) -> None:
     """Remove the secret of a former account if nothing can be refunded, or after 400 days.
 
-    Raises:
-        Postponed: the secret may still be needed.
-        UnavailableError: the database is unavailable.
+    Raises Postponed if it may still be needed, or UnavailableError.
     """
     workspace_id, merchant_id = job.workspace_id, job.payload["merchantId"]
     former = merchants.find_former(workspace_id, merchant_id=merchant_id)

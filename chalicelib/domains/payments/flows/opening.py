@@ -48,11 +48,8 @@ class PaymentEndedError(ConflictError):
 def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | None) -> str:
     """Return the URL of the provider's page for a payment, which is created if necessary.
 
-    Raises:
-        PaymentRefusedError: the provider does not accept the payment.
-        PaymentEndedError: the payment ended before the provider had it.
-        UpstreamFailedError: the provider failed. The call can be repeated.
-        UnavailableError: the database is unavailable. The call can be repeated.
+    After UpstreamFailedError and UnavailableError, the call can be repeated. Raises
+    PaymentRefusedError, or PaymentEndedError if the payment ended before the provider had it.
     """
     if payment.url is not None:
         return payment.url
@@ -87,14 +84,11 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
 
 
 def _stage_merchant(unit: UnitOfWork, payment: PaymentRow) -> None:
-    """Stage that the account takes payments again, after a refusal.
-
-    An account that was set up before returned payments were listed gets its first list.
-    """
     owner = accounts.merchant_owner(unit.workspace_id, purpose=payment.purpose)
     merchant = accounts.merchant_of(unit.workspace_id, payment)
     if merchant.refused_at is not None:
         merchants.stage_refusal(unit, merchant, None)
+    # It was set up before returned payments were listed.
     elif merchant.returns_read_at is None:
         unit.save(merchants.returns_job(owner, merchant_id=merchant.merchant_id))
         merchants.stage_returns_read(unit, merchant, clock.now())

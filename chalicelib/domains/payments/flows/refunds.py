@@ -38,12 +38,11 @@ from chalicelib.gateways.payments import (
     UnknownOutcomeError,
 )
 
+# Returns the receipt of a refund, or None.
 ReceiptOf = Callable[[PaymentRow, RefundRow], Receipt | None]
-"""Returns the receipt of a refund, or None."""
+# Stages what follows from a refund that was done or has failed.
 StageEnd = Callable[[PaymentRow, UnitOfWork, RefundRow], None]
-"""Stages what follows from a refund that was done or has failed."""
-CLOCK_DIFFERENCE = timedelta(minutes=5)
-"""Maximum time by which the provider's clock is late."""
+CLOCK_DIFFERENCE = timedelta(minutes=5)  # by which the provider's clock is late, at most
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +62,7 @@ def stage(  # noqa: PLR0913  the parts of a refund
     reason: RefundReason,
     description: str | None = None,
 ) -> RefundRow:
-    """Stage a refund of a payment, and return the refund.
-
-    Raises:
-        RefundTooLargeError: less is left of the payment.
-    """
+    """Stage a refund of a payment, or raise RefundTooLargeError if less is left of the payment."""
     if not 0 < amount <= payment.refundable:
         msg = (
             f"amount: expected at most {payment.refundable} kopecks, received {amount}. Refund "
@@ -84,11 +79,7 @@ def stage(  # noqa: PLR0913  the parts of a refund
 
 
 def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
-    """Stage another attempt of a refund that failed.
-
-    Raises:
-        ConflictError: the refund has not failed.
-    """
+    """Stage another attempt of a refund that failed, or raise ConflictError if it has not."""
     if payment.is_imported:
         raise ConflictError("This payment came from another stage. Refund it at its provider.")
     if refund.status != FAILED:
@@ -100,11 +91,8 @@ def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> Non
 def send(job: Job, receipt_of: ReceiptOf, stage_end: StageEnd) -> None:
     """Send a refund, or read its state at the provider.
 
-    A refund that was done may still fail. ``stage_end`` then is called again.
-
-    Raises:
-        Postponed: the result is unknown, or the provider has not carried out the refund yet.
-        UnavailableError: the database is unavailable.
+    ``stage_end`` is called again if a refund that was done fails later. Raises Postponed while the
+    result is not final, or UnavailableError.
     """
     workspace_id, payload = job.workspace_id, job.payload
     payment = payments.find(workspace_id, payment_id=payload["paymentId"])

@@ -13,8 +13,8 @@ from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
 
+# Time before the last list that the next one reads again, because clocks differ.
 OVERLAP = timedelta(hours=1)
-"""Time before the last list that the next one reads again, because clocks differ."""
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +23,7 @@ log = logging.getLogger(__name__)
 def read_returns(job: Job) -> None:
     """Make the jobs due of payments that were returned since the last list.
 
-    Raises:
-        Postponed: always, until the secret of the account is removed.
-        UnavailableError: the database is unavailable.
+    Raises Postponed until the secret of the account is removed, or UnavailableError.
     """
     workspace_id, merchant_id = job.workspace_id, job.payload["merchantId"]
     merchant = merchants.find(workspace_id, merchant_id=merchant_id)

@@ -33,6 +33,8 @@ from chalicelib.gateways.payments import (
     UnknownOutcomeError,
 )
 
+# Stages what follows from a payment, whose ``paid_at`` is set, and returns the kopecks of the
+# refund that it has staged.
 StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
 """Stages what follows from a payment, and returns the kopecks of the refund that it has staged.
 
@@ -45,7 +47,6 @@ It returns the kopecks whose consequences are staged in all, which the payment k
 ``returned``.
 """
 Settle = Callable[[str, str], PaymentRow]
-"""Asks for the state of a workspace's payment and applies the state, as ``settle`` does."""
 
 ANOTHER_PAYMENT = "another payment"
 
@@ -109,9 +110,7 @@ def settle(
 def follow(job: Job, settle_payment: Settle) -> None:
     """Ask for the state of a payment until it is final or the payment's time has ended.
 
-    Raises:
-        Postponed: the state is not final, or a notification was sent and the provider failed.
-        UnavailableError: the database is unavailable.
+    Raises Postponed while it is not final, or if the provider failed, or UnavailableError.
     """
     workspace_id, payment_id = job.workspace_id, job.payload["paymentId"]
     is_known = True
@@ -149,7 +148,6 @@ def _read_state(
 
 
 def _stage_problem(payment_id: str, unit: UnitOfWork, *, reason: str) -> None:
-    """Stage why the state of a payment could not be read, which the owner sees."""
     row = payments.require(unit.workspace_id, payment_id=payment_id)
     payments.stage_change(unit, row, problem=reason)
 
@@ -174,7 +172,6 @@ def _stage_status(
 def _stage_report(
     unit: UnitOfWork, row: PaymentRow, state: PaymentState, stage_return: StageReturn
 ) -> None:
-    """Stage what a report says of a payment whose status does not change."""
     values: dict[str, Any] = {} if row.problem is None else {"problem": None}
     reported = (state.refunded, state.disputed)
     if row.status == SUCCEEDED and reported != (row.refunded_at_provider, row.disputed):
@@ -185,10 +182,7 @@ def _stage_report(
 
 
 def _problem(row: PaymentRow, merchant: MerchantRow, state: PaymentState) -> str | None:
-    """Return why a state does not belong to a payment, or None.
-
-    The provider's id may be forged, or the credentials of the account were replaced.
-    """
+    # The provider's id may be forged, or the credentials of the account were replaced.
     if (state.amount, state.currency) != (int(row.amount), row.currency):
         return "another amount"
     if state.account is not None and merchant.shop_id and state.account != merchant.shop_id:

@@ -25,8 +25,7 @@ HOOKS = Limit(
     "payment-hooks", "payment notifications per minute", 600, timedelta(minutes=1), fails_open=True
 )
 PARALLEL_WRITES = 8
-MAX_BODY = 65_536
-"""Maximum characters of a notification. Real ones have about 2,000."""
+MAX_BODY = 65_536  # characters of a notification; real ones have about 2,000
 
 
 class PaymentHook(Wire):

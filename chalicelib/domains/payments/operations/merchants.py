@@ -24,11 +24,8 @@ from chalicelib.gateways.payments import Account, ProviderError, UnknownOutcomeE
 
 HOOK_PATH = "/api/public/payments/hooks/{merchant_id}"
 SHOWN_CHARACTERS = 4
+# Without it, a member could try stolen keys of others through this service.
 CHECKS = Limit("secret-checks", "checks of a secret key an hour", 10, timedelta(hours=1))
-"""Questions of a workspace to providers whether a secret key works.
-
-Without it, a member could try stolen keys of others through this service.
-"""
 
 ShopId = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=100), AfterValidator(printable)
@@ -74,7 +71,6 @@ class MerchantOut(Wire):
 
     @classmethod
     def from_record(cls, merchant: MerchantRow) -> Self:
-        """Return the wire form of a stored account."""
         path = HOOK_PATH.format(merchant_id=merchant.merchant_id)
         codes = {
             "vatCode": (merchant.vat_code, VAT_RATES),
@@ -120,7 +116,6 @@ class FormerMerchant(FormerMerchantRef):
 
     @classmethod
     def from_record(cls, merchant: MerchantRow) -> Self:
-        """Return the wire form of a former account."""
         return cls.from_row(
             merchant.attribute_values,
             id=merchant.merchant_id,
@@ -306,13 +301,6 @@ def _stage_secret(
 
 
 def _inspect(ctx: Context, args: MerchantSet) -> tuple[Account, str | None]:
-    """Return the account of a secret, and the id under which it is stored, or None.
-
-    Raises:
-        RateLimitedError: the workspace has had too many checks.
-        UpstreamFailedError: the provider did not respond.
-        ValidationError: the secret does not work.
-    """
     workspace_id = ctx.unit.workspace_id
     _count_check(ctx)
     place = {"provider": args.provider, "shop_id": args.shop_id}
@@ -339,12 +327,6 @@ def _count_check(ctx: Context) -> None:
 
 
 def _problem(ctx: Context, merchant: MerchantRow) -> str | None:
-    """Return why an account does not work, or None.
-
-    Raises:
-        RateLimitedError: the workspace has had too many checks.
-        UpstreamFailedError: the provider did not respond.
-    """
     _count_check(ctx)
     try:
         accounts.provider_of(ctx.unit.workspace_id, merchant).inspect()

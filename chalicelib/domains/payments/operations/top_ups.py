@@ -19,12 +19,10 @@ from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
 
-MIN_TOP_UP, MAX_TOP_UP = 10_000, 10_000_000
-"""Smallest and largest top-up, in kopecks."""
+MIN_TOP_UP, MAX_TOP_UP = 10_000, 10_000_000  # kopecks
+# Payments that an account may open at the provider, paid or not.
 TOP_UPS = Limit("top-ups", "top-ups opened a day", 20, timedelta(days=1))
-"""Payments that an account may open at the provider, paid or not."""
-BALANCE_PATH = "/console/w/{workspace}/balance"
-"""The page of the console that waits for the payment."""
+BALANCE_PATH = "/console/w/{workspace}/balance"  # It waits for the payment.
 
 Amount = Annotated[int, Field(ge=MIN_TOP_UP, le=MAX_TOP_UP)]
 
@@ -58,7 +56,6 @@ class TopUpOut(TopUpRef):
 
     @classmethod
     def from_record(cls, payment: PaymentRow) -> Self:
-        """Return the wire form of a stored top-up."""
         return cls.from_row(payment.attribute_values, id=payment.id, status=payment.shown_status)
 
 

@@ -5,21 +5,19 @@ from typing import Literal
 
 PaymentStatus = Literal["created", "pending", "succeeded", "expired", "failed"]
 RefundStatus = Literal["requested", "sent", "done", "failed"]
+# Why money is returned: the booking was cancelled, the payment came too late or twice, or the
+# business returns it.
 RefundReason = Literal["cancelled", "late", "twice", "business"]
-"""Why money is returned: the booking was cancelled, the payment came too late or twice, or the
-business returns it."""
 FIRST_CHECKS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60))
 HOURLY_FOR = timedelta(hours=25)
+# Time after which a payment without a final state counts as expired. Both providers end a payment
+# that nobody makes within a day. The owner may need longer to replace a secret that no longer
+# works. A webhook is still accepted later.
 CHECKED_FOR = timedelta(days=8)
-"""Time after which a payment without a final state counts as expired.
-
-Both providers end a payment that nobody makes within a day. The owner may need longer to replace
-a secret that no longer works. A webhook is still accepted later.
-"""
+# Time within which a balance is topped up after the page of the provider was opened.
 TOP_UP_OPEN_FOR = timedelta(hours=1)
-"""Time within which a balance is topped up after the page of the provider was opened."""
+# Pause before a refund whose result is unknown is sent or read again, in its first hour.
 REFUND_PAUSE = timedelta(minutes=5)
-"""Pause before a refund whose result is unknown is sent or read again, in its first hour."""
 
 
 def next_check(created_at: datetime, *, now: datetime) -> datetime | None:
@@ -49,11 +47,9 @@ def next_refund_check(first_sent_at: datetime, *, now: datetime) -> datetime:
 
 
 def may_follow(status: str, *, new_status: str) -> bool:
-    """Return whether a payment with a status may get a new one.
-
-    Money may arrive late, so a payment that expired or failed may still succeed. Nothing follows
-    the success.
-    """
+    """Whether a payment with a status may get a new one."""
+    # Money may arrive late, so a payment that expired or failed may still succeed. Nothing follows
+    # the success.
     if status in ("succeeded", new_status):
         return False
     return new_status == "succeeded" or status in {"created", "pending"}

@@ -12,13 +12,13 @@ Kind = Literal["none", "full", "calculated", "former"]
 
 
 class VatRate(NamedTuple):
-    """A VAT rate. A prepayment has a ``calculated`` rate, and the closing receipt a ``full`` one.
+    """A VAT rate.
 
-    ``none`` suits both. ``former`` rates have ended.
+    A prepayment has a ``calculated`` rate, and the closing receipt a ``full`` one.
     """
 
     rate: str
-    kind: Kind
+    kind: Kind  # ``none`` suits both receipts, and ``former`` rates have ended
 
 
 VAT_RATES: Final = MappingProxyType(
@@ -37,11 +37,9 @@ VAT_RATES: Final = MappingProxyType(
         "12": VatRate("22/122", "calculated"),
     }
 )
-"""VAT rates by code."""
-TAX_SYSTEMS: Final = ("1", "2", "3", "4", "5", "6")
-"""Codes of tax systems. Their names are in the console's catalogue."""
+TAX_SYSTEMS: Final = ("1", "2", "3", "4", "5", "6")  # Their names are in the console's catalogue.
+# Smallest payment in kopecks, by provider, if known. Stripe's depends on exchange rates.
 MIN_AMOUNTS: Final = MappingProxyType({"yookassa": 100})
-"""Smallest payment in kopecks, by provider, if known. Stripe's depends on exchange rates."""
 
 
 def prepayment_codes() -> list[str]:

@@ -22,56 +22,43 @@ from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 
 SORT_KEY = "-"
+# Time after which the secret of a former account is removed, whatever can be refunded.
 FORMER_KEPT_FOR = timedelta(days=400)
-"""Time after which the secret of a former account is removed, whatever can be refunded."""
-RETURNS_READ_AFTER = timedelta(days=1)
-"""Time between two lists of refunds and disputes."""
+RETURNS_READ_AFTER = timedelta(days=1)  # between two lists of refunds and disputes
+# Time after which it is removed if nothing can be refunded. Late money arrives for 8 days.
 FORMER_CHECKED_AFTER = timedelta(days=9)
-"""Time after which it is removed if nothing can be refunded. Late money arrives for 8 days."""
+# The kind of claim by which the address of a webhook leads to a workspace.
 HOOK_CLAIM = "payment-hook"
-"""The kind of claim by which the address of a webhook leads to a workspace."""
 
 
 class MerchantRow(ContentRow):
-    """An account at a payment provider.
-
-    ``merchant_id`` is random, and part of the webhook's address. ``sealed_secret`` is encrypted
-    (``gateways.sealing``), and ``last_four`` are the last characters of the secret. ``account_id``
-    is the provider's id of the account, or None if no key was allowed to read it. ``is_test`` is
-    None in rows that are older than this fact. ``returns_read_at`` is when refunds and disputes at
-    the provider were last listed. A former account has ``replaced_at``, and
-    ``secret_removed_at`` once its secret is empty. ``has_receipts`` says that the
-    provider demands receipts, and ``refused_at`` when it refused a payment, of which the owner was
-    told. ``vat_code``, ``closing_vat_code`` of closing receipts and ``tax_system_code`` are the
-    provider's codes on receipts; without ``vat_code``, the provider sends no receipts.
-    ``receipts_closed_by`` says who sends the closing receipt of a payment: ``service``, or the
-    ``register`` of the business. ``is_imported`` says that the account came with a workspace from
-    another stage, without its secret.
-    """
+    """An account at a payment provider."""
 
     version = VersionAttribute()
-    merchant_id = UnicodeAttribute()
+    merchant_id = UnicodeAttribute()  # random, and part of the webhook's address
     provider = UnicodeAttribute()
     shop_id = UnicodeAttribute()
-    sealed_secret = UnicodeAttribute()
-    last_four = UnicodeAttribute()
+    sealed_secret = UnicodeAttribute()  # encrypted (``gateways.sealing``)
+    last_four = UnicodeAttribute()  # characters of the secret
+    # The provider's id, or None if no key was allowed to read it.
     account_id = UnicodeAttribute(null=True)
-    is_test = BooleanAttribute(null=True)
-    returns_read_at = UTCDateTimeAttribute(null=True)
-    replaced_at = UTCDateTimeAttribute(null=True)
-    secret_removed_at = UTCDateTimeAttribute(null=True)
-    has_receipts = BooleanAttribute(null=True)
+    is_test = BooleanAttribute(null=True)  # None in rows that are older than this fact
+    returns_read_at = UTCDateTimeAttribute(null=True)  # when refunds and disputes were last listed
+    replaced_at = UTCDateTimeAttribute(null=True)  # set if it is a former account
+    secret_removed_at = UTCDateTimeAttribute(null=True)  # Its secret is then empty.
+    has_receipts = BooleanAttribute(null=True)  # The provider demands receipts.
+    # When a payment was refused, of which the owner was told.
     refused_at = UTCDateTimeAttribute(null=True)
-    vat_code = UnicodeAttribute(null=True)
-    closing_vat_code = UnicodeAttribute(null=True)
+    vat_code = UnicodeAttribute(null=True)  # None if the provider sends no receipts
+    closing_vat_code = UnicodeAttribute(null=True)  # the provider's code on closing receipts
     tax_system_code = UnicodeAttribute(null=True)
-    receipts_closed_by = UnicodeAttribute(default="service")
+    receipts_closed_by = UnicodeAttribute(default="service")  # or ``register``, of the business
+    # It came with a workspace from another stage, without its secret.
     is_imported = BooleanAttribute(null=True)
     updated_at = UTCDateTimeAttribute()
 
     @property
     def secret_ends_at(self) -> datetime | None:
-        """When the secret of a former account is removed at the latest."""
         return self.replaced_at and self.replaced_at + FORMER_KEPT_FOR
 
 
@@ -106,7 +93,7 @@ def find_former(workspace_id: str, *, merchant_id: str) -> MerchantRow | None:
 
 
 def is_former(merchant: MerchantRow) -> bool:
-    """Return whether an account of this stage was replaced by another one."""
+    """Whether an account of this stage was replaced by another one."""
     return merchant.sk != SORT_KEY and not merchant.is_imported
 
 

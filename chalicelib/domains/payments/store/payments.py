@@ -34,11 +34,9 @@ Purpose = Literal["booking", "top_up"]
 CREATED, PENDING, SUCCEEDED, EXPIRED, FAILED = (
     *("created", "pending", "succeeded", "expired", "failed"),
 )
-REFUSED = "refused"
-"""The status that is shown, but not stored, of a failed payment that the provider never had."""
+REFUSED = "refused"  # shown, not stored, of a failed payment that the provider never had
 REQUESTED, SENT, DONE = "requested", "sent", "done"
-OPEN = (CREATED, PENDING)
-"""Statuses of a payment that the client can still make."""
+OPEN = (CREATED, PENDING)  # The client can still make such a payment.
 
 
 class PaymentRow(ContentRow):
@@ -63,47 +61,50 @@ class PaymentRow(ContentRow):
 
     status = UnicodeAttribute()
     purpose = UnicodeAttribute()
-    subject_id = UnicodeAttribute()
-    merchant_id = UnicodeAttribute()
+    subject_id = UnicodeAttribute()  # the booking, or the account whose balance is topped up
+    merchant_id = UnicodeAttribute()  # the account at the provider
     amount = NumberAttribute()
     currency = UnicodeAttribute()
+    # Stored like the mode: a repeated request must equal the first one.
     description = UnicodeAttribute()
     mode = UnicodeAttribute()
     return_url = UnicodeAttribute()
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute()
     has_receipt = BooleanAttribute()
+    # To be named in each report: the payment's id, or None before this rule.
     reference = UnicodeAttribute(null=True)
-    is_test = BooleanAttribute(null=True)
-    provider_id = UnicodeAttribute(null=True)
+    is_test = BooleanAttribute(null=True)  # No money moved.
+    provider_id = UnicodeAttribute(null=True)  # set with the URL once the provider has the payment
     payment_ref = UnicodeAttribute(null=True)
     url = UnicodeAttribute(null=True)
     reason = UnicodeAttribute(null=True)
-    problem = UnicodeAttribute(null=True)
+    problem = UnicodeAttribute(null=True)  # why a response of the provider was refused
     paid_at = UTCDateTimeAttribute(null=True)
-    refund_total = NumberAttribute(default=0)
-    refunded_at_provider = NumberAttribute(default=0)
-    disputed = NumberAttribute(default=0)
-    returned = NumberAttribute(default=0)
+    refund_total = NumberAttribute(default=0)  # requested by this service
+    refunded_at_provider = NumberAttribute(default=0)  # reported by the provider
+    disputed = NumberAttribute(default=0)  # taken back by the client's bank
+    returned = NumberAttribute(default=0)  # what a balance has lost of a top-up because of both
+    # When the provider was first asked for the closing receipt.
     receipt_sent_at = UTCDateTimeAttribute(null=True)
-    receipt_description = UnicodeAttribute(null=True)
+    receipt_description = UnicodeAttribute(null=True)  # what the closing receipt names
+    # When the provider took the closing receipt.
     receipt_closed_at = UTCDateTimeAttribute(null=True)
+    # It came with a workspace from another stage, and is for reading only, because this stage does
+    # not know the secret of its account.
     is_imported = BooleanAttribute(null=True)
 
     @property
     def id(self) -> str:
-        """Id of the payment, which is also its idempotency key at the provider."""
         return self.sk
 
     @property
     def shown_status(self) -> str:
-        """The status, or ``refused`` if the provider did not take the payment."""
         is_refused = self.status == FAILED and self.provider_id is None and self.reason is not None
         return REFUSED if is_refused else self.status
 
     @property
     def is_open(self) -> bool:
-        """Whether the client can still make the payment."""
         return self.status in OPEN and not self.is_imported
 
     @property
@@ -121,38 +122,31 @@ class PaymentRow(ContentRow):
 
 
 class RefundRow(ContentRow):
-    """A refund of a payment.
-
-    ``attempt`` is a part of the idempotency key, and ``first_sent_at`` when the provider was first
-    asked with this key. ``by`` is the actor in the audit log. ``failure`` is the provider's reason.
-    ``reason`` is why the money is returned, and ``description`` what its receipt names.
-    """
+    """A refund of a payment."""
 
     status = UnicodeAttribute()
     amount = NumberAttribute()
-    by = UnicodeAttribute()
+    by = UnicodeAttribute()  # the actor in the audit log
     created_at = UTCDateTimeAttribute()
-    attempt = NumberAttribute(default=1)
+    attempt = NumberAttribute(default=1)  # part of the idempotency key
+    # When the provider was first asked with this key.
     first_sent_at = UTCDateTimeAttribute(null=True)
     provider_id = UnicodeAttribute(null=True)
-    failure = UnicodeAttribute(null=True)
-    reason = UnicodeAttribute(null=True)
-    description = UnicodeAttribute(null=True)
+    failure = UnicodeAttribute(null=True)  # the provider's reason
+    reason = UnicodeAttribute(null=True)  # why the money is returned
+    description = UnicodeAttribute(null=True)  # what the receipt names
     ended_at = UTCDateTimeAttribute(null=True)
 
     @property
     def payment_id(self) -> str:
-        """Id of the payment."""
         return self.sk.partition("#")[0]
 
     @property
     def id(self) -> str:
-        """Id of the refund."""
         return self.sk.partition("#")[2]
 
     @property
     def idempotency_key(self) -> str:
-        """Key of the request at the provider."""
         return f"{self.id}-{int(self.attempt)}"
 
 
@@ -209,11 +203,7 @@ def fetch(workspace_id: str, payment_ids: list[str]) -> list[PaymentRow]:
 
 
 def require(workspace_id: str, *, payment_id: str) -> PaymentRow:
-    """Return a payment.
-
-    Raises:
-        NotFoundError: the workspace has no payment with this id.
-    """
+    """Return a payment, or raise NotFoundError."""
     payment = find(workspace_id, payment_id=payment_id)
     if payment is None:
         raise NotFoundError("No payment has this id in the workspace. List the payments.")
@@ -221,12 +211,9 @@ def require(workspace_id: str, *, payment_id: str) -> PaymentRow:
 
 
 def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None:  # noqa: ANN401  the row's attributes
-    """Stage new values of a payment.
-
-    The commit requires that its status is unchanged, and that no refund was requested since. So the
-    sum of refunds never exceeds the payment. What a balance has lost must be unchanged, too, so
-    that it is taken once.
-    """
+    """Stage new values of a payment, whose status must be unchanged at commit."""
+    # No refund may have been requested since, so that the sum of refunds never exceeds the payment.
+    # What a balance has lost must be unchanged, too, so that it is taken once.
     returned = int(payment.returned)
     same_return = PaymentRow.returned == returned
     if not returned:  # Most rows do not have the attribute.
@@ -254,10 +241,10 @@ def stage_refund(  # noqa: PLR0913  the parts of a refund
     reason: RefundReason,
     description: str | None = None,
 ) -> RefundRow:
-    """Stage a refund with its job, and return the refund.
+    """Stage a refund with its job.
 
-    Without a ``description``, its receipt names the payment's. The caller adds the amount to
-    ``refund_total`` with ``stage_change``.
+    The caller adds it to ``refund_total`` with ``stage_change``. Without a ``description``, its
+    receipt names the payment's.
     """
     refund = RefundRow(
         _refunds(unit.workspace_id),
@@ -289,12 +276,10 @@ def find_refund(workspace_id: str, *, payment_id: str, refund_id: str) -> Refund
 
 
 def refunds_of(workspace_id: str, payment_ids: list[str]) -> list[RefundRow]:
-    """Return the refunds of payments, oldest first.
-
-    Other payments between the first and the last one are read, too.
-    """
+    """Return the refunds of payments, oldest first."""
     if not payment_ids:
         return []
+    # Other payments between the first and the last one are read, too.
     first, last = min(payment_ids), f"{max(payment_ids)}#~"
     rows = RefundRow.partition(
         _refunds(workspace_id), range_key_condition=RefundRow.sk.between(first, last)
@@ -362,11 +347,7 @@ def latest(
     first_id: str | None = None,
     last_id: str | None = None,
 ) -> list[PaymentRow]:
-    """Return payments, newest first.
-
-    Without a limit, return all payments. ``first_id`` is the lowest id, and ``last_id`` an id above
-    the highest one.
-    """
+    """Return payments from ``first_id`` to below ``last_id``, newest first, all without a limit."""
     first, last = first_id or "0", last_id or "~"
     if last < first:  # DynamoDB refuses such bounds.
         return []
@@ -381,7 +362,7 @@ def latest(
 
 
 def is_repeatable(first_sent_at: Any, hours: int) -> bool:  # noqa: ANN401  a moment, or None
-    """Return whether the provider still knows the idempotency key of a request."""
+    """Whether the provider still knows the idempotency key of a request."""
     return first_sent_at is not None and clock.now() - first_sent_at < timedelta(hours=hours)
 
 
