@@ -2,12 +2,10 @@
 
 Addresses that bounced or complained get no e-mail. A pause of a workspace's e-mails applies to what
 strangers cause, or if the operator has paused them, to all e-mails to clients (ADR 93). An e-mail
-is counted once, in the transaction that admits it, however often its job runs. One that
-was sent is not sent again, unless the response of the mail server was lost. Beyond its budget, an
-e-mail that a stranger causes is withheld, and another one waits for the next window (ADR 73).
-Strangers have shares of what they may cause together (ADR 76).
-
-``promise`` counts an e-mail in the transaction of the response that promises it.
+is counted once, in the transaction that admits it, however often its job runs. One that was sent is
+not sent again, unless the response of the mail server was lost. Beyond its budget, an e-mail that a
+stranger causes is withheld, and another one waits for the next window (ADR 73). Strangers have
+shares of what they may cause together (ADR 76).
 """
 
 import logging
@@ -119,7 +117,7 @@ def promise(  # noqa: PLR0913  what decides on an e-mail
     shares: Sequence[str],
     refused: Callable[[RateLimitedError], RateLimitedError] | None = None,
 ) -> None:
-    """Stage the admission of an e-mail, which its job then only sends.
+    """Stage the admission of an e-mail in the response that promises it, for its job to send.
 
     The caller has asked ``is_blocked``. At commit, ``RateLimitedError``, or what ``refused`` makes
     of it, is raised if a budget is used up.
@@ -131,29 +129,23 @@ def promise(  # noqa: PLR0913  what decides on an e-mail
 
 
 _ANY = 1_000_000
-LONGEST_WAIT = timedelta(days=1)
-"""An e-mail that could not be sent for this long is withheld."""
+LONGEST_WAIT = timedelta(days=1)  # An e-mail that could not be sent for this long is withheld.
 
 log = logging.getLogger(__name__)
 
 
 class _Counter(NamedTuple):
-    """A limit that an e-mail counts for, and the reason if it is used up."""
-
     limit: Limit
     subject: str
     reason: Reason
 
 
 class Verdict(NamedTuple):
-    """What happens to an e-mail. ``retry_at`` is set if it waits.
-
-    ``reason`` says why it waits or is withheld.
-    """
+    """What happens to an e-mail."""
 
     state: Literal["admitted", "sent", "waiting", "withheld"]
-    reason: Reason | None = None
-    retry_at: datetime | None = None
+    reason: Reason | None = None  # why it waits or is withheld
+    retry_at: datetime | None = None  # set if it waits
 
 
 def deliver(  # noqa: PLR0913  what decides on an e-mail
@@ -165,9 +157,9 @@ def deliver(  # noqa: PLR0913  what decides on an e-mail
     account: AccountRow | None = None,
     shares: Sequence[str] = (),
 ) -> None:
-    """Send the e-mail of a job, if the gate admits it. ``note`` gets what happens to the e-mail.
+    """Send the e-mail of a job, if the gate admits it.
 
-    ``admit`` explains the other arguments.
+    ``note`` gets what happens to the e-mail. ``admit`` explains the other arguments.
 
     Raises:
         Postponed: the e-mail waits for its budget.
@@ -215,15 +207,13 @@ def admit(  # noqa: PLR0913  what decides on an e-mail
     account: AccountRow | None = None,
     shares: Sequence[str] = (),
 ) -> Verdict:
-    """Count an e-mail and return whether it may be sent now. A repeated call counts nothing.
+    """Count an e-mail and return whether it may be sent now.
 
-    ``workspace_id`` is None for an e-mail that no workspace causes. ``mail_id`` is the same at each
-    attempt. From ``until`` on, the e-mail is of no use. ``account`` is the account that the e-mail
-    is for, except for the e-mail by which its address is proved: it gets no other mail until then.
-    ``shares`` are the subjects of the shares of the stranger who causes the e-mail.
-
-    Raises:
-        UnavailableError: the database is unavailable.
+    A repeated call counts nothing. ``workspace_id`` is None for an e-mail that no workspace causes.
+    ``mail_id`` is the same at each attempt. From ``until`` on, the e-mail is of no use. ``account``
+    is the account that the e-mail is for, except for the e-mail by which its address is proved: it
+    gets no other mail until then. ``shares`` are the subjects of the shares of the stranger who
+    causes the e-mail.
     """
     stored_mail = (
         mail_log.find(_tenant(workspace_id), mail_id=mail_id) if mail_class in BUDGETS else None

@@ -12,33 +12,27 @@ from typing import Any, NamedTuple
 from chalicelib.domains.mails.rules.mail_reputation import Cause, Measure, Suppression
 from chalicelib.gateways.mail.ses import CAUSE_TAG, WORKSPACE_TAG
 
+# Subtype of a bounce of an e-mail that SES has not tried to deliver. SES does not count it either.
 _NOT_SENT = "OnAccountSuppressionList"
-"""Subtype of a bounce of an e-mail that SES has not tried to deliver. SES does not count it
-either."""
 _WORKSPACE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
 class Report(NamedTuple):
-    """A report of SES on an e-mail.
-
-    ``measure`` is what to count, ``suppression`` the reason to send nothing more to ``addresses``.
-    ``workspace_id`` is set for an e-mail to a visitor, which ``cause`` has caused.
-    """
+    """A report of SES on an e-mail."""
 
     message_id: str
     day: date
-    measure: Measure | None
-    suppression: Suppression | None
+    measure: Measure | None  # what to count
+    suppression: Suppression | None  # the reason to send nothing more to the addresses
     addresses: tuple[str, ...]
-    workspace_id: str | None
+    workspace_id: str | None  # of an e-mail to a visitor
     cause: Cause
 
 
 def parse(body: str) -> Report | None:
     """Return the report in a message, with or without the envelope of SNS, or None if it is unused.
 
-    Raises:
-        ValueError: the message is not a report of SES. The error may contain parts of the message.
+    Raises ValueError, which may contain parts of the message, if it is not a report of SES.
     """
     try:
         record = json.loads(body)

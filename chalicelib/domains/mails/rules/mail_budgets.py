@@ -1,8 +1,8 @@
 """Limit how many e-mails of each class an address gets.
 
-Anyone can type another user's address. So e-mails that a stranger causes share no budget
-with e-mails of a business that the recipient deals with, or of the recipient's own account. Nor can
-one business use up what others may send to an address.
+Anyone can type another user's address. So e-mails that a stranger causes share no budget with
+e-mails of a business that the recipient deals with, or of the recipient's own account. Nor can one
+business use up what others may send to an address.
 """
 
 import hashlib
@@ -16,9 +16,13 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.lib import emails
 
+# Why an e-mail is sent: who has caused it, and what is proved.
 MailClass = Literal[
+    # Somebody who has proved nothing has typed the address, such as a visitor who books.
     "stranger",
-    "link",
+    "link",  # A stranger has requested the link that proves the address and books.
+    # A member, an API key or an app of the workspace made or changed something, or the client did
+    # who has proved the address or paid.
     "business",
     "client",
     "reminder",
@@ -44,8 +48,9 @@ MailClass = Literal[
   ``store.windows`` limit these.
 """
 _DAY = timedelta(days=1)
+# One visitor may cause.
 LINKS_FOR_ADDRESS = Limit("link-mails-share", "links by e-mail per day to an address", 2, _DAY)
-"""Links to one address that one visitor may cause."""
+# E-mails to one address from all workspaces together.
 BUDGETS: Mapping[MailClass, Limit] = {
     "stranger": Limit("client-mails", "e-mails per day to an address", 3, _DAY),
     "link": Limit(
@@ -73,7 +78,6 @@ _STRANGERS_PART, _LINKS_PART = 2, 4
 _BUSINESS_PART = 4
 """The part of a plan's e-mail that only the business itself may cause: a quarter."""
 _VISITOR_PART = 5
-"""One visitor causes at most this part of what all strangers of a workspace may cause."""
 _LEAST_FOR_VISITOR = 3
 _YANDEX = (
     "yandex.ru ya.ru yandex.com yandex.by yandex.kz yandex.ua yandex.uz yandex.az yandex.ee"

@@ -1,7 +1,7 @@
-"""Rates of bounces and complaints, and the pauses that follow.
+"""Rates of bounces and complaints, by who has caused the e-mails, and the pauses that follow.
 
-They are counted by who has caused the e-mails. High rates of what strangers have caused pause what
-strangers cause, for a time. Everything else is paused by the operator only.
+High rates of what strangers have caused pause what strangers cause, for a time. Everything else is
+paused by the operator only.
 """
 
 from datetime import timedelta
@@ -12,18 +12,15 @@ from chalicelib.domains.mails.rules.mail_budgets import BY_STRANGERS, MailClass
 Measure = Literal["sent", "bounced", "complained"]
 Suppression = Literal["bounce", "complaint"]
 Pause = Literal["bounces", "complaints"]
-Cause = Literal["stranger", "business"]
-"""Who has caused an e-mail."""
+Cause = Literal["stranger", "business"]  # who has caused an e-mail
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(days=1), timedelta(days=7)
+# E-mails below which bounces pause nothing. One of a few e-mails would be a high rate.
 LEAST_SENT = 50
-"""E-mails below which bounces pause nothing. One of a few e-mails would be a high rate."""
-MOST_BOUNCED = 0.05
-"""Part of the e-mails. From 5 % on, AWS reviews the account of the whole service."""
+MOST_BOUNCED = 0.05  # From 5 % of the e-mails on, AWS reviews the account of the whole service.
+# Complaints below which nothing is paused. One is above the limit of any 1,000 e-mails or fewer.
 LEAST_COMPLAINTS = 2
-"""Complaints below which nothing is paused. One is above the limit of any 1,000 e-mails or
-fewer."""
+# From 0.1 % of the e-mails on, AWS reviews the account of the whole service.
 MOST_COMPLAINED = 0.001
-"""Part of the e-mails. From 0.1 % on, AWS reviews the account of the whole service."""
 
 
 def cause_of(mail_class: MailClass) -> Cause:

@@ -12,8 +12,8 @@ from chalicelib.engine.connection import raise_failure
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
+# Longer than the earliest reminder, so that no e-mail is forgotten while a job may repeat it.
 KEPT_FOR = timedelta(days=35)
-"""Longer than the earliest reminder, so that no e-mail is forgotten while a job may repeat it."""
 Reason = Literal[
     "by_address",
     "by_plan",
@@ -51,28 +51,23 @@ class WithheldRow(ControlRow):
 
 
 class Withheld(NamedTuple):
-    """Numbers of e-mails that were withheld, by reason.
+    """Numbers of e-mails that were withheld, by reason."""
 
-    The reasons are the limits of addresses and of the plan, a visitor's part of the plan, bounces
-    of the address, a pause of the workspace's e-mails, addresses that SES does not take, e-mails
-    that waited for too long, and e-mails that the mail server refused.
-    """
-
-    by_address: int = 0
-    by_plan: int = 0
-    by_share: int = 0
-    by_bounce: int = 0
-    by_pause: int = 0
-    unsupported: int = 0
+    by_address: int = 0  # the limits of addresses
+    by_plan: int = 0  # the limits of the plan
+    by_share: int = 0  # a visitor's part of the plan
+    by_bounce: int = 0  # of the address
+    by_pause: int = 0  # of the workspace's e-mails
+    unsupported: int = 0  # SES does not take the address.
     too_late: int = 0
-    refused: int = 0
+    refused: int = 0  # by the mail server
 
 
 class Known(NamedTuple):
-    """Outcome of an e-mail. ``reason`` is set if the e-mail was withheld."""
+    """Outcome of an e-mail."""
 
     state: State
-    reason: Reason | None
+    reason: Reason | None  # set if it was withheld
 
 
 def find(tenant: str, *, mail_id: str) -> Known | None:
@@ -98,11 +93,7 @@ def stage_withheld(unit: UnitOfWork, mail_id: str, reason: Reason) -> None:
 
 
 def note_sent(workspace_id: str, *, mail_id: str) -> None:
-    """Record that an e-mail was sent, so that a job that is repeated does not send it again.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Record that an e-mail was sent, so that a job that is repeated does not send it again."""
     row = ClientMailRow(_place(workspace_id, mail_id=mail_id), SORT_KEY)
     try:
         row.update([ClientMailRow.state.set("sent")])

@@ -18,13 +18,10 @@ from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
-WINDOW = timedelta(days=30)
-"""E-mails sent in this time count. A complaint may come days after the e-mail."""
+WINDOW = timedelta(days=30)  # E-mails sent in this time count. A complaint may come days after.
 KEPT_FOR = timedelta(days=35)
-SORT_KEY = "-"
-"""The sort key of the pause of what strangers cause."""
-BY_OPERATOR = "operator"
-"""The sort key of the operator's pause of all e-mails to clients."""
+SORT_KEY = "-"  # of the pause of what strangers cause
+BY_OPERATOR = "operator"  # sort key of the operator's pause of all e-mails to clients
 
 
 class MailDayRow(ControlRow):
@@ -40,28 +37,21 @@ class MailReportRow(ControlRow):
 
 
 class MailPauseRow(ControlRow):
-    """A pause of a workspace's e-mails. It ends at ``until``, or the operator ends it.
+    """A pause of e-mails. It is kept for a time after its end, because the next one is longer."""
 
-    ``reason`` is ``bounces`` or ``complaints``. The row remains for a time after the end, because
-    the next pause is longer.
-    """
-
-    reason = UnicodeAttribute()
+    reason = UnicodeAttribute()  # ``bounces`` or ``complaints``
     since = UTCDateTimeAttribute()
-    until = UTCDateTimeAttribute(null=True)
+    until = UTCDateTimeAttribute(null=True)  # None if the operator ends it
 
     @property
     def ends_at(self) -> datetime:
-        """When a pause of what strangers cause ends."""
         ends_at: datetime = self.until or self.since + next_pause(None)
         return ends_at
 
 
 class PausedMails(NamedTuple):
-    """A pause: why, and until when if it ends by itself."""
-
     reason: Pause
-    until: datetime | None
+    until: datetime | None  # None if it does not end by itself
 
 
 _ALWAYS_TRUE = MailDayRow.pk.exists() | MailDayRow.pk.does_not_exist()
@@ -107,9 +97,6 @@ def pause_strangers(workspace_id: str, reason: Pause) -> bool:
     """Pause what strangers cause, and return whether it was not paused before.
 
     A pause within 30 days after the last one is twice as long, up to a week.
-
-    Raises:
-        UnavailableError: the database is unavailable.
     """
     now, last = clock.now(), _find(workspace_id, sort_key=SORT_KEY)
     if last is not None and last.ends_at > now:
@@ -161,16 +148,14 @@ def find_pause(workspace_id: str, cause: Cause, rows: Rows | None = None) -> Pau
 
 
 def stage_resumption(unit: UnitOfWork) -> bool:
-    """Stage the end of the pauses of the unit's workspace, and return whether there was one.
-
-    Counting begins again, so that the e-mails sent before do not pause it once more.
-    """
+    """Stage the end of the pauses of the unit's workspace, and return whether there was one."""
     was_paused = find_pause(unit.tenant, "stranger") is not None
     if not was_paused:
         return False
     for sort_key in (SORT_KEY, BY_OPERATOR):
         if (pause := _find(unit.tenant, sort_key=sort_key)) is not None:
             unit.delete(pause)
+    # Counting begins again, so that the e-mails sent before do not pause it once more.
     for cause in get_args(Cause):
         for day in MailDayRow.partition(_days(unit.tenant, cause)):
             unit.delete(day)

@@ -15,21 +15,16 @@ from chalicelib.engine.tables import ControlRow
 from chalicelib.lib import emails
 
 SORT_KEY = "-"
+# How long an address is suppressed. A mailbox that did not exist may exist a quarter later, and one
+# more bounce then costs little. A complaint is the recipient's wish. It ends only so that the hash
+# is not kept for ever.
 LIFE = {"bounce": timedelta(days=90), "complaint": timedelta(days=730)}
-"""How long an address is suppressed.
-
-A mailbox that did not exist may exist a quarter later, and one more bounce then costs little. A
-complaint is the recipient's wish. It ends only so that the hash is not kept for ever.
-"""
 
 
 class SuppressionRow(ControlRow):
-    """An address that gets no e-mail, with the reason: ``bounce`` or ``complaint``.
+    """An address that gets no e-mail, as a hash."""
 
-    It is kept as a hash.
-    """
-
-    reason = UnicodeAttribute()
+    reason = UnicodeAttribute()  # ``bounce`` or ``complaint``
     since = UTCDateTimeAttribute()
 
 
