@@ -1,9 +1,4 @@
-"""Send e-mails about an account: links that prove its address or set a password, and a notice.
-
-Until an account has proved its address, the link for this is the one e-mail that it gets. It
-contains nothing that a user wrote, because whoever made the account may have typed the address of
-another.
-"""
+"""Send e-mails about an account: links that prove its address or set a password, and a notice."""
 
 from datetime import datetime
 from typing import cast
@@ -33,12 +28,7 @@ from chalicelib.lib.markup import mails
 
 @job_handler(MAIL_PASSWORD_RESET)
 def mail_password_reset(job: Job) -> None:
-    """Mail a link for a new password if a proved account has the requested address.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Mail a link for a new password if a proved account has the requested address."""
     reset_id = job.payload["resetId"]
     # The token is computed here, because the database has only its hash.
     token = reset_links.token(reset_id)
@@ -60,12 +50,7 @@ def mail_password_reset(job: Job) -> None:
 
 @job_handler(MAIL_PASSWORD_SET)
 def mail_password_set(job: Job) -> None:
-    """Tell the owner of an account that its password was changed.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Tell the owner of an account that its password was changed."""
     account = accounts.get(job.payload["accountId"])
     if account.disabled_at is not None or not mail.is_on():
         return
@@ -80,12 +65,7 @@ def mail_password_set(job: Job) -> None:
 
 @job_handler(MAIL_CONFIRMED)
 def mail_confirmed(job: Job) -> None:
-    """Tell the owner of an account what was done with a code or the password.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Tell the owner of an account what was done with a code or the password."""
     account = accounts.get(job.payload["accountId"])
     if account.disabled_at is not None or not mail.is_on():
         return
@@ -124,12 +104,9 @@ def _password_mail(
 
 @job_handler(MAIL_PROOF)
 def mail_proof(job: Job) -> None:
-    """Mail the link to an account that has not proved its address, once.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Mail the link to an account that has not proved its address, once."""
+    # Until then, this link is the one e-mail that the account gets. It contains nothing that a user
+    # wrote, because whoever made the account may have typed the address of another.
     account = accounts.get(job.payload["accountId"])
     if account.is_proved or account.disabled_at or account.proof_mailed_at or not mail.is_on():
         return

@@ -1,9 +1,7 @@
 """Send e-mails to clients about their bookings, and reminders before the start.
 
 Each e-mail is a job of its own that holds ids only. It is written from the current booking, so an
-erased client gets none. A booking has one reminder job at a time, which creates the next one. The
-job's id follows from the booking, the start and the lead time in minutes. So a job that is created
-twice is one job, and a job of an earlier start does nothing.
+erased client gets none.
 """
 
 from datetime import datetime, timedelta
@@ -36,11 +34,7 @@ from chalicelib.gateways import mail
 
 @job_handler(VISITOR_EVENTS)
 def make_mails(job: Job) -> None:
-    """Make a job for each booking of the events. If it runs again, it makes the same jobs.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Make a job for each booking of the events. If it runs again, it makes the same jobs."""
     events = [Event(*values) for values in job.payload["events"]]
     at = datetime.fromisoformat(job.payload["at"])
     # Several events of a booking in one unit give one e-mail.
@@ -63,12 +57,7 @@ def make_mails(job: Job) -> None:
 
 @job_handler(MAIL_CLIENT)
 def mail_client(job: Job) -> None:
-    """Make the job of the booking's next reminder, and send the e-mail that follows the events.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Make the job of the booking's next reminder, and send the e-mail that follows the events."""
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     at = datetime.fromisoformat(job.payload["at"])
     events = job.payload["events"]
@@ -93,12 +82,7 @@ def mail_client(job: Job) -> None:
 
 @job_handler(MAIL_BOOKING_LINK)
 def mail_booking_link(job: Job) -> None:
-    """Send the link that books what a visitor has requested, unless it was used or has ended.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Send the link that books what a visitor has requested, unless it was used or has ended."""
     token = booking_links.book_token(job.workspace_id, request_id=job.payload["requestId"])
     requested = requested_bookings.find_awaited(job.workspace_id, token=token)
     if requested is not None and mail.is_on():
@@ -107,12 +91,7 @@ def mail_booking_link(job: Job) -> None:
 
 @job_handler(REMIND_CLIENT)
 def remind_client(job: Job) -> None:
-    """Make the job of the next reminder, and send this one if the booking still stands.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Make the job of the next reminder, and send this one if the booking still stands."""
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     if booking is None or booking.client_email is None:
         return
@@ -129,7 +108,6 @@ def remind_client(job: Job) -> None:
 
 
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
-    """Tell the client of a refund, unless its state has changed since. That has its own e-mail."""
     named = job.payload["refund"]
     if "amount" in named:  # The business has refunded it at the provider.
         shown_refund = client_mail_texts.Refund(named["amount"], "business")
@@ -139,6 +117,7 @@ def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
         job.workspace_id, payment_id=named["paymentId"], refund_id=named["refundId"]
     )
     kind = client_kind(MAIL_CLIENT, status=named["status"])
+    # A refund whose state has changed since has its own e-mail.
     if (
         refund is not None
         and kind == client_kind(MAIL_CLIENT, status=refund.status)
@@ -175,6 +154,8 @@ def _schedule_next(workspace_id: str, booking: BookingRow, options: MailOptions)
         due_at = booking.starts_at - timedelta(minutes=minutes)
         if due_at > now:
             payload = {"bookingId": booking.id, "startMs": start_ms, "minutes": minutes}
+            # A booking has one reminder job at a time, which creates the next one. A job that is
+            # created twice is one job, and a job of an earlier start does nothing.
             job_id = f"{booking.id}-{start_ms}-{minutes}"
             jobs.schedule(jobs.row(REMIND_CLIENT, workspace_id, payload, due_at, job_id=job_id))
             return

@@ -34,13 +34,10 @@ from chalicelib.lib.localized import Language
 
 
 class MailOptions(NamedTuple):
-    """Whether clients of a service get e-mails, and when they are reminded.
-
-    ``reminders`` are minutes before the start, the largest first.
-    """
+    """Whether clients of a service get e-mails, and when they are reminded."""
 
     has_mails: bool
-    reminders: tuple[int, ...]
+    reminders: tuple[int, ...]  # minutes before the start, the largest first
 
 
 def mail_options(workspace_id: str, *, service_id: str) -> MailOptions:
@@ -63,11 +60,7 @@ def send_to_client(  # noqa: PLR0913  the parts of an e-mail
     """Send an e-mail to the client of a booking, once and if the gate admits it.
 
     ``since`` is when the e-mail was due first. A booking without an address, such as a booking of
-    an erased client, gets no e-mail.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
+    an erased client, gets no e-mail. Raises as ``mail_gate.deliver``.
     """
     address = emails.find_email(booking.client_email or "")
     if address is None or not mail.is_on():
@@ -95,12 +88,7 @@ def send_to_client(  # noqa: PLR0913  the parts of an e-mail
 
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
-    """Send the link that books what a visitor has requested, once and if the gate admits it.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Send the link that books what a visitor has requested, once and if the gate admits it."""
     workspace, booking = workspaces.get(job.workspace_id), requested.booking
     content = client_mail_texts.mail(
         _language(workspace, requested.language),

@@ -1,8 +1,4 @@
-"""Send invitations to a workspace.
-
-The e-mail is made from the live invitation, so one that was used or revoked in the meantime is not
-sent.
-"""
+"""Send invitations to a workspace."""
 
 from typing import cast
 from zoneinfo import ZoneInfo
@@ -23,15 +19,7 @@ from chalicelib.lib.markup import mails
 
 @job_handler(MAIL_INVITATION)
 def mail_invitation(job: Job) -> None:
-    """Send an invitation by e-mail.
-
-    Nothing is sent if the invitation was sent before or no longer works, or if its address gets
-    no e-mail.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Send an invitation by e-mail, if it still works and was not sent, and the gate admits it."""
     invitation_id = job.payload["invitationId"]
     invitation = invitation_links.working(
         rows.find_by_id(job.workspace_id, invitation_id=invitation_id)

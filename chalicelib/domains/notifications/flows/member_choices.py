@@ -26,11 +26,7 @@ def members(workspace_id: str) -> list[tuple[Member, Choices]]:
 
 
 def read_choices(workspace_id: str, *, account_id: str) -> Choices:
-    """Return the choices of a member.
-
-    Raises:
-        ForbiddenError: the account is not a member.
-    """
+    """Return the choices of a member, or raise ForbiddenError if the account is not one."""
     membership = workspaces.membership(account_id, workspace_id=workspace_id)
     if membership is None:
         raise ForbiddenError("You are not a member of this workspace.")
@@ -43,10 +39,7 @@ def stage_change(
 ) -> Choices:
     """Stage a change of a member's choices, and of the kinds that the workspace then sends.
 
-    Changes in a workspace run one after another.
-
-    Raises:
-        ForbiddenError: the account is not a member.
+    Changes in a workspace run one after another. Raises ForbiddenError if the account is no member.
     """
     lock = locks.lock_row(workspace_id, what=LOCK)
     own_choices = read_choices(workspace_id, account_id=account_id)
@@ -66,10 +59,9 @@ def stage_change(
 def stage_link(
     unit: UnitOfWork, workspace_id: str, *, account_id: str, resource_id: str | None
 ) -> None:
-    """Stage the link of a member to a member of the staff, and the kinds of messages to send.
+    """Link a member to a member of the staff, and stage the kinds of messages to send.
 
-    Raises:
-        NotFoundError: the account is not a member.
+    Raises NotFoundError if the account is not a member.
     """
     lock = locks.lock_row(workspace_id, what=LOCK)
     everyone = members(workspace_id)
@@ -95,11 +87,7 @@ def stage_link(
 
 
 def remove(workspace_id: str, *, account_id: str) -> None:
-    """Remove the choices of a former member. The choices of a member who has returned are kept.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Remove the choices of a former member. The choices of a member who has returned are kept."""
 
     def stage(unit: UnitOfWork) -> None:
         lock = locks.lock_row(workspace_id, what=LOCK)

@@ -2,9 +2,6 @@
 
 A message has no text of its own: it is made from the live record. A member, an account or a choice
 that has ended by then ends the message. If a response is lost, a message may be sent twice.
-
-A message that the mail server or Telegram does not take now waits in a job of the same id, no
-shorter than they ask for. Its pauses double, since each is as long as the message has waited.
 """
 
 import logging
@@ -38,24 +35,18 @@ from chalicelib.gateways.mail import Mail, MailDelayedError
 from chalicelib.gateways.telegram import TelegramError
 from chalicelib.lib.localized import Language
 
-FIRST_PAUSE = timedelta(minutes=1)
-"""Pause of a message that is delayed for the first time."""
-LONGEST_DELAY = timedelta(days=1)
-"""A message that could not be sent for this long is given up."""
+FIRST_PAUSE = timedelta(minutes=1)  # of a message that is delayed for the first time
+LONGEST_DELAY = timedelta(days=1)  # A message that could not be sent for this long is given up.
 log = logging.getLogger(__name__)
 
 
 class _Recipient(NamedTuple):
-    """A member who still wants messages of a kind by a channel.
-
-    ``resource_id`` is set for a plain member who gets only messages about the own bookings.
-    """
-
     workspace: WorkspaceRow
     account: AccountRow
     kind: str
     channel: Channel
     language: Language
+    # Set for a plain member, who gets only messages about the own bookings.
     resource_id: str | None
 
     @property
@@ -69,21 +60,13 @@ class _Recipient(NamedTuple):
 
 @job_handler(NOTIFY_MEMBER)
 def send_message(job: Job) -> None:
-    """Send a message, unless more than ten of its kind are due to the member in ten minutes.
-
-    Raises:
-        AppError: the record could not be read, or the database is unavailable.
-    """
+    """Send a message, unless more than ten of its kind are due to the member in ten minutes."""
     _send_or_postpone(job, _send_message)
 
 
 @job_handler(NOTIFY_DIGEST)
 def send_digest(job: Job) -> None:
-    """Send one message with the number of messages that were held back.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Send one message with the number of messages that were held back."""
     _send_or_postpone(job, _send_digest)
 
 
@@ -99,6 +82,8 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
         send(job, recipient)
     except (MailDelayedError, TelegramError) as error:
         log.info("a message to a member waits", extra={**log_fields, "cause": str(error)})
+        # The message waits in a job of the same id. Its pauses double, since each is as long as the
+        # message has waited.
         # A server may ask for a longer wait than a message is kept.
         requested = timedelta(seconds=min(error.retry_after or 0, LONGEST_DELAY.total_seconds()))
         raise Postponed(clock.now() + max(FIRST_PAUSE, age, requested)) from error
@@ -129,7 +114,7 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
 
 
 def _is_of_another(recipient: _Recipient, record: dict[str, Any]) -> bool:
-    """Return whether a booking is not the one of a plain member, before or after its last move."""
+    # Before or after the last move of the booking.
     resources = {record.get("resourceId"), record.get("formerResourceId")} - {None}
     return bool(resources) and recipient.resource_id not in {None, *resources}
 
@@ -219,11 +204,7 @@ def _form_title(workspace_id: str, form_id: Any) -> str | None:  # noqa: ANN401 
 
 @job_handler(MEMBERSHIP_ENDED)
 def remove_telegram_link(job: Job) -> None:
-    """Remove the chat and the choices of a former member. It may run more than once.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Remove the chat and the choices of a former member. It may run more than once."""
     account_id, ended_at = job.payload["accountId"], job.payload["endedAt"]
     telegram_chats.end_link(
         job.workspace_id, account_id=account_id, ended_at=datetime.fromisoformat(ended_at)

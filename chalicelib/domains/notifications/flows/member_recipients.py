@@ -1,7 +1,4 @@
-"""Find the members to notify of events, and make a job for each message.
-
-A message has the same id each time, so one that waits is not made twice.
-"""
+"""Find the members to notify of events, and make a job for each message."""
 
 from datetime import datetime
 
@@ -22,14 +19,7 @@ PARALLEL_WRITES = 8
 
 @job_handler(PEOPLE_EVENTS)
 def make_messages(job: Job) -> None:
-    """Make a job for each message that a member wants.
-
-    If it is killed and runs again, it makes the same jobs. Jobs that have already run are then
-    sent twice, and both e-mails have the same id.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Make a job for each message that a member wants, with the same ids in each run."""
     members = member_choices.members(job.workspace_id)
     # A key acts under its owner's account, but the owner has not seen what the program did.
     actor = "" if job.payload.get("byKey") else job.payload["actor"]
@@ -56,6 +46,8 @@ def make_messages(job: Job) -> None:
                     }
                     # The id is the same if the job runs again, so the same jobs are written once
                     # more.
+                    # Jobs that have already run are then sent twice, and both e-mails have the same
+                    # id.
                     message_id = f"{job.job_id}-{number}-{name}-{member.account.id}-{channel}"
                     job_rows.append(_row(job.workspace_id, message, message_id))
     # A workspace may have many members, and each write takes a round trip.

@@ -21,11 +21,7 @@ Record = dict[str, Any]
 
 
 def read_records(workspace_id: str, *, event_type: str, record_id: str) -> Record | None:
-    """Return the record of an event, or None if it is deleted.
-
-    Raises:
-        AppError: it could not be read.
-    """
+    """Return the record of an event, or None if it is deleted. Raises AppError if a read fails."""
     try:
         if read := _READERS.get(event_type):
             return read(workspace_id, record_id)
@@ -61,7 +57,6 @@ def _moved(workspace_id: str, booking_id: str) -> Record | None:
 
 
 def _paid(workspace_id: str, booking_id: str) -> Record | None:
-    """Return a booking with the kopecks that are paid."""
     record = records.read(workspace_id, event_type="booking.paid", record_id=booking_id)
     paid = listing_of("BOOKING").require(workspace_id, record_id=booking_id).paid
     return record and {**record, "paid": int(paid or 0)}
@@ -157,6 +152,7 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
     return row and {to_camel(name): value for name, value in row.values.items()}
 
 
+# Functions that read the record of a type, or of an internal type by its noun.
 _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "balance": _balance,
     "booking.disputed": _disputed,
@@ -172,4 +168,3 @@ _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "payment": _payment,
     "webhook": _webhook,
 }
-"""Functions that read the record of a type, or of an internal type by its noun."""

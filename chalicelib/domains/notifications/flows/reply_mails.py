@@ -18,14 +18,7 @@ from chalicelib.lib.markup import mails
 
 @job_handler(MAIL_REPLY)
 def mail_reply(job: Job) -> None:
-    """Send a reply by e-mail, unless the visitor has left no address or was erased.
-
-    The e-mail has nothing that the visitor wrote, because anyone can enter any address in a chat.
-
-    Raises:
-        MailDelayedError: the e-mail may be sent later.
-        UnavailableError: the database is unavailable.
-    """
+    """Send a reply by e-mail, unless the visitor has left no address or was erased."""
     dialog = DIALOGS.find(job.workspace_id, record_id=job.payload["dialogId"])
     replies = (dialog and dialog.replies) or []
     reply = next((row for row in replies if row["id"] == job.payload["replyId"]), None)
@@ -36,6 +29,7 @@ def mail_reply(job: Job) -> None:
     if address is None:
         return
     workspace = workspaces.get(job.workspace_id)
+    # The e-mail has nothing that the visitor wrote, because anyone can enter any address in a chat.
     content = mails.render(
         TEMPLATES,
         "reply",

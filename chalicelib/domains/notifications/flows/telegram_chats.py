@@ -1,8 +1,7 @@
 """Link Telegram chats to members by a code, carry out commands, and send messages to these chats.
 
-The webhook and the development server pass updates to ``receive``. Telegram repeats an update until
-it gets status 200. Each change is therefore committed with a record of its update, so that a
-repeated update changes nothing more and gets the same reply.
+Telegram repeats an update until it gets status 200. Each change is therefore committed with a
+record of its update, so that a repeated update changes nothing more and gets the same reply.
 """
 
 import logging
@@ -28,10 +27,9 @@ from chalicelib.gateways import telegram
 WRONG_CODES = Limit(
     "telegram-wrong-codes", "wrong codes of a chat within an hour", 5, timedelta(hours=1)
 )
+# Names in the audit log, which are the names of the console's operations.
 LINK, UNLINK = "link_telegram", "unlink_telegram"
-"""Names in the audit log, which are the names of the console's operations."""
-Stage = Callable[[UnitOfWork], str]
-"""Stages what a message changes, and returns the answer."""
+Stage = Callable[[UnitOfWork], str]  # stages what a message changes, and returns the answer
 log = logging.getLogger(__name__)
 
 
@@ -68,10 +66,9 @@ def deliver(chat_id: int, text: str) -> bool:
 
 
 def receive(update: object) -> Reply | None:
-    """Carry out an update of Telegram. Returns the answer to its chat, or None without one.
+    """Carry out an update of Telegram, and return the answer to its chat, or None without one.
 
-    Raises:
-        UnavailableError: the database is unavailable. Telegram repeats the update later.
+    After UnavailableError, Telegram repeats the update.
     """
     message = parse(update)
     if message is None:
@@ -175,8 +172,8 @@ def _stage_wrong_code(message: Message, unit: UnitOfWork) -> str:
 
 
 def _stage_end(account_id: str, chat_id: int, unit: UnitOfWork) -> str:
-    """Stage the end of a member's link, unless it leads to another chat by now."""
     link = telegram_links.find(unit.tenant, account_id=account_id)
+    # By now, the member may have linked another chat.
     if link is not None and link.chat_id == chat_id:
         telegram_links.stage_end(unit, link)
     return ""

@@ -16,8 +16,7 @@ from chalicelib.domains.notifications.flows import member_choices
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.master_key import master_key
 
-OPERATION = "set_notifications"
-"""Name in the audit log, which is the name of the console's operation."""
+OPERATION = "set_notifications"  # in the audit log: the name of the console's operation
 _SIGNATURE_BYTES = 16
 
 
@@ -30,12 +29,7 @@ class Subscription(NamedTuple):
 
 
 def token(workspace_id: str, *, account_id: str, kind: str) -> str:
-    """Return the token that ends the e-mails of a kind to a member.
-
-    Raises:
-        NotConfiguredError: the master key is missing.
-        UnavailableError: the master key cannot be read.
-    """
+    """Return the token that ends the e-mails of a kind to a member, or raise as ``master_key``."""
     subject = f"{workspace_id}.{account_id}.{kind}"
     return f"{subject}.{_signature(subject)}"
 
@@ -51,11 +45,7 @@ def parse(text: str) -> Subscription | None:
 
 
 def workspace_name(subscription: Subscription) -> str:
-    """Return the name of the workspace.
-
-    Raises:
-        NotFoundError: it does not exist any more.
-    """
+    """Return the name of the workspace, or raise NotFoundError."""
     return workspaces.get(subscription.workspace_id).name
 
 

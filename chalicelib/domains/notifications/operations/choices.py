@@ -145,11 +145,6 @@ def _to_wire(ctx: Context, own_choices: Choices) -> Notifications:
 
 
 def _workspace(ctx: Context) -> str:
-    """Return the workspace of the caller's session.
-
-    Raises:
-        ForbiddenError: the session has no workspace.
-    """
     workspace_id = ctx.principal.workspace_id
     if workspace_id == PLATFORM:
         raise ForbiddenError("Choose a workspace first.")

@@ -100,11 +100,6 @@ def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:
 
 
 def _workspace(ctx: Context) -> str:
-    """Return the workspace of the caller's session.
-
-    Raises:
-        ForbiddenError: the session has no workspace.
-    """
     workspace_id = ctx.principal.workspace_id
     if workspace_id == PLATFORM:
         raise ForbiddenError("Choose a workspace first.")

@@ -1,7 +1,7 @@
 """Texts of e-mails to clients about their bookings, and which mail follows an event.
 
-They contain what the owner wrote and the booking's time, but nothing that the visitor wrote.
-Otherwise a stranger could send anything from the service's address to any address.
+They contain nothing that the visitor wrote. Otherwise a stranger could send anything from the
+service's address to any address.
 """
 
 from collections.abc import Collection
@@ -32,31 +32,26 @@ class Business(NamedTuple):
 
 
 class Refund(NamedTuple):
-    """What an e-mail shows of a refund: kopecks, and the reason, if it is known."""
+    """What an e-mail shows of a refund."""
 
-    amount: int
-    reason: str | None
+    amount: int  # kopecks
+    reason: str | None  # if it is known
 
 
 class BookingFacts(NamedTuple):
-    """Facts of a booking that an e-mail shows. ``starts_at`` is in the zone of the staff member.
-
-    Amounts are in kopecks: the price, what is due now until ``due_until``, and what is paid.
-    ``page_url`` is the client's own link. ``pay_url`` is the page that pays the booking, if it can
-    be paid online.
-    """
+    """Facts of a booking that an e-mail shows. Amounts are in kopecks."""
 
     workspace: str
     service: str
     resource: str
-    starts_at: datetime
+    starts_at: datetime  # in the zone of the staff member
     timezone: str
     price: int
-    page_url: str | None
-    pay_url: str | None = None
+    page_url: str | None  # the client's own link
+    pay_url: str | None = None  # the page that pays the booking, if it can be paid online
     business: Business = Business()
     refund: Refund | None = None
-    due: int = 0
+    due: int = 0  # what is due now
     due_until: datetime | None = None
     paid: int = 0
 
@@ -67,8 +62,8 @@ def kind_of(
     """Return the e-mail that follows the events of a unit of work, or None.
 
     ``events`` are the types of the booking's events, ``previous_status`` is the former status, if
-    the events changed it, and ``status`` the current one, which may be newer. ``was_held`` is
-    set if the booking was made as an unpaid one, so that its confirmation has another e-mail.
+    the events changed it, and ``status`` the current one, which may be newer. ``was_held`` is set
+    if the booking was made as an unpaid one, so that its confirmation has another e-mail.
     """
     if REFUNDED_EVENT in events:
         return "refund_started"  # The job of an earlier release names no refund.
@@ -150,7 +145,7 @@ def _payment_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, s
 
 
 def _time(language: Language, facts: BookingFacts) -> str:
-    """Return the local time with its zone and offset, because the reader may be elsewhere."""
+    # The reader may be in another zone.
     offset = f"{facts.starts_at:%z}"
     local_time = localized.weekday_and_time(language, facts.starts_at)
     return f"{local_time} ({facts.timezone}, UTC{offset[:3]}:{offset[3:]})"

@@ -2,9 +2,7 @@
 
 from chalicelib.core.jobs import JobKind, Queue
 
-NOTIFY_MEMBER = JobKind("notify-member", Queue.EVENTS)
-"""Sends one message to one member."""
-NOTIFY_DIGEST = JobKind("notify-digest", Queue.EVENTS)
-"""Sends one message for many that were held back."""
+NOTIFY_MEMBER = JobKind("notify-member", Queue.EVENTS)  # one message to one member
+NOTIFY_DIGEST = JobKind("notify-digest", Queue.EVENTS)  # one message for many that were held back
+# Reminds a client of a booking, and makes the job of the next reminder.
 REMIND_CLIENT = JobKind("remind-client", Queue.EVENTS)
-"""Reminds a client of a booking, and makes the job of the next reminder."""

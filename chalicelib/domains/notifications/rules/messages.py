@@ -18,13 +18,14 @@ MAX_FACT = 300
 LOCALE = Path(__file__).parent / "locale"
 """Folder of the PO files, with one folder per language."""
 TEMPLATES = Path(__file__).parent / "mails"
+# Facts for Telegram, an external service: no contacts, and nothing that a visitor has written.
 SHAREABLE = frozenset(
     {
         *("disputed", "former", "form", "host", "items", "key", "left", "paid", "reason", "refund"),
         *("resource", "role", "scopes", "service", "time", "total", "url"),
     }
 )
-"""Facts for Telegram, an external service: no contacts, and nothing that a visitor has written."""
+# Kinds whose subject is not the name of a client, a visitor or an app.
 SHAREABLE_SUBJECTS = frozenset(
     {
         *("balance", "booking", "booking_cancelled", "booking_moved", "booking_paid", "limit"),
@@ -32,27 +33,22 @@ SHAREABLE_SUBJECTS = frozenset(
         *("payment_disputed", "topup_returned"),
     }
 )
-"""Kinds whose subject is not the name of a client, a visitor or an app."""
 
+# Facts that may be or contain an address. The others are names and numbers.
 LINKED = frozenset({"account", "email", "host", "message", "page", "url"})
-"""Facts that may be or contain an address. The others are names and numbers."""
 
 Record = Mapping[str, Any]
 Pairs = list[tuple[str, str | None]]
 
 
 class Message(NamedTuple):
-    """A message: its title, and facts, each with its name in the catalogue, its label and value.
-
-    ``shareable_title`` is the title for external services. ``page`` is the path of the record's
-    page, below the workspace's path in the console.
-    """
+    """A message to members."""
 
     kind: str
     title: str
-    shareable_title: str
-    facts: list[tuple[str, str, str]]
-    page: str
+    shareable_title: str  # the title for external services
+    facts: list[tuple[str, str, str]]  # each with its name in the catalogue, its label and value
+    page: str  # path of the record's page, below the workspace's path in the console
 
 
 def message(language: Language, kind: str, record: Record) -> Message:
@@ -75,11 +71,9 @@ def message(language: Language, kind: str, record: Record) -> Message:
 
 
 def mailed_name(text: str) -> str:
-    """Return a name on one line for an e-mail, in which no mail program makes a link.
-
-    Names are refused where they are entered if they contain a link. Older ones are stored as they
-    are, and names of visitors may be anything.
-    """
+    """Return a name on one line for an e-mail, in which no mail program makes a link."""
+    # Names are refused where they are entered if they contain a link. Older ones are stored as they
+    # are, and names of visitors may be anything.
     return _line(text, MAX_TITLE, may_link=False)
 
 
@@ -91,10 +85,8 @@ def _line(text: str, limit: int, may_link: bool) -> str:  # noqa: FBT001  privat
 
 
 def is_about_nobody(kind: str, record: Record) -> bool:
-    """Return whether the client that a message is about has been erased. It is not sent then.
-
-    A cancellation is sent in any case, because it frees the time of a booking.
-    """
+    """Whether the client that a message is about has been erased. It is not sent then."""
+    # A cancellation is sent in any case, because it frees the time of a booking.
     match kind:
         case "lead" | "order":
             return not any(record[name] for name in ("name", "email", "phone", "data"))
@@ -281,6 +273,7 @@ def _member(language: Language, member: Record) -> tuple[str | None, Pairs]:
     ]
 
 
+# Functions that return the subject of a record and its facts, by kind.
 _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "lead": _lead,
     "order": _order,
@@ -307,7 +300,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "member_removed": _member,
     "member_role": _member,
 }
-"""Functions that return the subject of a record and its facts, by kind."""
+# Pages of the console by kind.
 _PAGES = {
     "lead": "leads/{id}",
     "order": "leads/{id}",
@@ -334,16 +327,15 @@ _PAGES = {
     "member_removed": "members",
     "member_role": "members",
 }
-"""Pages of the console by kind."""
+# Catalogue keys of the button in an e-mail, by the first part of the page's path.
 _ACTIONS = {
     "leads": "open_lead",
     "bookings": "open_booking",
     "clients": "open_client",
     "dialogs": "open_dialog",
 }
-"""Catalogue keys of the button in an e-mail, by the first part of the page's path."""
+# Kinds whose e-mail names the client in its subject, after the facts that may be shared.
 _CLIENT_SUBJECTS = frozenset(kind for kind, page in _PAGES.items() if page == "bookings/{id}")
-"""Kinds whose e-mail names the client in its subject, after the facts that may be shared."""
 
 
 def _short(start: datetime) -> str:

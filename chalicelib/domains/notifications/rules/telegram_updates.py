@@ -8,37 +8,28 @@ from typing import Any, Literal, NamedTuple
 from chalicelib.lib import po_files
 from chalicelib.lib.localized import Language
 
-MAX_ID = 2**52
-"""Largest id of a chat, which has at most 52 significant bits (Bot API, Chat)."""
-MAX_NAME = 64
-"""Longest name of a user that is kept."""
+MAX_ID = 2**52  # of a chat, with at most 52 significant bits (Bot API, Chat)
+MAX_NAME = 64  # of a user, as it is kept
+# Of the PO files, one per language, with the catalogues of messages.
 LOCALE = Path(__file__).parents[1] / "rules" / "locale"
-"""Folder of the PO files, with one folder per language. The catalogues of messages are there as
-well."""
 Command = Literal["start", "stop", "other"]
 Answer = Literal["linked", "wrong_code", "too_many_codes", "stopped", "help"]
 
 
 class Message(NamedTuple):
-    """A message that a user sends to the bot in a private chat.
-
-    ``argument`` follows the command, such as a code. ``name`` is the name that Telegram
-    shows for the user.
-    """
+    """A message that a user sends to the bot in a private chat."""
 
     update_id: int
     chat_id: int
     command: Command
-    argument: str
+    argument: str  # what follows the command, such as a code
     language: Language
-    name: str
+    name: str  # the name that Telegram shows for the user
 
 
 def parse(update: object) -> Message | None:
-    """Return the message of an update, or None for all other updates.
-
-    Messages in groups are ignored: a group is not a single user to link.
-    """
+    """Return the message of an update, or None for all other updates, such as those of groups."""
+    # A group is not a single user to link.
     match update:
         case {
             "update_id": int(update_id),

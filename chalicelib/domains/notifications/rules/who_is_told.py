@@ -21,6 +21,7 @@ from chalicelib.domains.identity.rules.job_kinds import (
 )
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
 
+# Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested.
 ClientKind = Literal[
     "confirmed",
     "pending",
@@ -32,61 +33,46 @@ ClientKind = Literal[
     "reminder",
     "link",
 ]
-"""Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested."""
 Role = Literal["owner", "manager", "staff"]
 
 
 class NotSent(NamedTuple):
-    """No message is sent. ``because`` completes "not sent, because"."""
+    """No message is sent."""
 
-    because: str
+    because: str  # completes "not sent, because"
 
 
 class ToClient(NamedTuple):
-    """E-mails to a client.
+    """E-mails to a client."""
 
-    The keys are statuses: of the booking after an event, or of what a job is about. A ``reply`` is
-    about no booking.
-    """
-
+    # The keys are statuses: of the booking after an event, or of what a job is about. A ``reply``
+    # is about no booking.
     by_status: Mapping[str, ClientKind | Literal["reply"]]
 
 
 class ToMembers(NamedTuple):
-    """A kind of messages to members.
-
-    ``mailed`` get it by mail until they choose otherwise. ``staff`` are members who are linked to a
-    member of the staff; plain members among these get no messages about bookings of others. Until a
-    member chooses, a kind goes by the channels that the member has chosen for the kind ``like``.
-    An ``owner_only`` kind concerns money or access, so other members cannot choose it. A kind that
-    is ``for_others`` is not sent to the member who made the change in the console. With a
-    ``status``, the record must still have it when the message is sent. What follows from the kind's
-    event is in ``core.events``.
-    """
+    """A kind of messages to members. What follows from its event is in ``core.events``."""
 
     kind: str
+    # These get it by mail until they choose otherwise. ``staff`` are members who are linked to a
+    # member of the staff; plain members among these get no messages about bookings of others.
     mailed: tuple[Role, ...] = ("owner",)
-    like: str = ""
-    owner_only: bool = False
-    for_others: bool = False
-    status: str = ""
+    like: str = ""  # Until a member chooses, the channels chosen for this kind apply.
+    owner_only: bool = False  # Other members cannot choose it: it concerns money or access.
+    for_others: bool = False  # not sent to the member who made the change in the console
+    status: str = ""  # The record must still have it when the message is sent.
 
 
 class Told(NamedTuple):
-    """A row: who is told of an event, or of what a job does.
-
-    ``when`` completes "sent when". ``by_visitors`` says that visitors cause it, so that somebody
-    must be told.
-    """
+    """A row: who is told of an event, or of what a job does."""
 
     client: ToClient | NotSent
     members: ToMembers | NotSent
-    by_visitors: bool = False
-    when: str = ""
+    by_visitors: bool = False  # Visitors cause it, so somebody must be told.
+    when: str = ""  # completes "sent when"
 
     @property
     def reaches_somebody(self) -> bool:
-        """Whether any message follows."""
         return not (isinstance(self.client, NotSent) and isinstance(self.members, NotSent))
 
 
@@ -98,6 +84,7 @@ _OWN_WORK = NotSent("members and their programs make this change")
 _CLIENT_ONLY = NotSent("the business has set what is sent")
 _BY_STATUS = NotSent("`booking.status_changed` tells the client")
 
+# Who is told of each event (``core.events``).
 EVENTS: Mapping[str, Told] = {
     "booking.created": Told(
         ToClient({"confirmed": "confirmed", "pending_payment": "pending"}),
@@ -165,8 +152,8 @@ EVENTS: Mapping[str, Told] = {
     "member.removed": Told(_NO_CLIENT, ToMembers("member_removed", owner_only=True)),
     "member.role_changed": Told(_NO_CLIENT, ToMembers("member_role", owner_only=True)),
 }
-"""Who is told of each event (``core.events``)."""
 
+# Who is told of what jobs do without an event, by the kind of the job.
 JOBS: Mapping[str, Told] = {
     MAIL_CLIENT: Told(
         ToClient(
@@ -193,8 +180,8 @@ JOBS: Mapping[str, Told] = {
         ToClient({"replied": "reply"}), _OWN_WORK, when="a member replies to a visitor in a chat"
     ),
 }
-"""Who is told of what jobs do without an event, by the kind of the job."""
 
+# When an e-mail goes to the address of an account, by the kind of the job. Nobody else is told.
 ACCOUNT_MAILS: Mapping[str, str] = {
     MAIL_INVITATION: "somebody is invited to a workspace",
     MAIL_PROOF: "an account is made whose address is not proved",
@@ -202,14 +189,12 @@ ACCOUNT_MAILS: Mapping[str, str] = {
     MAIL_PASSWORD_SET: "a new password is set",
     MAIL_CONFIRMED: "something is done that a thief of a session would want",
 }
-"""When an e-mail goes to the address of an account, by the kind of the job. Nobody else is told."""
 
 MEMBER_KINDS: Mapping[str, ToMembers] = {
     told.members.kind: told.members
     for told in EVENTS.values()
     if isinstance(told.members, ToMembers)
 }
-"""The kinds of messages to members."""
 
 
 def client_kind(event: str, *, status: str) -> ClientKind | None:

@@ -12,31 +12,26 @@ from chalicelib.lib.localized import Language, language_of_country
 
 Channel = Literal["mail", "telegram"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
-LOCK = "notifications"
-"""Name of the lock row (``engine.locks``) for the choices in a workspace."""
+LOCK = "notifications"  # the lock row (``engine.locks``) for the choices in a workspace
 
 
 class ChoicesRow(ContentRow):
-    """The choices of a member. Its sort key is the account's id.
+    """The choices of a member. Its sort key is the account's id."""
 
-    ``chosen`` has a true or false for ``<kind>.<channel>``. A missing kind goes by the choice
-    for the kind that it is like, or else by the default of the member's role. So does a kind that
-    the service adds later.
-    """
-
+    # A true or false for ``<kind>.<channel>``. A missing kind goes by the choice for the kind that
+    # it is like, or else by the default of the member's role. So does a kind that the service adds
+    # later.
     chosen: JsonAttribute = JsonAttribute()
     language = UnicodeAttribute()
 
 
 class Choices:
-    """Messages that a member gets, by own choice or by default, and their language.
-
-    The default language is the language of the account, or else of the workspace's country.
-    """
+    """Messages that a member gets, by own choice or by default, and their language."""
 
     def __init__(
         self, member: MembershipRow, country: str, own_language: str | None, row: ChoicesRow | None
     ) -> None:
+        # The default language is the language of the account, or else of the workspace's country.
         language_code = row.language if row else own_language or language_of_country(country)
         self.language = cast("Language", language_code)
         self._chosen: dict[str, bool] = dict(row.chosen) if row else {}
@@ -44,11 +39,9 @@ class Choices:
         self._is_staff = member.resource_id is not None
 
     def may_get(self, kind: str) -> bool:
-        """Whether messages of a kind are for members of this role."""
         return self._role == "owner" or not MEMBER_KINDS[kind].owner_only
 
     def wants(self, kind: str, channel: Channel) -> bool:
-        """Whether the member wants messages of a kind by a channel."""
         if not self.may_get(kind):
             return False
         if (choice := self._chosen.get(f"{kind}.{channel}")) is not None:
@@ -63,22 +56,17 @@ class Choices:
         return is_staff or self._role in told.mailed
 
     def channels(self, kind: str) -> list[Channel]:
-        """Return the channels by which the member wants messages of a kind."""
         return [channel for channel in CHANNELS if self.wants(kind, channel)]
 
     def choose(self, kind: str, channel: Channel, *, is_on: bool) -> None:
-        """Change one choice.
-
-        A choice about messages that the member's role does not get has no effect. Kinds that have
-        gone by the choice so far keep their channels.
-        """
+        """Change one choice. It has no effect if the member's role does not get the messages."""
+        # Kinds that have gone by the choice so far keep their channels.
         for name, told in MEMBER_KINDS.items():
             if told.like == kind:
                 self._chosen[f"{name}.{channel}"] = self.wants(name, channel)
         self._chosen[f"{kind}.{channel}"] = is_on
 
     def row(self, workspace_id: str, *, account_id: str) -> ChoicesRow:
-        """Return the row of the choices, for the caller to stage."""
         choices = {
             # A kind that a later release has removed must not fill the row for ever.
             name: is_on

@@ -25,25 +25,20 @@ SORT_KEY = "-"
 
 
 class TelegramLinkRow(ContentRow):
-    """The chat of a member. ``name`` is the name that Telegram shows for the user.
-
-    ``language`` is the language of the user's Telegram: ru or en.
-    """
+    """The chat of a member."""
 
     version = VersionAttribute()
     chat_id = NumberAttribute()
-    name = UnicodeAttribute(default="")
-    language = UnicodeAttribute()
+    name = UnicodeAttribute(default="")  # the name that Telegram shows for the user
+    language = UnicodeAttribute()  # of the user's Telegram: ru or en
     linked_at = UTCDateTimeAttribute()
 
     @property
     def workspace_id(self) -> str:
-        """Id of the workspace."""
         return self.pk.split("#")[1]
 
     @property
     def account_id(self) -> str:
-        """Id of the member's account."""
         return self.sk
 
 

@@ -22,14 +22,11 @@ KEPT_FOR = timedelta(days=2)
 
 
 class WindowRow(ControlRow):
-    """A window. ``sent`` has the ids of its messages, and ``more`` counts those held back.
+    """A window."""
 
-    ``told`` counts the held messages that a message has reported.
-    """
-
-    sent: UnicodeSetAttribute = UnicodeSetAttribute(null=True)
-    more = NumberAttribute(default=0)
-    told = NumberAttribute(default=0)
+    sent: UnicodeSetAttribute = UnicodeSetAttribute(null=True)  # ids of its messages
+    more = NumberAttribute(default=0)  # number of messages held back
+    told = NumberAttribute(default=0)  # number of those that a message has reported
 
 
 def end(at: datetime, length: timedelta) -> datetime:
