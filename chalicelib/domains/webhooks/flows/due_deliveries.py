@@ -26,30 +26,24 @@ from chalicelib.engine import locks
 from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
-TURN_SECONDS = 20.0
-"""Time to send to one webhook. Others wait no longer for the worker."""
+TURN_SECONDS = 20.0  # Others wait no longer for the worker.
+# For which it is taken: its last attempts may end later.
 TURN = timedelta(seconds=TURN_SECONDS + 30)
-"""For how long a turn is taken: the last attempts of a turn may end later than it."""
-BATCH = 20
-"""Deliveries that are read in one request."""
-PARALLEL_REQUESTS = 4
-"""Requests to a webhook at the same time."""
+BATCH = 20  # deliveries that are read in one request
+PARALLEL_REQUESTS = 4  # to a webhook
 REST_AFTER_FAILURE = timedelta(seconds=10)
+# Rest of a webhook after failures: ten seconds for each in a row, up to five minutes.
 LONGEST_REST = timedelta(minutes=5)
-"""Rest of a webhook after failures: ten seconds for each in a row, up to five minutes."""
 GONE_STATUS = 410
+# The error of an attempt that sent no request.
 UNPREPARED = "the service could not prepare the event, and will try again"
-"""The error of an attempt that sent no request."""
 log = logging.getLogger(__name__)
 
 
 def take(workspace_id: str, *, webhook_id: str, send: Send) -> None:
     """Send what is due to a webhook, for at most ``TURN_SECONDS``, and schedule the next turn.
 
-    If another worker has the turn, it finds what is due now when its turn ends.
-
-    Raises:
-        UnavailableError: the database is unavailable.
+    If another worker has the turn, what is due now is sent when that turn ends.
     """
     webhook = WEBHOOKS.find(workspace_id, record_id=webhook_id)
     if webhook is None or webhook.status == OFF:
@@ -123,7 +117,6 @@ def _rest_after(
 
 
 def _drop_unwanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
-    """Give up deliveries that must not be sent any more, and return the others."""
     sendable: list[DeliveryRow] = []
     for delivery in group:
         if webhook.skips(delivery.wanted_since):
@@ -169,11 +162,7 @@ def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
 
 
 def switch_off(workspace_id: str, *, webhook_id: str, reason: str) -> None:
-    """Switch a webhook off, because the receiver is gone or has failed for days.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Switch a webhook off, because the receiver is gone or has failed for days."""
 
     def stage(unit: UnitOfWork) -> None:
         lock = locks.lock_row(workspace_id, what=LOCK)

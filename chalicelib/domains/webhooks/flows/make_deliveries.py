@@ -16,10 +16,7 @@ PARALLEL_WRITES = 8
 def make_deliveries(job: Job) -> None:
     """Make the deliveries of the events in a job, and wake their webhooks.
 
-    It may run more than once: an event has the same id each time, and a delivery is made once.
-
-    Raises:
-        UnavailableError: the database is unavailable.
+    A repeat makes none twice.
     """
     occurred_at = datetime.fromisoformat(job.payload["at"])
     receivers = webhooks.read_all(job.workspace_id)

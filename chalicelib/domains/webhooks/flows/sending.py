@@ -18,30 +18,25 @@ from chalicelib.gateways import post
 from chalicelib.gateways.master_key import master_key
 from chalicelib.gateways.public_http import FetchError
 
+# Of an event with its record. A larger one has only ids and a URL to read it.
 MAX_BODY_BYTES = 20_000
-"""Maximum size, in bytes, of an event with its record.
-
-A larger event has only the ids of its record, and the URL to read it.
-"""
 
 
 class Attempt(NamedTuple):
-    """Outcome of an attempt. Without a response, ``error`` has the reason."""
+    """Outcome of an attempt."""
 
     status: int | None
     milliseconds: int
     reply: str = ""
-    error: str | None = None
+    error: str | None = None  # why there was no response
     retry_after: timedelta | None = None
 
     @property
     def is_ok(self) -> bool:
-        """Whether the receiver has accepted the event."""
         return self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004  the statuses of success
 
 
 Send = Callable[[WebhookRow, DeliveryRow], Attempt]
-"""Sends a delivery to its webhook."""
 
 
 def send_delivery(

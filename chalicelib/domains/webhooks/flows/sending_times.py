@@ -10,16 +10,11 @@ from chalicelib.engine.events import wake
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
 
-DELIVER_WEBHOOK = JobKind("deliver-webhook", Queue.EVENTS)
-"""Sends what is due to one webhook."""
+DELIVER_WEBHOOK = JobKind("deliver-webhook", Queue.EVENTS)  # sends what is due to one webhook
 
 
 def schedule_turn(workspace_id: str, *, webhook_id: str, due_at: datetime) -> None:
-    """Schedule a turn of a webhook. Turns at the same time are one.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Schedule a turn of a webhook. Turns at the same time are one."""
     jobs.schedule(turn(workspace_id, webhook_id=webhook_id, due_at=due_at))
 
 
@@ -34,10 +29,7 @@ def send_soon(unit: UnitOfWork, webhook_id: str, *, forget_failures: bool = Fals
 
 
 def turn(workspace_id: str, *, webhook_id: str, due_at: datetime) -> JobRow:
-    """Return the job for a turn of a webhook.
-
-    Turns that are due by now are one for each second, so that many events make few turns.
-    """
+    """Return the job for a turn of a webhook. Turns that are due by now are one for each second."""
     payload = {"webhookId": webhook_id}
     if due_at <= clock.now():
         # Turns of the same second have the same key, so that many events make one job.

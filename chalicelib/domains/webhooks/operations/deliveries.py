@@ -28,7 +28,6 @@ from chalicelib.domains.webhooks.store.webhooks import ACTIVE, WEBHOOKS, Webhook
 from chalicelib.engine.events.outbox import Event
 
 LISTED = 50
-"""Deliveries that are listed."""
 
 
 class DeliveryRef(WebhookRef):

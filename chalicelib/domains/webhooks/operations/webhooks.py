@@ -46,11 +46,7 @@ def _receiver(url: str) -> str:
 
 
 def _check_receiver(url: str) -> None:
-    """Check that a URL is not on the domain of a site, which this service serves, too.
-
-    Raises:
-        ValidationError: a site is served there.
-    """
+    # This service serves the sites, too.
     if sites.find_by_host(post.parse_url(url).host) is not None:
         msg = "expected a URL of another service, received the URL of a site of this service"
         raise ValidationError.of("url", message=msg)

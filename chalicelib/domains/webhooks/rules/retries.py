@@ -3,6 +3,8 @@
 import random
 from datetime import datetime, timedelta
 
+# Pauses after failed attempts, as Standard Webhooks recommends. After the last attempt, a delivery
+# has failed.
 PAUSES = (
     timedelta(seconds=5),
     timedelta(minutes=5),
@@ -14,23 +16,20 @@ PAUSES = (
     timedelta(hours=20),
     timedelta(hours=24),
 )
-"""Pauses after failed attempts, as Standard Webhooks recommends. After the last attempt, a delivery
-has failed."""
-MAX_FAILURES = 10
-"""Maximum number of failures in a row before a webhook is switched off after ``MAX_FAILING``."""
-MAX_FAILING = timedelta(hours=72)
-"""Maximum time in which every attempt fails. A webhook is then switched off."""
+MAX_FAILURES = 10  # in a row, before a webhook is switched off after ``MAX_FAILING``
+MAX_FAILING = timedelta(hours=72)  # in which every attempt fails; the webhook is then switched off
 _JITTER = 0.2
 
 
 def next_attempt(attempts: int, now: datetime, retry_after: timedelta | None) -> datetime | None:
     """Return when to send again after failed attempts, or None after the last one.
 
-    ``retry_after`` is the receiver's wish, at most 24 hours. A pause is up to a fifth longer than
-    stated, so that deliveries that failed together are not repeated together.
+    ``retry_after`` is the receiver's wish, at most 24 hours.
     """
     if attempts > len(PAUSES):
         return None
+    # A pause is up to a fifth longer than stated, so that deliveries that failed together are not
+    # repeated together.
     pause = PAUSES[attempts - 1] * (1 + random.uniform(0, _JITTER))  # noqa: S311  no secret
     return now + max(pause, retry_after or timedelta(0))
 

@@ -1,6 +1,5 @@
-"""Signatures of webhooks, and the secrets that they are made with.
+"""Signatures of webhooks, and the secrets that they are made with, as in Standard Webhooks.
 
-Signatures follow the specification Standard Webhooks:
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
 No secret is stored. Each secret is computed from the service's master key and the webhook's
@@ -12,8 +11,7 @@ import hmac
 from collections.abc import Sequence
 from datetime import datetime
 
-PREFIX = "whsec_"
-"""Prefix of a secret in the form of Standard Webhooks. The base64 of the signing key follows it."""
+PREFIX = "whsec_"  # of a secret in the form of Standard Webhooks, before the base64 of the key
 
 
 def webhook_secret(master_key: bytes, workspace_id: str, *, webhook_id: str, version: int) -> str:
@@ -27,13 +25,11 @@ def signed_headers(
 ) -> dict[str, str]:
     """Return the headers that identify and sign a webhook.
 
-    Args:
-        secrets: current secrets of the receiver, newest first, each as ``whsec_`` and base64.
-            While a secret is rotated, the old one is among them, so that receivers with either
-            secret accept the webhook.
-        webhook_id: the same at every attempt to deliver an event. Contains no full stop.
-        at: the time of this attempt, with its time zone. Receivers refuse old times.
-        body: the exact bytes of the request.
+    ``secrets`` are newest first, each as ``whsec_`` and base64. While a secret is rotated, the old
+    one is among them, so that receivers with either secret accept the webhook. ``webhook_id`` is
+    the same at every attempt to deliver an event, and contains no full stop. ``at`` is the time of
+    this attempt with its zone, since receivers refuse old times, and ``body`` the exact bytes of
+    the request.
     """
     timestamp = str(int(at.timestamp()))
     signed = f"{webhook_id}.{timestamp}.".encode() + body

@@ -21,17 +21,14 @@ from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import ContentRow
 
 KEPT_FOR = timedelta(days=30)
+# States of a delivery. One that failed is not sent again, unless a member requests another attempt.
 WAITING, DELIVERED, FAILED = "waiting", "delivered", "failed"
-"""States of a delivery. One that failed is not sent again, unless a member requests another
-attempt."""
 
 
 class DeliveryRow(ContentRow):
-    """A delivery. Its sort key is the event's id.
+    """A delivery.
 
-    ``o1`` is the time of the next attempt while it is waiting. ``status``, ``milliseconds``,
-    ``reply`` (the beginning of the response to an attempt that failed) and ``error`` describe the
-    latest attempt. ``asked_at`` is the latest time that a member asked to send it again.
+    Its sort key is the event's id, and ``o1`` is the time of the next attempt, if any.
     """
 
     type = UnicodeAttribute()
@@ -41,12 +38,13 @@ class DeliveryRow(ContentRow):
     actor = UnicodeAttribute(null=True)
     occurred_at = UTCDateTimeAttribute()
     state = UnicodeAttribute()
+    # The latest time that a member asked to send it again.
     asked_at = UTCDateTimeAttribute(null=True)
     attempts = NumberAttribute(default=0)
     attempted_at = UTCDateTimeAttribute(null=True)
-    status = NumberAttribute(null=True)
+    status = NumberAttribute(null=True)  # of the latest attempt, like the next three
     milliseconds = NumberAttribute(null=True)
-    reply = UnicodeAttribute(null=True)
+    reply = UnicodeAttribute(null=True)  # the beginning of the response to an attempt that failed
     error = UnicodeAttribute(null=True)
 
     @property
@@ -62,7 +60,6 @@ class DeliveryRow(ContentRow):
 
     @property
     def due_at(self) -> datetime | None:
-        """When it is sent next, or None if it is finished."""
         return datetime.fromisoformat(self.o1) if self.o1 else None
 
 
@@ -79,11 +76,7 @@ def row(workspace_id: str, *, webhook_id: str, event_id: str, **values: Any) -> 
 
 
 def add(delivery: DeliveryRow) -> None:
-    """Write a new delivery, unless it exists.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Write a new delivery, unless it exists."""
     try:
         delivery.save(condition=DeliveryRow.pk.does_not_exist())
     except PutError as error:
@@ -142,11 +135,7 @@ def note_attempt(
     is_ok: bool,
     **outcome: Any,  # noqa: ANN401  the row's attributes
 ) -> None:
-    """Store what came of an attempt: its ``number``, and the time of the next one, if any.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Store what came of an attempt: its ``number``, and the time of the next one, if any."""
     state = DELIVERED if is_ok else WAITING if next_attempt_at else FAILED
     values = {"attempts": number, "attempted_at": clock.now(), "state": state, **outcome}
     actions = [_set(name, value) for name, value in values.items()]
@@ -162,12 +151,10 @@ def forget_replies(
 ) -> None:
     """Remove the replies to the events of some records, or to all events.
 
-    It reads all deliveries of the webhook, because no index has their records.
-
-    Raises:
-        UnavailableError: the database is unavailable, or the request's time is used up.
+    Raises UnavailableError, also if the request's time is used up.
     """
     with reaching():
+        # All deliveries of the webhook are read, because no index has their records.
         for row in DeliveryRow.query(
             _partition(workspace_id, webhook_id=webhook_id),
             filter_condition=DeliveryRow.reply.exists(),

@@ -12,28 +12,24 @@ from chalicelib.engine.conditional_updates import update_if
 from chalicelib.engine.tables import ControlRow
 
 SORT_KEY = "-"
+# Time after the latest turn. No delivery waits longer, so the state is not needed afterwards.
 KEPT_FOR = timedelta(days=31)
-"""Time after the latest turn. No delivery waits longer, so the state is not needed afterwards."""
 
 
 class TurnRow(ControlRow):
-    """The state of sending to a webhook.
+    """The state of sending to a webhook."""
 
-    ``turn`` is a random value by which a worker recognizes its own turn, even if a response was
-    lost. ``failures`` counts the failed attempts since the latest success, and ``failing_since`` is
-    the time of the first failure. After a failed turn the webhook rests until ``rest_until``.
-    """
-
+    # Random, for a worker to recognize its turn even after a lost response.
     turn = UnicodeAttribute(null=True)
     until = UTCDateTimeAttribute(null=True)
+    # The webhook rests until then, after a failed turn.
     rest_until = UTCDateTimeAttribute(null=True)
-    failures = NumberAttribute(default=0)
-    failing_since = UTCDateTimeAttribute(null=True)
+    failures = NumberAttribute(default=0)  # since the latest success
+    failing_since = UTCDateTimeAttribute(null=True)  # time of the first of these failures
     succeeded_at = UTCDateTimeAttribute(null=True)
 
 
-Change = tuple[TurnRow, list[Action], Condition]
-"""The arguments of ``UnitOfWork.update``."""
+Change = tuple[TurnRow, list[Action], Condition]  # the arguments of ``UnitOfWork.update``
 
 
 def find(workspace_id: str, *, webhook_id: str) -> TurnRow:
@@ -43,11 +39,7 @@ def find(workspace_id: str, *, webhook_id: str) -> TurnRow:
 
 
 def take(workspace_id: str, *, webhook_id: str, length: timedelta) -> TurnRow | None:
-    """Take the turn for a while. Returns None if another worker has it.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Take the turn for a while. Returns None if another worker has it."""
     state = TurnRow(_place(workspace_id, webhook_id=webhook_id), SORT_KEY)
     turn, now = str(uuid4()), clock.now()
     # The last condition recognizes this worker if the update is sent again after a lost response.

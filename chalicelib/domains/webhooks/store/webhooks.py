@@ -17,47 +17,36 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import Record
 
-ACTIVE, OFF = "active", "off"
-"""States of a webhook. Nothing is sent to one that is off."""
+ACTIVE, OFF = "active", "off"  # Nothing is sent to a webhook that is off.
+# Reasons why the service has switched a webhook off: the receiver answered 410, or has failed for
+# days.
 GONE, FAILING = "gone", "failing"
-"""Reasons why the service has switched a webhook off: the receiver answered 410, or has failed for
-days."""
+# After a secret is replaced, requests are signed with the former one too for this long.
 BOTH_SECRETS = timedelta(hours=24)
-"""After a secret is replaced, requests are signed with the former one too for this long."""
+# Former secrets that sign requests: several if a secret is replaced more than once in this time.
 MAX_OLD_SECRETS = 2
-"""Maximum number of former secrets that sign requests.
-
-There are several if a secret is replaced more than once in this time.
-"""
-MAX_WEBHOOKS = 10
-"""Maximum number of webhooks of a workspace."""
-LOCK = "webhooks"
-"""Name of the lock row (``engine.locks``) for the webhooks of a workspace."""
+MAX_WEBHOOKS = 10  # of a workspace
+LOCK = "webhooks"  # the lock row (``engine.locks``) for the webhooks of a workspace
 
 
 class WebhookRow(Record):
-    """A webhook. Without ``types`` it receives all events.
-
-    Its secret follows from ``secret_version``. ``rotated_at`` is the time of the latest change of
-    the secret, and ``first_version`` the first that was valid shortly before that time. ``off_at``
-    is the time when it was last switched off, and ``on_at`` when it was switched on after that.
-    ``off_because`` is set if the service has switched it off. What was wanted before
-    ``skip_before`` and has not been sent is given up.
-    """
+    """A webhook. Its secret follows from ``secret_version``."""
 
     url = UnicodeAttribute()
-    types: ListAttribute[Any] = ListAttribute(default=list)
+    types: ListAttribute[Any] = ListAttribute(default=list)  # all events if empty
     status = UnicodeAttribute()
-    off_at = UTCDateTimeAttribute(null=True)
-    on_at = UTCDateTimeAttribute(null=True)
+    off_at = UTCDateTimeAttribute(null=True)  # when it was last switched off
+    on_at = UTCDateTimeAttribute(null=True)  # when it was switched on after that
+    # What was wanted before and has not been sent is given up.
     skip_before = UTCDateTimeAttribute(null=True)
-    off_because = UnicodeAttribute(null=True)
+    off_because = UnicodeAttribute(null=True)  # set if the service has switched it off
     secret_version = NumberAttribute(default=1)
+    # The first that was valid shortly before the latest change.
     first_version = NumberAttribute(default=1)
-    rotated_at = UTCDateTimeAttribute(null=True)
+    rotated_at = UTCDateTimeAttribute(null=True)  # of the latest change of the secret
 
     def rotate(self) -> None:
-        """Replace the secret. Valid secrets remain valid for ``BOTH_SECRETS``."""
+        # Valid secrets remain valid for ``BOTH_SECRETS``.
         valid, version = self.valid_versions, int(self.secret_version) + 1
         # Each version adds a signature to the header of every request.
         self.first_version = max(min(valid), version - MAX_OLD_SECRETS)
@@ -77,24 +66,20 @@ class WebhookRow(Record):
         self.skip_before = self.skip_before if send_waiting else now
 
     def switch_off(self, because: str | None) -> None:
-        """Let it receive no more events."""
         self.status, self.off_because = OFF, because
         self.off_at, self.on_at = clock.now(), None
 
     def receives(self, event_type: str, occurred_at: datetime) -> bool:
-        """Whether it receives events of a type, and was on when the event occurred."""
         was_off = self.off_at is not None and (
             self.off_at <= occurred_at and (self.on_at is None or occurred_at < self.on_at)
         )
         return not was_off and (not self.types or event_type in self.types)
 
     def skips(self, wanted_since: datetime) -> bool:
-        """Whether a delivery that is wanted since a time is given up."""
         return self.skip_before is not None and wanted_since < self.skip_before
 
     @property
     def wanted_types(self) -> set[str]:
-        """The types that it receives from now on."""
         return set() if self.status == OFF else set(self.types or EVENT_TYPES)
 
 
