@@ -16,32 +16,27 @@ from chalicelib.engine.cache import cached
 from chalicelib.gateways.fetch import Fetched, fetch
 from chalicelib.gateways.public_http import FetchError, UpstreamError
 
-MAX_DOCUMENT_BYTES = 5 * 1024
-"""Largest metadata document (draft-ietf-oauth-client-id-metadata-document, 6.6)."""
+MAX_DOCUMENT_BYTES = 5 * 1024  # draft-ietf-oauth-client-id-metadata-document, 6.6
 MAX_KEYS_BYTES = 20 * 1024
-SECONDS = 3.0
-"""Time for a document: a user waits for this request."""
+SECONDS = 3.0  # for a document: a user waits for this request
+# Bounds of the time for which documents are cached, whatever their headers say.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=1)
-"""Bounds of the time for which documents are cached, whatever their headers say."""
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LONGEST_ASSERTION = timedelta(minutes=10)
-LEEWAY = timedelta(seconds=30)
-"""Difference between the clocks of a client and of this service."""
-MAX_ASSERTION = 8_192
-"""Maximum length, in characters, of an assertion."""
+LEEWAY = timedelta(seconds=30)  # difference between the clocks of a client and of this service
+MAX_ASSERTION = 8_192  # characters
 MAX_JTI = 255
-MIN_RSA_BITS = 2048
-"""Length of the shortest RSA key that signs assertions (RFC 7518, 3.3)."""
+MIN_RSA_BITS = 2048  # shortest RSA key that signs assertions (RFC 7518, 3.3)
 KEY_TYPES = frozenset({"EC", "OKP", "RSA"})
 
 
 def find(client_id: str) -> Client:
-    """Return a client. Its metadata document is requested unless it is cached.
+    """Return a client.
 
-    Raises:
-        OAuthError: ``invalid_client``: the client does not exist, or its metadata cannot be used.
-            ``temporarily_unavailable``: its document cannot be requested now.
+    Its metadata document is requested unless it is cached. Raises OAuthError: ``invalid_client`` if
+    it does not exist or its metadata cannot be used, ``temporarily_unavailable`` if its document
+    cannot be requested now.
     """
     if client_id.startswith(registration.PREFIX):
         return registration.read(client_id)
@@ -55,15 +50,12 @@ def find(client_id: str) -> Client:
 
 
 def authenticate(client: Client, form: Mapping[str, str], *, audiences: Sequence[str]) -> None:
-    """Authenticate a client at an endpoint. Public clients have nothing to prove.
+    """Authenticate a client at an endpoint.
 
-    ``audiences`` are the issuer and the URL of the endpoint: the values that an assertion may name
-    as ``aud`` (RFC 7523, 3).
-
-    Raises:
-        OAuthError: ``invalid_client``: the assertion is missing, wrong or used before.
-            ``temporarily_unavailable``: the client's keys cannot be requested now.
-        UnavailableError: the database is unavailable.
+    Public clients have nothing to prove. ``audiences`` are the issuer and the URL of the endpoint:
+    the values that an assertion may name as ``aud`` (RFC 7523, 3). Raises OAuthError:
+    ``invalid_client`` if the assertion is missing, wrong or used before,
+    ``temporarily_unavailable`` if the client's keys cannot be requested now.
     """
     if client.auth_method == "none":
         return
@@ -141,7 +133,6 @@ def _moment(value: object) -> datetime | None:
 
 
 def _keys(client: Client, key_id: str | None) -> Any:  # noqa: ANN401  joserfc is imported late
-    """Return the client's public keys. If none has the id, they are requested again."""
     from joserfc.jwk import KeySet
 
     document: Mapping[str, Any] | None = client.jwks
@@ -178,7 +169,6 @@ def _usable(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _modulus_bits(modulus: object) -> int:
-    """Return the length of an RSA key in bits, or 0 if its modulus is not base64url."""
     try:
         data = urlsafe_b64decode(f"{modulus}==")
     except ValueError:

@@ -51,7 +51,6 @@ class ConnectionOut(ConnectionRef):
 
     @classmethod
     def from_record(cls, row: ConnectionRow, owners: Mapping[str, AccountRow]) -> Self:
-        """Return the wire form of a stored connection. ``owners`` are accounts by id."""
         owner = owners.get(row.account_id)
         connection_owner = owner and ConnectionOwner.model_validate(owner)
         return cls.from_row(
@@ -86,7 +85,6 @@ class ConnectionWidening(ConnectionRef):
 
     @property
     def writes(self) -> bool:
-        """Whether the app could change more than before."""
         return any(scope.endswith(":write") for scope in self.scopes)
 
 

@@ -30,8 +30,7 @@ from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.engine import locks
 from chalicelib.lib import tokens
 
-MAX_CLIENT_NAME = 100
-"""Maximum length, in characters, of a client's name."""
+MAX_CLIENT_NAME = 100  # characters
 MAX_CLIENT_ID = 2_048
 MAX_REDIRECT_URI = 2_048
 
@@ -127,11 +126,7 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
 
 
 def grantable(requested_scopes: list[str], role: str) -> list[str]:
-    """Return the scopes among those asked for that an account of this role can grant.
-
-    Raises:
-        OAuthError: the client has no scopes.
-    """
+    """Return the requested scopes that a role can grant. Raises OAuthError if there are none."""
     known_scopes = {*PATTERNS, *Scope}
     expanded_scopes = expand(
         tuple(sorted(scope for scope in requested_scopes if scope in known_scopes))
@@ -148,10 +143,8 @@ def grantable(requested_scopes: list[str], role: str) -> list[str]:
 
 
 def _check_session(principal: Principal, account: AccountRow) -> None:
-    """Check that the caller's session has not ended since the call was authorized.
-
-    Otherwise *sign out everywhere* could miss a connection that is created at the same time.
-    """
+    # Without this check, *sign out everywhere* could miss a connection that is created at the same
+    # time.
     session_id = getattr(principal, "session_id", "")
     living = (session.session_id for session in console_sessions.read_live(account))
     if session_id and session_id not in living:
@@ -161,11 +154,9 @@ def _check_session(principal: Principal, account: AccountRow) -> None:
 def replaced_connections(
     workspace_id: str, *, account_id: str, client_id: str, redirect_uri: str
 ) -> list[ConnectionRow]:
-    """Return the live connections that end when the app is connected once more.
-
-    A hosted app has one connection of an account to a workspace. A program on the user's device has
-    one for each device, because all devices have the same client id.
-    """
+    """Return the live connections that end when the app is connected once more."""
+    # A hosted app has one connection of an account to a workspace. A program on the user's device
+    # has one for each device, because all devices have the same client id.
     if not redirect_uris.parse(redirect_uri).is_hosted:
         return []
     return [

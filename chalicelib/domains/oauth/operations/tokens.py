@@ -77,6 +77,7 @@ class TokenRevoked(Wire):
     """Answer to a revocation. It does not reveal whether the token was valid (RFC 7009, 2.2)."""
 
 
+# For one IP address and one connection. Hosted clients share their addresses.
 REQUESTS = Limit(
     "oauth-tokens",
     "token requests per minute for one connection",
@@ -84,7 +85,6 @@ REQUESTS = Limit(
     timedelta(minutes=1),
     within=lambda args: _connection_id(args) or "",
 )
-"""Rate limit for one IP address and one connection. Hosted clients share their addresses."""
 
 
 def _token(args: CodeExchange | TokenRefresh | TokenRevocation) -> tuple[str, tuple[str, ...]]:
@@ -216,8 +216,6 @@ def revoke_token(ctx: Context, args: TokenRevocation) -> TokenRevoked:
 
 
 class _Issued(NamedTuple):
-    """New access and refresh tokens."""
-
     access: str
     refresh: str
 
@@ -240,10 +238,7 @@ def _pair(issued: _Issued) -> token_pairs.TokenPair:
 
 
 def _stage(ctx: Context, connection: ConnectionRow, actions: list[Any]) -> None:
-    """Stage the new tokens of a connection.
-
-    If it has changed in the meantime, the call is retried.
-    """
+    # If it has changed in the meantime, the call is retried.
     ctx.unit.update(connection, actions, connections.unchanged(connection))
     for row in connections.lookups(connection):
         ctx.unit.update(row, connections.lookup_expiry(connection))
@@ -260,23 +255,17 @@ def _answer(connection: ConnectionRow, issued: _Issued, scopes: Iterable[str]) -
 
 
 def _proves(verifier: str, challenge: str | None) -> bool:
-    """Whether a PKCE verifier belongs to a challenge of the method S256 (RFC 7636, 4.6)."""
+    # The method S256 (RFC 7636, 4.6).
     if not _VERIFIER.fullmatch(verifier) or challenge is None:
         return False
     return compare_digest(tokens.short_digest(verifier), challenge)
 
 
 def _narrowed(requested_scopes: list[str] | None, granted_scopes: list[str]) -> list[str]:
-    """Return the granted scopes that a refresh asks for; all if it names none.
-
-    Scopes that were not granted are left out, because clients repeat the scopes of their first
-    request.
-
-    Raises:
-        OAuthError: none of the scopes was granted.
-    """
     if requested_scopes is None:
         return granted_scopes
+    # Scopes that were not granted are left out, because clients repeat the scopes of their first
+    # request.
     scopes = [scope for scope in granted_scopes if scope in requested_scopes]
     if not scopes:
         msg = "scope: expected scopes that were granted, received none of them."

@@ -19,10 +19,9 @@ AuthMethod = Literal["none", "private_key_jwt"]
 AUTH_METHODS: tuple[AuthMethod, ...] = ("none", "private_key_jwt")
 MAX_NAME = 100
 MAX_REDIRECT_URIS = 20
-MAX_ID = 1_500
-"""Maximum length, in characters, of a client id."""
+MAX_ID = 1_500  # characters
+# Characters without width, by which one name could look like another.
 _UNSEEN = re.compile("[\u00ad\u034f\u180e\u200b-\u200d\u2060-\u2064\ufeff]")
-"""Characters without width, by which one name could look like another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +47,14 @@ class Client:
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
 
     def allows(self, redirect_uri: str) -> bool:
-        """Whether a request of the client may use a redirect URI."""
         return any(redirect_uris.matches(uri, requested=redirect_uri) for uri in self.redirect_uris)
 
 
 def check_document_url(url: str) -> None:
-    """Check the id of a client that is the URL of its metadata document.
+    """Check that the URL of a metadata document may be the id of a client.
 
-    Source: draft-ietf-oauth-client-id-metadata-document, 3 (Client Identifier).
-
-    Raises:
-        OAuthError: ``invalid_client``: the URL may not be one.
+    Raises OAuthError ``invalid_client``. Source: draft-ietf-oauth-client-id-metadata-document, 3
+    (Client Identifier).
     """
     try:
         public_urls.parse(url)
@@ -78,8 +74,7 @@ def check_document_url(url: str) -> None:
 def from_document(url: str, document: Mapping[str, Any]) -> Client:
     """Return the client that a metadata document describes.
 
-    Raises:
-        OAuthError: ``invalid_client``: the document is of another client, or not complete.
+    Raises OAuthError ``invalid_client`` if it is of another client, or not complete.
     """
     if document.get("client_id") != url:
         msg = (
@@ -124,11 +119,7 @@ def from_document(url: str, document: Mapping[str, Any]) -> Client:
 
 
 def checked_uris(uris: object) -> tuple[str, ...]:
-    """Return a client's redirect URIs.
-
-    Raises:
-        ValueError: the list is empty, or a URI cannot be used.
-    """
+    """Return a client's redirect URIs, or raise ValueError if there is none, or one is unusable."""
     if not isinstance(uris, Sequence) or isinstance(uris, str | bytes) or not uris:
         raise ValueError("expected a list of at least one URI")
     if len(uris) > MAX_REDIRECT_URIS:

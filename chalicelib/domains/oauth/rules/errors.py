@@ -4,6 +4,7 @@ from typing import Literal
 
 from chalicelib.core.errors import AppError
 
+# Codes of RFC 6749 (4.1.2.1 and 5.2), RFC 7591 (3.2.2) and RFC 8707 (2).
 ErrorCode = Literal[
     "access_denied",
     "invalid_client",
@@ -19,14 +20,13 @@ ErrorCode = Literal[
     "unsupported_grant_type",
     "unsupported_response_type",
 ]
-"""Codes of RFC 6749 (4.1.2.1 and 5.2), RFC 7591 (3.2.2) and RFC 8707 (2)."""
 
+# HTTP statuses other than 400 (RFC 6749, 5.2).
 _STATUSES: dict[ErrorCode, int] = {
     "invalid_client": 401,
     "server_error": 500,
     "temporarily_unavailable": 503,
 }
-"""HTTP statuses other than 400 (RFC 6749, 5.2)."""
 
 
 class OAuthError(AppError):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from chalicelib.lib.origins import LOOPBACK
 
 MAX_LENGTH = 1_000
+# Schemes of known editors and AI clients. Other apps must use a scheme with a dot.
 APP_SCHEMES = frozenset(
     {
         *("antigravity", "cherrystudio", "claude", "code-oss", "codex", "cursor", "goose"),
@@ -17,28 +18,25 @@ APP_SCHEMES = frozenset(
         *("windsurf", "windsurf-next", "zed"),
     }
 )
-"""Schemes of known editors and AI clients. Other apps must use a scheme with a dot."""
 
+# A scheme of an app's vendor: a domain name in reverse, such as com.example.app (RFC 8252, 7.1).
+# Schemes without a dot belong to browsers and operating systems, too, such as javascript: and
+# ms-msdt:, whose handlers do more than receive a code.
 _OWN_SCHEME = re.compile(r"[a-z]+(\.[a-z0-9-]+)+", re.ASCII)
-"""A scheme of an app's vendor: a domain name in reverse, such as com.example.app (RFC 8252, 7.1).
-
-Schemes without a dot belong to browsers and operating systems, too, such as javascript: and
-ms-msdt:, whose handlers do more than receive a code.
-"""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([!-~]+)", re.ASCII)
 _WEB = re.compile(
     r"//(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?",
     re.ASCII,
 )
+# Characters that no URI contains (RFC 3986, 2), and the fragment, which RFC 6749 excludes.
 _FORBIDDEN = frozenset('#\\"<>^`{|}')
-"""Characters that no URI contains (RFC 3986, 2), and the fragment, which RFC 6749 excludes."""
 
 
 class RedirectUri(NamedTuple):
-    """The parts of a redirect URI. ``host`` is empty for a scheme of an app."""
+    """The parts of a redirect URI."""
 
     scheme: str
-    host: str
+    host: str  # empty for a scheme of an app
     path: str
 
     @property
@@ -63,11 +61,7 @@ class RedirectUri(NamedTuple):
 
 
 def parse(uri: str) -> RedirectUri:
-    """Return the parts of a redirect URI.
-
-    Raises:
-        ValueError: it cannot be used. The message says what was expected and received.
-    """
+    """Return the parts of a redirect URI, or raise ValueError, which says why not."""
     if len(uri) > MAX_LENGTH:
         msg = f"expected at most {MAX_LENGTH:,} characters, received {len(uri):,}"
         raise ValueError(msg)
@@ -98,11 +92,9 @@ def parse(uri: str) -> RedirectUri:
 
 
 def matches(registered: str, *, requested: str) -> bool:
-    """Return whether a request may use a URI that its client has registered.
-
-    URIs are compared character by character. Only the port of http on the user's own machine may
-    differ, since programs there use any free port (RFC 8252, 7.3).
-    """
+    """Return whether a request may use a URI that its client has registered."""
+    # URIs are compared character by character. Only the port of http on the user's own machine may
+    # differ, since programs there use any free port (RFC 8252, 7.3).
     if registered == requested:
         return True
     try:

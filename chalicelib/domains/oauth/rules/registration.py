@@ -2,8 +2,8 @@
 
 There is no row, so nothing has to be limited or to expire. Clients register again for each
 connection, and a client whose registration was removed would not recover. The metadata is checked
-at each use, since anybody can write such an id. It needs no signature for the same reason: it
-says nothing that its holder could not have registered.
+at each use, since anybody can write such an id. It needs no signature for the same reason: it says
+nothing that its holder could not have registered.
 """
 
 import base64
@@ -24,11 +24,8 @@ RESPONSE_TYPES = ("code",)
 def register(metadata: object) -> dict[str, Any]:
     """Return the response to a registration request (RFC 7591, 3.2.1).
 
-    A client is public, whatever method it asks for: the response says ``none``. What the service
-    does not use is ignored, as the RFC allows.
-
-    Raises:
-        OAuthError: ``invalid_redirect_uri`` or ``invalid_client_metadata``.
+    What the service does not use is ignored, as the RFC allows. Raises OAuthError
+    ``invalid_redirect_uri`` or ``invalid_client_metadata``.
     """
     if not isinstance(metadata, Mapping):
         raise _invalid("expected a JSON object with redirect_uris")
@@ -63,16 +60,13 @@ def register(metadata: object) -> dict[str, Any]:
         "redirect_uris": list(uris),
         "grant_types": list(GRANT_TYPES),
         "response_types": list(RESPONSE_TYPES),
+        # A client is public, whatever method it asks for.
         "token_endpoint_auth_method": "none",
     }
 
 
 def read(client_id: str) -> Client:
-    """Return the client that a registered id describes.
-
-    Raises:
-        OAuthError: ``invalid_client``: the id is not one that ``register`` returns.
-    """
+    """Return the client of a registered id, or raise OAuthError ``invalid_client``."""
     error = OAuthError(
         "invalid_client", "This client_id is not registered. Register the client again."
     )

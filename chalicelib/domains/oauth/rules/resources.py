@@ -20,33 +20,30 @@ RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 KEYS = "/.well-known/jwks.json"
 CODE_CHALLENGE_METHODS = ("S256",)
+# Scopes in the metadata for clients. Scopes of the blog are for ADMIN accounts only.
 SCOPES: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.admin_only)
-"""Scopes in the metadata for clients. Scopes of the blog are for ADMIN accounts only."""
+# Signatures of client assertions: by a key pair. ``none`` and shared secrets are excluded (RFC
+# 8725, 3.1). So is ``EdDSA``, which RFC 9864 replaces by ``Ed25519``.
 SIGNATURES = (
     *("ES256", "ES384", "ES512", "Ed25519"),
     *("PS256", "PS384", "PS512", "RS256", "RS384", "RS512"),
 )
-"""Signatures of client assertions: by a key pair. ``none`` and shared secrets are excluded
-(RFC 8725, 3.1). So is ``EdDSA``, which RFC 9864 replaces by ``Ed25519``.
-"""
 
 
 def issuer(authority: str = "") -> str:
-    """Return the identifier of the authorization server. It is the same string in all responses.
+    """Return the identifier of the authorization server.
 
-    A client compares it with ``iss`` (RFC 9207, 2.4) and with its metadata (RFC 8414, 3.3). On the
-    own machine it has the loopback name of the request's ``authority`` (host and port), because the
-    client also compares the metadata with the URL that it was given.
+    It is the same string in all responses. A client compares it with ``iss`` (RFC 9207, 2.4) and
+    with its metadata (RFC 8414, 3.3). On the own machine it has the loopback name of the request's
+    ``authority`` (host and port), because the client also compares the metadata with the URL that
+    it was given.
     """
     own_issuers = issuers()
     return next((url for url in own_issuers if urlsplit(url).netloc == authority), own_issuers[0])
 
 
 def issuers() -> tuple[str, ...]:
-    """Return all identifiers of the authorization server.
-
-    A development server has one identifier per host name.
-    """
+    """Return all identifiers of the server. A development server has one for each host name."""
     return spellings(settings().public_url)
 
 
@@ -56,11 +53,9 @@ def resource(authority: str = "") -> str:
 
 
 def check_resource(requested: str) -> None:
-    """Check the ``resource`` of a request. Without one, a token is for the tool server.
+    """Check that the ``resource`` of a request is empty or the tool server (RFC 8707, 2).
 
-    Raises:
-        OAuthError: ``invalid_target``: it is not the tool server, or has a fragment, which no
-            resource may have (RFC 8707, 2).
+    Raises OAuthError ``invalid_target``, also for a fragment, which no resource may have.
     """
     known_resources = {_comparable(issuer_url + TOOL_SERVER) for issuer_url in issuers()}
     if requested and ("#" in requested or _comparable(requested) not in known_resources):
@@ -89,11 +84,7 @@ def resource_metadata(authority: str) -> dict[str, Any]:
 
 
 def server_metadata(authority: str) -> dict[str, Any]:
-    """Return the metadata of the authorization server (RFC 8414, 2).
-
-    The service signs nothing and issues no id tokens. The official TypeScript SDK requires the
-    three fields about them in a document of OpenID Connect, which is the same document here.
-    """
+    """Return the metadata of the authorization server (RFC 8414, 2)."""
     base = issuer(authority)
     return {
         "issuer": base,
@@ -102,6 +93,9 @@ def server_metadata(authority: str) -> dict[str, Any]:
         "registration_endpoint": base + REGISTER,
         "revocation_endpoint": base + REVOKE,
         "jwks_uri": base + KEYS,
+        # The service signs nothing and issues no id tokens. The official TypeScript SDK requires
+        # the three fields about them in a document of OpenID Connect, which is the same document
+        # here.
         "subject_types_supported": [],
         "id_token_signing_alg_values_supported": [],
         "scopes_supported": [scope.value for scope in SCOPES],

@@ -14,11 +14,7 @@ class UsedAssertionRow(ControlRow):
 
 
 def use(client_id: str, *, jti: str, expires: datetime) -> bool:
-    """Return whether an assertion is used for the first time.
-
-    Raises:
-        UnavailableError: the database is unavailable.
-    """
+    """Whether an assertion is used for the first time."""
     digest = hashlib.sha256(f"{client_id}\n{jti}".encode()).hexdigest()
     row = UsedAssertionRow(f"OAUTH-ASSERTION#{digest}", SORT_KEY)
     action = UsedAssertionRow.expires.set(expires)
