@@ -1,8 +1,4 @@
-"""Colours of a business for its booking page and its e-mails.
-
-Each colour has enough contrast (WCAG AA) of buttons and of words, on light and on dark pages. Each
-has a style sheet of booking pages, because the pages allow no inline styles.
-"""
+"""Colours of a business for its booking page and its e-mails."""
 
 from typing import Literal, get_args
 
@@ -10,6 +6,8 @@ Accent = Literal["indigo", "blue", "teal", "green", "amber", "red", "pink", "gra
 ACCENTS = get_args(Accent)
 DEFAULT: Accent = "indigo"
 # The colour of buttons on light pages, and on dark pages.
+# Each has enough contrast (WCAG AA) of buttons and of words, on light and on dark pages. Each has a
+# style sheet of booking pages, because the pages allow no inline styles.
 COLOURS = {
     "indigo": ("#3f3fbf", "#adb4ff"),
     "blue": ("#0b57d0", "#8ab4f8"),

@@ -46,11 +46,7 @@ def check_digit(payload: str) -> str:
 
 
 def parse(text: str) -> Barcode:
-    """Parse a barcode, without regard to spaces, hyphens and invisible characters.
-
-    Eight digits are an EAN-8 if its check digit is right, or else a UPC-E code, whose check digit
-    is that of its UPC-A form. Raises BarcodeError, also for a wrong check digit.
-    """
+    """Parse a barcode, ignoring spaces, hyphens and invisible characters, or raise BarcodeError."""
     digits = _SEPARATORS.sub("", clean_digits(text))
     if wrong_character := _NO_DIGIT.search(digits):
         wrong = f'"{wrong_character[0]}" is not a digit'
@@ -63,6 +59,8 @@ def parse(text: str) -> Barcode:
         raise BarcodeError(msg)
     expected = check_digit(digits[:-1])
     # UPC-E exists only for numbers that begin with 0 (GS1 General Specifications, 5.2.2.4).
+    # Eight digits are an EAN-8 if its check digit is right. Otherwise they may be a UPC-E code,
+    # whose check digit equals that of its UPC-A form.
     if digits[-1] != expected and len(digits) == _UPC_E_LENGTH and digits[0] == "0":
         upc_a = _expanded(digits)
         if upc_a[-1] == check_digit(upc_a[:-1]):

@@ -14,14 +14,12 @@ _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def normalize_email(email: str) -> str:
-    """Return the validated form of an e-mail address, or raise ValueError with an example of one.
-
-    The local part is not changed, because only the receiving server determines which of its letters
-    are equal (RFC 5321, section 2.4). The domain is in the form of UTS 46, non-transitional, so the
-    A-label for delivery is the same as for the entered domain.
-    """
+    """Return the validated form of an e-mail address, or raise ValueError with a valid example."""
     from email_validator import EmailNotValidError, validate_email
 
+    # The local part is not changed, because only the receiving server determines which of its
+    # letters are equal (RFC 5321, section 2.4). The domain is in the form of UTS 46,
+    # non-transitional, so the A-label for delivery is the same as for the entered domain.
     local, at, domain = clean_typed(email).rpartition("@")
     local, domain = _plain_if_ascii(local), _plain_if_ascii(domain)
     try:
@@ -60,11 +58,10 @@ def first_email_in(text: str) -> str | None:
 
 
 def key(address: str) -> str:
-    """Return the key of an e-mail address.
+    """Return the key of an address: ASCII letters in lower case, and the A-label of the domain.
 
-    Two addresses are the same if their keys are equal. The key has the local part with ASCII
-    letters in lower case, and the A-label of the domain. A string without an at sign, such as a
-    phone number, is its own key.
+    Two addresses are the same if their keys are equal. A string without an at sign, such as a phone
+    number, is its own key.
     """
     local, at, domain = address.rpartition("@")
     return f"{local.translate(_ASCII_LOWER)}@{_a_label(domain)}" if at else address

@@ -30,10 +30,7 @@ _WITHOUT_SCRIPT = re.compile(r"<noscript\b.*?(?:</noscript\s*>|\Z)", re.IGNORECA
 
 
 def plain_text(text: str) -> str:
-    """Return HTML as plain text, without scripts, styles and ``noscript``.
-
-    Other text is unchanged.
-    """
+    """Return HTML without scripts, styles and ``noscript``, and other text unchanged."""
     if not _MARKUP.search(text):
         return text
     from turbohtml import PlainText, parse_fragment
@@ -49,17 +46,15 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def most_relevant(question: str, texts: Sequence[str]) -> list[int]:
-    """Return the indexes of the passages that share words with a question, best match first.
-
-    A word counts for more if fewer passages contain it. Passages with at most half of the best
-    score are left out.
-    """
+    """Return the indexes of the passages that share words with a question, best match first."""
     question_stems = stems(question)
     shared = [question_stems & stems(text) for text in texts]
     text_counts = Counter(stem for stems in shared for stem in stems)
     # The order of a set of strings changes with each process, and so does the rounding of the sum.
+    # A word counts for more if fewer passages contain it.
     scores = [sum(1 / text_counts[stem] for stem in sorted(stems)) for stems in shared]
     best = max(scores, default=0.0)
+    # Passages with at most half of the best score are left out.
     relevant = [index for index, score in enumerate(scores) if score and score > best / 2]
     return sorted(relevant, key=lambda index: -scores[index])
 

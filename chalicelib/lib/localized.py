@@ -1,13 +1,11 @@
-"""Money, dates and language detection, in Russian and English.
-
-Names of months and weekdays come from the CLDR through Babel, which is imported on first use. The
-Lambda zip contains Babel's data for these two languages only.
-"""
+"""Money, dates and language detection, in Russian and English."""
 
 import re
 from datetime import datetime
 from typing import Final, Literal, get_args
 
+# Names of months and weekdays come from the CLDR through Babel, which is imported on first use. The
+# Lambda zip contains Babel's data for these two languages only.
 Language = Literal["ru", "en"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
 CURRENCY = "RUB"  # ISO 4217 code of the currency of all amounts, which are in kopecks

@@ -1,9 +1,4 @@
-"""Phone numbers in one normal form, used to look up contacts whatever the spelling.
-
-The normal form is E.164. An extension follows it, because it is part of the identity:
-``+74951234567;ext=12`` (RFC 3966). Spellings are parsed with Google's number plans for the country
-of the workspace.
-"""
+"""Phone numbers in one normal form, used to look up contacts whatever the spelling."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +10,8 @@ from typing import Any
 from chalicelib.core.text import clean_digits
 
 MAX_CHARACTERS = 80  # of a string that is parsed as a phone number
+# E.164. An extension follows it, because it is part of the identity: ``+74951234567;ext=12`` (RFC
+# 3966). Spellings are parsed with Google's number plans for the country of the workspace.
 _NORMAL_FORM = re.compile(r"\+[0-9]{5,15}(;ext=[0-9]{1,20})?")
 _MIN_INTERNATIONAL_DIGITS = 10  # A number without a plus is international from this many digits on.
 _EXTENSION = re.compile(
@@ -154,9 +151,9 @@ _MAY_CONTAIN_PHONE = re.compile(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
 
 @lru_cache(maxsize=1024)
 def printed(phone: str) -> str:
-    """Return a number as it is printed, such as ``+7 914 700-12-34``, with its extension.
+    """Return a number as it is printed, such as ``+7 914 700-12-34``.
 
-    A string that is not a number is returned unchanged.
+    Other strings are unchanged.
     """
     from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
 
@@ -174,15 +171,13 @@ def may_contain_phone(text: str) -> bool:
 
 
 def phones_in(text: str, *, country: str) -> Iterator[str]:
-    """Yield the phone numbers in a string, in their normal form.
-
-    Only numbers that are valid in the number plans count, because prose contains other numbers too.
-    """
+    """Yield the numbers in a string that are valid in the number plans, in their normal form."""
     lines = "\n".join(map(clean_digits, text.splitlines()))
     if not may_contain_phone(lines):
         return
     import phonenumbers
 
+    # Prose contains other numbers, too.
     for match in phonenumbers.PhoneNumberMatcher(lines, country):
         yield _normal_form(match.number)
 
@@ -191,7 +186,7 @@ _DIGIT_RUN = re.compile(r"\+?(?<![0-9])[0-9]{10,15}(?![0-9])")
 
 
 def possible_phones_in(text: str, *, country: str) -> Iterator[str]:
-    """Yield everything in a string that may be a phone number, in its normal form, or twice."""
+    """Yield what may be a phone number in a string, in its normal form, perhaps more than once."""
     # In ``2x 89161234567`` the matcher finds no number because of the first digit. Each run of
     # digits is therefore parsed on its own as well.
     yield from phones_in(text, country=country)

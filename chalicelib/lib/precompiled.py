@@ -1,10 +1,4 @@
-"""Code that the packager compiled, for what the standard library compiles at each start (ADR 22).
-
-The methods of dataclasses and named tuples, type hints in strings, and regular expressions have
-only their source until a module is imported. Compiling them takes a quarter of a cold start.
-``infra.deploy.package.manifest`` writes a table of these sources with their code. A source that is
-not in the table is compiled as always.
-"""
+"""Code that the packager compiled instead of the standard library at each start (ADR 22)."""
 
 import collections
 import dataclasses
@@ -18,6 +12,10 @@ from re import _compiler  # type: ignore[attr-defined]  # private, so not in the
 from types import CodeType
 from typing import Any
 
+# The methods of dataclasses and named tuples, type hints in strings, and regular expressions have
+# only their source until a module is imported. Compiling them takes a quarter of a cold start.
+# ``infra.deploy.package.manifest`` writes a table of these sources with their code. A source that
+# is not in the table is compiled as always.
 PACKAGE = Path(__file__).parents[1]
 # The name has the version of Python and of regular expressions, because code fits only one.
 TABLE = PACKAGE / f"precompiled.{sys.implementation.cache_tag}.{_compiler.MAGIC}"

@@ -44,12 +44,10 @@ _ISATAP = 0x5EFE
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is on the public internet, by the IANA registries (RFC 6890).
-
-    Stricter than ``ipaddress``: an IPv6 address that contains an IPv4 address is never public,
-    because a translator or tunnel may forward it to a private network.
-    """
+    """Whether an IP address is on the public internet, by the IANA registries (RFC 6890)."""
     ip = ip_address(address)
+    # This is stricter than ``ipaddress``: an IPv6 address that contains an IPv4 address is never
+    # public, because a translator or tunnel may forward it to a private network.
     if isinstance(ip, IPv6Address) and (ip not in _GLOBAL_UNICAST or _is_isatap(ip)):
         return False
     return ip.is_global and not any(ip in block for block in _NOT_PUBLIC)

@@ -16,11 +16,7 @@ def size_of(data: Any) -> int:  # noqa: ANN401  JSON
 
 
 def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Return the data in at most ``limit`` bytes of JSON.
-
-    Long strings and lists are truncated first, in steps. If that is not enough, the last fields are
-    removed.
-    """
+    """Return the data in at most ``limit`` bytes of JSON. Long values are cut, then fields go."""
     short = data
     for length in LENGTHS:
         if size_of(short) <= limit:
@@ -32,10 +28,7 @@ def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def truncate(value: Any, length: int) -> Any:  # noqa: ANN401  JSON
-    """Return a value with its strings cut to ``length`` characters, the ellipsis included.
-
-    Lists and objects are cut to a tenth as many entries.
-    """
+    """Return a value with strings of at most ``length`` characters, and a tenth as many entries."""
     match value:
         case str():
             return value if len(value) <= length else value[: length - 1] + ELLIPSIS

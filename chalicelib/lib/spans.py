@@ -1,7 +1,7 @@
 """Merging and counting of half-open spans of whole numbers.
 
-Spans that only touch do not overlap. The unit is minutes of a day for opening hours, and
-milliseconds since 1970-01-01 UTC (``clock.epoch_ms``) for everything else.
+The unit is minutes of a day for opening hours, and milliseconds since 1970-01-01 UTC
+(``clock.epoch_ms``) for everything else. Spans that only touch do not overlap.
 """
 
 from collections import defaultdict, deque

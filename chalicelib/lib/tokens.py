@@ -1,9 +1,4 @@
-"""Tokens of API keys, of bot keys and of OAuth connections.
-
-A token is a prefix, a base62 secret and a CRC32. The checksum rejects a mistyped token without a
-database read. Tokens of a connection have its id in their prefix: ``wsat_<id>_`` for access tokens,
-``wsrt_<id>_`` for refresh tokens, and ``wsac_<id>_`` for authorization codes.
-"""
+"""Tokens of API and bot keys and of OAuth connections: a prefix, a base62 secret and a CRC32."""
 
 import hashlib
 import hmac
@@ -14,6 +9,8 @@ from zlib import crc32
 
 PREFIX = "svc_live_"
 BOT_PREFIX = "svc_bot_"
+# Tokens of a connection have its id in their prefix: ``wsat_<id>_`` for access tokens,
+# ``wsrt_<id>_`` for refresh tokens, and ``wsac_<id>_`` for authorization codes.
 ACCESS_PREFIX = "wsat_"
 REFRESH_PREFIX = "wsrt_"
 CODE_PREFIX = "wsac_"
@@ -21,6 +18,7 @@ OAUTH_PREFIXES = (ACCESS_PREFIX, REFRESH_PREFIX, CODE_PREFIX)
 SECRET_LENGTH = 32  # base62 characters: 190.5 bits
 # Base62 characters that begin the secrets of a connection's refresh tokens: 95 bits.
 FAMILY_LENGTH = 16
+# The checksum rejects a mistyped token without a database read.
 CHECKSUM_LENGTH = 6
 ID_LENGTH = 26  # characters of a ULID
 

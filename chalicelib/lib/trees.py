@@ -1,13 +1,11 @@
-"""Queries of trees that are stored as the parent of each record.
-
-``parents`` maps every id to the id of its parent, or to None. A record whose parent is missing,
-because the parent is being deleted, counts as a root.
-"""
+"""Queries of trees that are stored as the parent of each record."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Literal
 
+# The id of the parent of every id, or None. A record whose parent is missing, because the parent is
+# being deleted, counts as a root.
 Parents = Mapping[str, str | None]
 
 

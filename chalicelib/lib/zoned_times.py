@@ -1,9 +1,4 @@
-"""Names of IANA time zones, and conversion between local times and moments.
-
-A moment is a point in time. The start of a booking must be one moment, so ``exact_moment`` refuses
-a local time that a clock change skips or repeats. For the bounds of a range, ``clock.moment_of``
-chooses a moment instead.
-"""
+"""Names of IANA time zones, and conversion between local times and moments, as points in time."""
 
 import re
 from collections.abc import Iterable
@@ -109,11 +104,7 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 
 def find_zone(text: str) -> str | None:
-    """Return the IANA name of a zone, or None if the input matches no zone.
-
-    The input is the name in any case, its last part, or a city in English or Russian: ``Berlin``,
-    ``asia/yekaterinburg``, ``Нью-Йорк``.
-    """
+    """Return the zone of ``Berlin``, ``asia/yekaterinburg`` or ``Нью-Йорк``, or None."""
     name = text.strip()
     return name if name in zones() else _zones_by_spelling().get(_spelling(name))
 
@@ -160,8 +151,9 @@ def resolve_timezone(
 def exact_moment(when: datetime, timezone: str) -> datetime:
     """Return the moment, in UTC, of a time with an offset or of a local time in ``timezone``.
 
-    Raises NonexistentTimeError or AmbiguousTimeError if a clock change skips or repeats a local
-    time.
+    Raises NonexistentTimeError or AmbiguousTimeError for a local time that a clock change skips or
+    repeats, since the start of a booking must be one moment. For the bounds of a range,
+    ``clock.moment_of`` chooses a moment instead.
     """
     from zoneinfo import ZoneInfo
 

@@ -13,10 +13,7 @@ _FORMULA = re.compile("\\s*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n]")
 
 
 def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
-    """Return the rows as CSV, with every cell in quotes.
-
-    A string that a spreadsheet could run as a formula gets an apostrophe in front.
-    """
+    """Return the rows as CSV, in quotes, with an apostrophe before what could run as a formula."""
     # Languages whose spreadsheets divide cells at semicolons write decimals with commas.
     point = "," if delimiter == ";" else "."
     buffer = io.StringIO()

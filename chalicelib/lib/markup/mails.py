@@ -1,10 +1,4 @@
-"""Render the subject, the plain-text part and the HTML part of an e-mail from templates.
-
-A folder has two templates for each kind of e-mail and language. ``<kind>/<language>.txt`` begins
-with the subject line and an empty line; the plain-text part follows. ``<kind>/<language>.html``
-extends ``base.html``, the layout of every e-mail, and fills its block ``content``. ``parts.html``
-has a button and a table of facts.
-"""
+"""Render the subject, the plain-text part and the HTML part of an e-mail from templates."""
 
 from functools import cache
 from pathlib import Path
@@ -27,16 +21,17 @@ class RenderedMail(NamedTuple):
     html: str
 
 
+# A folder has two templates for each kind of e-mail and language. ``<kind>/<language>.txt`` begins
+# with the subject line and an empty line; the plain-text part follows. ``<kind>/<language>.html``
+# extends ``base.html``, the layout of every e-mail, and fills its block ``content``. ``parts.html``
+# has a button and a table of facts.
 def render(folder: Path, kind: str, language: Language, /, **values: object) -> RenderedMail:
     """Render a kind of e-mail in a language.
 
     In the HTML part every value is escaped. In the plain-text part a value is one line. A template
     writes lists with a loop. The layout shows the image ``logo_url``, and buttons in the colours
-    ``accent`` (``accents.colours``).
-
-    Raises:
-        jinja2.TemplateNotFound: the folder has no such kind or language.
-        jinja2.UndefinedError: a template needs a value that is missing.
+    ``accent`` (``accents.colours``). Raises jinja2.TemplateNotFound for an unknown kind, and
+    jinja2.UndefinedError for a missing value.
     """
     values = {"accent": accents.colours(None), "logo_url": None, **values}
     message = _texts(folder).get_template(f"{kind}/{language}.txt").render(values)

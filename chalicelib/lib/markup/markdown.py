@@ -1,8 +1,4 @@
-"""Conversion of the blog's Markdown to safe HTML and to plain text.
-
-The renderer shows raw HTML as plain characters, and nh3, an HTML parser with a list of allowed
-tags, cleans its result. A fault in only the renderer therefore cannot publish a script.
-"""
+"""Conversion of the blog's Markdown to safe HTML and to plain text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +14,8 @@ if TYPE_CHECKING:
 WORDS_PER_MINUTE = 190
 _WORD = re.compile(r"\w+(?:[-'\u2019]\w+)*")
 
+# The renderer shows raw HTML as plain characters, and nh3, an HTML parser with a list of allowed
+# tags, cleans its result. A fault in only the renderer therefore cannot publish a script.
 _TAGS = frozenset(
     {"a", "blockquote", "br", "code", "del", "em", "hr", "img", "li", "ol", "p", "pre", "strong"}
     | {"h2", "h3", "h4", "h5", "h6", "table", "tbody", "td", "th", "thead", "tr", "ul"}
@@ -45,11 +43,9 @@ _MAX_NESTING = 40
 # A post is read far more often than it changes.
 @lru_cache(maxsize=64)
 def to_html(markdown: str) -> str:
-    """Return the HTML of a Markdown document.
-
-    Its top headings become ``h2``, as ``h1`` is the title.
-    """
+    """Return the HTML of a Markdown document, with ``h2`` as its top heading."""
     tokens = _parser().parse(markdown)
+    # The title is the ``h1``.
     highest = min((int(t.tag[1]) for t in tokens if t.type == "heading_open"), default=1)
     _adapt(tokens, 2 - highest)
     return _enriched(_clean(_parser().renderer.render(tokens, _parser().options, {})))

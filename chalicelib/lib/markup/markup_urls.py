@@ -1,13 +1,11 @@
-"""Resolve URLs as browsers do, and rewrite URLs in CSS and srcset.
-
-Each ``rewrite_…`` function passes every URL to ``change`` and inserts the result. A URL that
-``change`` returns unchanged keeps its original spelling.
-"""
+"""Resolve URLs as browsers do, and rewrite URLs in CSS and srcset."""
 
 import re
 from collections.abc import Callable
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
+# Each ``rewrite_…`` function passes every URL to one of these and inserts the result. A URL that is
+# returned unchanged keeps its original spelling.
 UrlRewriter = Callable[[str], str]
 
 _SPACE = " \t\n\f\r"
@@ -124,10 +122,8 @@ def rewrite_refresh(text: str, change: UrlRewriter) -> str:
 
 
 def rewrite_css(text: str, link: UrlRewriter, *, image: UrlRewriter) -> str:
-    """Rewrite the URLs in CSS: those of ``@import`` by ``link``, all others by ``image``.
-
-    The strings of ``image-set()`` are URLs, too (CSS Images 4, 2.4).
-    """
+    """Rewrite the URLs in CSS: those of ``@import`` by ``link``, all others by ``image``."""
+    # The strings of ``image-set()`` are URLs, too (CSS Images 4, 2.4).
     in_set: list[bool] = []  # of each open bracket: whether it belongs to an image-set
 
     def rewrite(match: re.Match[str]) -> str:

@@ -8,14 +8,12 @@ if TYPE_CHECKING:
 
 
 def environment(*folders: Path, autoescape: bool = True) -> "Environment":
-    """Return an environment that renders the templates of folders, which are searched in order.
-
-    Unless ``autoescape`` is off, every value that is not ``Markup`` is escaped. An undefined name
-    is an error.
-    """
+    """Return an environment that renders the templates of folders, which are searched in order."""
     # The import takes 30 ms, and only pages need it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    # Unless ``autoescape`` is off, every value that is not ``Markup`` is escaped. An undefined name
+    # is an error.
     return Environment(
         loader=FileSystemLoader(folders),
         autoescape=autoescape,  # noqa: S701  only Markdown and the plain e-mail is not escaped  # nosec B701

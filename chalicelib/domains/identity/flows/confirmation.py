@@ -1,8 +1,4 @@
-"""Ask the user of a session for a code or the password before what a thief of the session wants.
-
-A thief could otherwise reach money, or keep an access. A key needs no code, because whoever made it
-has given one.
-"""
+"""Ask the user of a session for a code or the password before what a thief of the session wants."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -42,6 +38,7 @@ def confirmed(
 
     def check(ctx: Context, args: Any, operation: str) -> None:  # noqa: ANN401  the input
         caller = ctx.principal
+        # A key needs no code, because whoever made it has given one.
         if not isinstance(caller, SessionPrincipal) or not when(args):
             return
         # The proof is committed before the operation, whose transaction may write the account, too.

@@ -56,6 +56,7 @@ def stage_endings(
     for row in rows:
         is_live = ConnectionRow.pk.exists() & ConnectionRow.ended_at.does_not_exist()
         unit.update(row, connections.end_actions(now), is_live)
+        # The audit event names them, unless they may belong to other workspaces than its log.
         if are_named:
             # The connections may belong to other workspaces than the log of the audit event.
             unit.mention(f"connection:{row.id}")

@@ -72,12 +72,10 @@ def may_invite(inviter: Role, *, invited: Role) -> bool:
 
 
 def read(invitation_token: str) -> OpenInvitation:
-    """Return the invitation of a token, or raise NotFoundError.
-
-    The error is the same for an unknown, expired, used or revoked one, and if its inviter may no
-    longer invite to its role.
-    """
+    """Return the invitation of a token, or raise NotFoundError if it does not work."""
     row, is_mailed = _find(invitation_token)
+    # The error is the same for an unknown, expired, used or revoked one, and if its inviter may no
+    # longer invite to its role.
     invitation = working(row)
     if invitation is None:
         raise _gone()
@@ -85,11 +83,9 @@ def read(invitation_token: str) -> OpenInvitation:
 
 
 def workspace_of(invitation_token: str) -> str:
-    """Return the workspace of an invitation, whether it works or not, or raise NotFoundError.
-
-    The error is the same as for an expired invitation.
-    """
+    """Return the workspace of an invitation, whether it works or not, or raise NotFoundError."""
     row, _ = _find(invitation_token)
+    # The error is the same as for an expired invitation.
     if row is None:
         raise _gone()
     return str(row.workspace_id)

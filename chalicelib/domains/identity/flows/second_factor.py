@@ -25,10 +25,7 @@ def derive_seed(account_id: str, *, salt: str) -> str:
 
 
 def is_right(unit: UnitOfWork, subject: str, check: Callable[[], bool]) -> bool:
-    """Return the result of a check of a code or a password, or raise RateLimitedError.
-
-    The attempt counts if it is wrong.
-    """
+    """Return the result of a check, which counts if it is wrong, or raise RateLimitedError."""
 
     # The attempt is counted before the check, so that guesses at the same moment cannot exceed the
     # limit together.
@@ -46,11 +43,9 @@ def is_right(unit: UnitOfWork, subject: str, check: Callable[[], bool]) -> bool:
 
 
 def stage_code(unit: UnitOfWork, account: AccountRow, code: str, *, subject: str) -> None:
-    """Stage the use of a code of an account that has a second factor. A code counts once.
+    """Stage the use of a code of an account's second factor, which counts once.
 
-    Raises:
-        ValidationError: the code is missing, wrong or used.
-        RateLimitedError: ``subject`` has sent too many wrong codes.
+    Raises ValidationError, or RateLimitedError if ``subject`` has sent too many wrong codes.
     """
     if not code:
         raise ValidationError.of(

@@ -1,8 +1,4 @@
-"""New passwords by a link in an e-mail (OWASP, Forgot Password Cheat Sheet).
-
-A request takes the same steps and gets the same response whether the address has an account or not.
-The job that sends the link looks the account up.
-"""
+"""New passwords by a link in an e-mail (OWASP, Forgot Password Cheat Sheet)."""
 
 from datetime import timedelta
 
@@ -96,6 +92,8 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
         raise NotConfiguredError(
             "E-mail is not set up on this server. Ask the operator to set a new password."
         )
+    # A request takes the same steps and gets the same response whether the address has an account
+    # or not. The job that sends the link looks the account up.
     hashed = accounts.email_hash(args.email)
     if ctx.unit.run_side_effect_once("count", lambda: _count_mail(hashed)):
         reset_id = ctx.unit.run_side_effect_once("id", new_id)

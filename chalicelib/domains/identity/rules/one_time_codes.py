@@ -1,8 +1,4 @@
-"""Compute the codes of a second factor: time-based one-time passwords (RFC 6238).
-
-All codes follow from a seed that only the holder of the stage's master key can compute, so the
-database has no secret.
-"""
+"""Compute the codes of a second factor: time-based one-time passwords (RFC 6238)."""
 
 import base64
 import hmac
@@ -12,6 +8,8 @@ RECOVERY_CODES = 8
 STEP_SECONDS = 30
 DIGITS = 6
 DRIFT_STEPS = 1  # that a phone's clock may be early or late (RFC 6238, 5.2)
+# All codes follow from a seed that only the holder of the stage's master key can compute, so the
+# database has no secret.
 _SECRET_BYTES = 20
 _RECOVERY_BYTES = 10
 

@@ -73,10 +73,7 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
 
 
 def stage_email_claim(unit: UnitOfWork, account: AccountRow, taken_error: Exception) -> None:
-    """Stage the claim of a new account on its e-mail address, by which it is found.
-
-    If another account has the address, ``taken_error`` is raised.
-    """
+    """Stage the claim of a new account on its address, or ``taken_error`` if it is taken."""
     row = claim(EMAIL_CLAIM, name=email_hash(account.email), target=account.id)
     unit.create(row, on_conflict=taken_error)
 

@@ -1,7 +1,4 @@
-"""API keys.
-
-The row under a key's hash holds all that a request needs, so authentication is one consistent read.
-"""
+"""API keys, stored so that authentication is one consistent read of a row with all it needs."""
 
 from collections.abc import Iterable
 from datetime import timedelta

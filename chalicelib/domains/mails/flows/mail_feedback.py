@@ -21,10 +21,8 @@ log = logging.getLogger(__name__)
 
 
 def receive(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Handle messages of the queue, and return the ids of the messages that the queue must keep.
-
-    Neither a log line nor an error names an address. A message that is not a report is dropped.
-    """
+    """Handle messages of the queue, and return the ids of the messages that the queue must keep."""
+    # Neither a log line nor an error names an address. A message that is not a report is dropped.
     failed_ids = []
     for message in messages:
         try:

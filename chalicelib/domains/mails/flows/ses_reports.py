@@ -30,9 +30,9 @@ class Report(NamedTuple):
 
 
 def parse(body: str) -> Report | None:
-    """Return the report in a message, with or without the envelope of SNS, or None if it is unused.
+    """Return the report in a message of SES or SNS, or None if it is unused.
 
-    Raises ValueError, which may contain parts of the message, if it is not a report of SES.
+    Raises ValueError, which may contain parts of the message, if it is not a report.
     """
     try:
         record = json.loads(body)

@@ -1,8 +1,4 @@
-"""Rates of bounces and complaints, by who has caused the e-mails, and the pauses that follow.
-
-High rates of what strangers have caused pause what strangers cause, for a time. Everything else is
-paused by the operator only.
-"""
+"""Rates of bounces and complaints, by who has caused the e-mails, and the pauses that follow."""
 
 from datetime import timedelta
 from typing import Literal, NamedTuple
@@ -13,6 +9,8 @@ Measure = Literal["sent", "bounced", "complained"]
 Suppression = Literal["bounce", "complaint"]
 Pause = Literal["bounces", "complaints"]
 Cause = Literal["stranger", "business"]  # who has caused an e-mail
+# High rates of what strangers have caused pause what strangers cause. Everything else is paused by
+# the operator only.
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(days=1), timedelta(days=7)
 # E-mails below which bounces pause nothing. One of a few e-mails would be a high rate.
 LEAST_SENT = 50

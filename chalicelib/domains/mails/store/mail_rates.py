@@ -94,13 +94,11 @@ def counts(workspace_id: str, cause: Cause) -> Counts:
 
 
 def pause_strangers(workspace_id: str, reason: Pause) -> bool:
-    """Pause what strangers cause, and return whether it was not paused before.
-
-    A pause within 30 days after the last one is twice as long, up to a week.
-    """
+    """Pause what strangers cause, and return whether it was not paused before."""
     now, last = clock.now(), _find(workspace_id, sort_key=SORT_KEY)
     if last is not None and last.ends_at > now:
         return False
+    # A pause within 30 days after the last one is twice as long, up to a week.
     is_recent = last is not None and last.ends_at > now - WINDOW
     length = next_pause(last.ends_at - last.since if last is not None and is_recent else None)
     unchanged = (

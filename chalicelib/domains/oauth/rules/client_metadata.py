@@ -1,8 +1,4 @@
-"""Check the metadata of AI applications that users connect to a workspace.
-
-A client is known by a document at its id, which is a URL, or by an id that contains its metadata
-(``registration``).
-"""
+"""Check the metadata of AI applications, known by a document at their id or by the id itself."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -72,10 +68,7 @@ def check_document_url(url: str) -> None:
 
 
 def from_document(url: str, document: Mapping[str, Any]) -> Client:
-    """Return the client that a metadata document describes.
-
-    Raises OAuthError ``invalid_client`` if it is of another client, or not complete.
-    """
+    """Return the client of a metadata document, or raise OAuthError ``invalid_client``."""
     if document.get("client_id") != url:
         msg = (
             f"The document at {url}: expected client_id to be the URL of the document, received "

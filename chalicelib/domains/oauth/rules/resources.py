@@ -114,21 +114,16 @@ def server_metadata(authority: str) -> dict[str, Any]:
 
 
 def challenge(authority: str = "", *, had_token: bool) -> str:
-    """Return the ``WWW-Authenticate`` header of a refused call (RFC 9728, 5.1; RFC 6750, 3).
-
-    ``had_token`` is whether the call had a token, which was then not valid.
-    """
+    """Return the ``WWW-Authenticate`` header of a refused call (RFC 9728, 5.1; RFC 6750, 3)."""
     values = {"resource_metadata": _metadata_url(authority), "scope": " ".join(SCOPES)}
+    # The token of the call was not valid.
     if had_token:
         values = {"error": "invalid_token", **values}
     return _bearer(values)
 
 
 def scope_challenge(authority: str, scopes: Iterable[Scope]) -> str:
-    """Return the ``WWW-Authenticate`` header of a call whose token lacks a scope (RFC 6750, 3.1).
-
-    ``scopes`` are all scopes that the next token must have.
-    """
+    """Return the header of a call whose token lacks one of these scopes (RFC 6750, 3.1)."""
     wanted = {"error": "insufficient_scope", "scope": " ".join(scopes)}
     return _bearer({**wanted, "resource_metadata": _metadata_url(authority)})
 

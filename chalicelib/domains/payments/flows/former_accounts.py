@@ -55,10 +55,7 @@ def _left(workspace_id: str, payment: PaymentRow) -> int:
 
 @job_handler(END_MERCHANT_SECRET)
 def end_secret(job: Job) -> None:
-    """Remove the secret of a former account if nothing can be refunded, or after 400 days.
-
-    Raises Postponed if it may still be needed, or UnavailableError.
-    """
+    """Remove the secret of a former account if nothing can be refunded, or after 400 days."""
     workspace_id, merchant_id = job.workspace_id, job.payload["merchantId"]
     former = merchants.find_former(workspace_id, merchant_id=merchant_id)
     if former is None or former.replaced_at is None or former.secret_removed_at is not None:

@@ -1,8 +1,4 @@
-"""Open a payment at the provider, once.
-
-The payment is stored first, and its id is the idempotency key of the request. So a request whose
-result is unknown is repeated, and returns the same page of the provider.
-"""
+"""Open a payment at the provider, once."""
 
 import logging
 
@@ -105,6 +101,8 @@ def _create(provider: PaymentProvider, payment: PaymentRow, receipt: Receipt | N
             currency=payment.currency,
             purpose=payment.description,
             return_url=payment.return_url,
+            # So a request whose result is unknown is repeated, and returns the same page of the
+            # provider.
             idempotency_key=payment.id,
             receipt=receipt,
             expires_at=payment.expires_at if payment.expires_at > clock.now() else None,

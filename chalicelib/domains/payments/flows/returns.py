@@ -21,10 +21,7 @@ log = logging.getLogger(__name__)
 
 @job_handler(READ_RETURNS)
 def read_returns(job: Job) -> None:
-    """Make the jobs due of payments that were returned since the last list.
-
-    Raises Postponed until the secret of the account is removed, or UnavailableError.
-    """
+    """Make the jobs due of payments that were returned since the last list, once a day."""
     workspace_id, merchant_id = job.workspace_id, job.payload["merchantId"]
     merchant = merchants.find(workspace_id, merchant_id=merchant_id)
     if merchant is None or merchant.secret_removed_at is not None:

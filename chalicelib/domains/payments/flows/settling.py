@@ -108,10 +108,7 @@ def settle(
 
 
 def follow(job: Job, settle_payment: Settle) -> None:
-    """Ask for the state of a payment until it is final or the payment's time has ended.
-
-    Raises Postponed while it is not final, or if the provider failed, or UnavailableError.
-    """
+    """Ask for a payment's state until it is final or its time has ended, or raise Postponed."""
     workspace_id, payment_id = job.workspace_id, job.payload["paymentId"]
     is_known = True
     try:

@@ -1,7 +1,4 @@
-"""Receive the notifications of payment providers.
-
-Anyone can send a notification, so it is a hint to ask the provider, and never a proof.
-"""
+"""Receive the notifications of payment providers, which are a hint to ask, and never a proof."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -72,6 +69,7 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
         provider = accounts.provider_of(ctx.workspace_id, merchant)
     except ProviderError:
         return HookReceived(is_known=False)  # The cause is logged, and the payment's job follows.
+    # Anyone can send a notification.
     named = provider.read_hook(args.body.encode())
     known_id = named and payments.find_by_provider_id(
         args.merchant_id, provider_id=named.payment_id

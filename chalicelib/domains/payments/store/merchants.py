@@ -1,8 +1,4 @@
-"""Store a workspace's account at a payment provider.
-
-The current account has a fixed key. A former account is kept under its id, because its payments may
-still be refunded.
-"""
+"""Store a workspace's account at a payment provider, and its former accounts."""
 
 from datetime import datetime, timedelta
 
@@ -21,6 +17,8 @@ from chalicelib.engine.reading import Key, Rows
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
 
+# The current account has this key. A former account is kept under its id, because its payments may
+# still be refunded.
 SORT_KEY = "-"
 # Time after which the secret of a former account is removed, whatever can be refunded.
 FORMER_KEPT_FOR = timedelta(days=400)

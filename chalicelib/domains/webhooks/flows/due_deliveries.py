@@ -41,10 +41,7 @@ log = logging.getLogger(__name__)
 
 
 def take(workspace_id: str, *, webhook_id: str, send: Send) -> None:
-    """Send what is due to a webhook, for at most ``TURN_SECONDS``, and schedule the next turn.
-
-    If another worker has the turn, what is due now is sent when that turn ends.
-    """
+    """Send what is due to a webhook, for at most ``TURN_SECONDS``, and schedule the next turn."""
     webhook = WEBHOOKS.find(workspace_id, record_id=webhook_id)
     if webhook is None or webhook.status == OFF:
         return

@@ -14,10 +14,7 @@ PARALLEL_WRITES = 8
 
 @job_handler(WEBHOOK_EVENTS)
 def make_deliveries(job: Job) -> None:
-    """Make the deliveries of the events in a job, and wake their webhooks.
-
-    A repeat makes none twice.
-    """
+    """Make the deliveries of the events in a job, each once, and wake their webhooks."""
     occurred_at = datetime.fromisoformat(job.payload["at"])
     receivers = webhooks.read_all(job.workspace_id)
     delivery_rows: list[DeliveryRow] = []

@@ -22,15 +22,13 @@ _JITTER = 0.2
 
 
 def next_attempt(attempts: int, now: datetime, retry_after: timedelta | None) -> datetime | None:
-    """Return when to send again after failed attempts, or None after the last one.
-
-    ``retry_after`` is the receiver's wish, at most 24 hours.
-    """
+    """Return when to send again, or None after the last attempt."""
     if attempts > len(PAUSES):
         return None
     # A pause is up to a fifth longer than stated, so that deliveries that failed together are not
     # repeated together.
     pause = PAUSES[attempts - 1] * (1 + random.uniform(0, _JITTER))  # noqa: S311  no secret
+    # The receiver's wish is at most 24 hours.
     return now + max(pause, retry_after or timedelta(0))
 
 

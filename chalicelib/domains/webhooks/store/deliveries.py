@@ -26,10 +26,7 @@ WAITING, DELIVERED, FAILED = "waiting", "delivered", "failed"
 
 
 class DeliveryRow(ContentRow):
-    """A delivery.
-
-    Its sort key is the event's id, and ``o1`` is the time of the next attempt, if any.
-    """
+    """A delivery, whose sort key is the event's id. ``o1`` is when to send it next, if ever."""
 
     type = UnicodeAttribute()
     record_id = UnicodeAttribute()

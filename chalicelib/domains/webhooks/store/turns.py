@@ -72,16 +72,14 @@ def note_success(state: TurnRow) -> None:
 
 
 def end_rest(workspace_id: str, *, webhook_id: str, forget_failures: bool) -> Change:
-    """Return the update that ends the rest of a webhook, because a member sends something now.
-
-    Failures are forgotten if the member has switched the webhook on again.
-    """
+    """Return the update that ends the rest of a webhook, because a member sends something now."""
     place = TurnRow(_place(workspace_id, webhook_id=webhook_id), SORT_KEY)
     always = TurnRow.pk.exists() | TurnRow.pk.does_not_exist()
     actions: list[Action] = [
         TurnRow.rest_until.remove(),
         TurnRow.expires.set(clock.now() + KEPT_FOR),
     ]
+    # The member has switched the webhook on again.
     if forget_failures:
         actions += [TurnRow.failures.set(0), TurnRow.failing_since.remove()]
     return place, actions, always
