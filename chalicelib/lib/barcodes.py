@@ -35,7 +35,7 @@ class Barcode(NamedTuple):
 
     @property
     def in_store(self) -> bool:
-        """Whether a shop assigned the number itself, so that it means nothing in another shop."""
+        """Whether a shop assigned the number itself. Elsewhere it is another article's, or none."""
         return _IN_STORE.match(self.gtin14) is not None
 
 

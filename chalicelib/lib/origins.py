@@ -26,7 +26,7 @@ def spellings(url: str) -> tuple[str, ...]:
 
 
 def normalize_origin(text: str) -> str:
-    """Return an origin as browsers send it, or raise ValueError if the string is not one."""
+    """Return an origin as browsers send it, in lower case and punycode, or raise ValueError."""
     expected = "expected an origin such as https://www.example.com"
     try:
         parts = urlsplit(text.strip())
@@ -40,7 +40,6 @@ def normalize_origin(text: str) -> str:
     if parts.username is not None or parts.path.strip("/") or parts.query or parts.fragment:
         msg = f"{expected} without a user name, path, query or fragment"
         raise ValueError(msg)
-    # In lower case and punycode, without a default port.
     if ":" in host:
         host = f"[{host}]"
     port_suffix = "" if port in {None, _DEFAULT_PORTS[parts.scheme]} else f":{port}"

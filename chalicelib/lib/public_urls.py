@@ -5,7 +5,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-MAX_LENGTH = 4096  # Signed URLs of files reach about 2500.
+MAX_LENGTH = 4096  # characters; signed URLs of files reach about 2500
 MAX_PORT: Final = 65_535
 PORTS: Final = {"http": 80, "https": 443}
 

@@ -28,7 +28,7 @@ def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def truncate(value: Any, length: int) -> Any:  # noqa: ANN401  JSON
-    """Return a value with strings of at most ``length`` characters, and a tenth as many entries."""
+    """Return a value with strings of ``length`` characters, and lists and objects of a tenth."""
     match value:
         case str():
             return value if len(value) <= length else value[: length - 1] + ELLIPSIS

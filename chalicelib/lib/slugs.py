@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Container, Iterator, Sequence
 
-MAX_LENGTH = 63  # It may become a host name's label (RFC 1035, 2.3.4).
+MAX_LENGTH = 63  # characters; a slug may become a host name's label (RFC 1035, 2.3.4)
 
 # A site cannot have these, because it may become a subdomain of the platform. Pages, categories and
 # posts can.

@@ -17,6 +17,7 @@ def write(rows: Iterable[Sequence[Cell]], delimiter: str = ",") -> str:
     # Languages whose spreadsheets divide cells at semicolons write decimals with commas.
     point = "," if delimiter == ";" else "."
     buffer = io.StringIO()
+    # Every cell is in quotes, so no other delimiter divides it.
     writer = csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writerows([_text(cell, point) for cell in row] for row in rows)
     return buffer.getvalue()

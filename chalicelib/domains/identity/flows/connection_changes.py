@@ -58,7 +58,6 @@ def stage_endings(
         unit.update(row, connections.end_actions(now), is_live)
         # The audit event names them, unless they may belong to other workspaces than its log.
         if are_named:
-            # The connections may belong to other workspaces than the log of the audit event.
             unit.mention(f"connection:{row.id}")
 
 

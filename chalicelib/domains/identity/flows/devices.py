@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 from chalicelib.core.errors import NotConfiguredError, UnavailableError
 from chalicelib.gateways.master_key import derived_token
 
-MAX_ACCOUNTS = 20  # of which a browser is a device. A shop's members may share one.
+MAX_ACCOUNTS = 20  # A browser may be a device of several: a shop's members may share one.
 # The size of an id, and its characters in base64. A proof has as many characters.
 _BYTES, _LENGTH = 16, 22
 _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[\w-]{{22}}){{1,{MAX_ACCOUNTS}}}", re.ASCII)

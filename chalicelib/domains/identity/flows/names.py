@@ -11,7 +11,7 @@ from chalicelib.engine.tables import Record
 from chalicelib.lib import tokens
 
 MAX_NAME = 300  # characters
-# Whose names are read in one request. Each record costs about one read unit.
+# Records whose names are read in one request. Each costs about one read unit.
 MAX_RECORDS = BATCH_GET_KEYS
 # Attributes of rows that may name a record, the best one first.
 _NAMES = (
@@ -42,6 +42,7 @@ def read_record_names(workspace_id: str, references: Iterable[str]) -> dict[str,
     keys: dict[str, Key] = {}
     for reference in references:
         kind, _, record_id = reference.partition(":")
+        # References of other kinds are left out.
         if kind.upper() in NOUNS and len(keys) < MAX_RECORDS:
             listing = listing_of(kind.upper())
             keys[reference] = Key(listing.row, listing.partition(workspace_id), record_id)

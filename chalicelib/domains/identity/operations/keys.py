@@ -28,7 +28,7 @@ from chalicelib.engine.events.outbox import Event
 from chalicelib.lib import tokens
 
 MAX_LIVE_KEYS = 50  # in one workspace
-# Of a key: 100 years. Moments near the year 9999 overflow in some time zones.
+# The longest life of a key: 100 years. Moments near the year 9999 overflow in some time zones.
 LONGEST_LIFE = timedelta(days=36_525)
 
 

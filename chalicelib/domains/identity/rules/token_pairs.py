@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ACCESS_SECONDS = 3_600
 REFRESH_SECONDS = 60 * 86_400
-# After its replacement, in which a refresh token is answered with its successor.
+# Seconds after its replacement for which a refresh token is answered with its successor.
 REUSE_SECONDS = 120
 MAX_ROTATIONS = 10  # refresh tokens of a connection that are replaced within two minutes
 # Pairs that a row keeps. Access tokens of further replaced pairs end early, the oldest first.

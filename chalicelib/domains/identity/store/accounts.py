@@ -32,20 +32,20 @@ class AccountRow(IdentityRow):
     password_set_at = UTCDateTimeAttribute(null=True)
     session_epoch = NumberAttribute(default=0)  # A session is valid only with the same epoch.
     disabled_at = UTCDateTimeAttribute(null=True)
-    # Of the console and of messages; without one, browser and country decide.
+    # Of the console and of messages; without one, the browser and the workspace's country decide.
     language = UnicodeAttribute(null=True)
     page_language = UnicodeAttribute(null=True)  # of the last sign-in page
     created_at = UTCDateTimeAttribute()
     email_verified_at = UTCDateTimeAttribute(null=True)
-    # set for an account that was made by a link which the inviter has seen, until its address is
-    # proved
+    # Set for an account whose address nobody has proved: one that was made by a link which the
+    # inviter has seen.
     awaits_proof = BooleanAttribute(null=True)
-    # The one e-mail by which it proves its address.
+    # When the account got the one e-mail by which it proves its address.
     proof_mailed_at = UTCDateTimeAttribute(null=True)
     factor_salt = UnicodeAttribute(null=True)  # set while a second factor is on
     factor_step = NumberAttribute(null=True)  # the last time step whose code was used
     factor_used = NumberAttribute(null=True)  # a bit for each recovery code that was used
-    # Browsers that were remembered at a lower one are not any more.
+    # Browsers that were remembered at a lower epoch are not any more.
     factor_epoch = NumberAttribute(null=True)
     sign_in_factor = BooleanAttribute(null=True)  # false if signing in needs no code
 
@@ -73,7 +73,7 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
 
 
 def stage_email_claim(unit: UnitOfWork, account: AccountRow, taken_error: Exception) -> None:
-    """Stage the claim of a new account on its address, or ``taken_error`` if it is taken."""
+    """Stage the claim of a new account on its address. A taken one raises ``taken_error``."""
     row = claim(EMAIL_CLAIM, name=email_hash(account.email), target=account.id)
     unit.create(row, on_conflict=taken_error)
 

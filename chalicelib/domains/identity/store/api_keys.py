@@ -13,7 +13,7 @@ from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow, JsonAttribute
 from chalicelib.lib import tokens
 
-LAST_USE_PRECISION = timedelta(minutes=10)  # between two writes of a key's last use
+LAST_USE_PRECISION = timedelta(minutes=10)  # minimum between two writes of a key's last use
 SORT_KEY = "key"
 # Lock row (``engine.locks``) that serialises changes of keys, members and plans.
 LOCK = "keys"

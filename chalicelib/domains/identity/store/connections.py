@@ -24,12 +24,12 @@ from chalicelib.lib import tokens
 
 CODE_LIFE = timedelta(seconds=60)
 REFRESH_LIFE = timedelta(seconds=token_pairs.REFRESH_SECONDS)
-# Between consent and the end of a connection, however often its tokens are refreshed.
+# Time between consent and the end of a connection, however often its tokens are refreshed.
 LIFE = timedelta(days=180)
 ENDED_LIFE = timedelta(days=30)  # for which a connection that has ended is listed
 # Time between the end of a connection's life and its removal. The clock decides, not the TTL.
 TTL_MARGIN = timedelta(days=1)
-# Between two writes of a connection's last use, as for API keys.
+# Minimum time between two writes of a connection's last use, as for API keys.
 LAST_USE_PRECISION = timedelta(minutes=10)
 MAX_LIVE = 50  # in one workspace, and of one account
 SORT_KEY = "connection"

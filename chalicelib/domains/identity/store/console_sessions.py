@@ -19,7 +19,7 @@ from chalicelib.engine.tables import IdentityRow
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=30)
-# Between two writes of a session's last use, as for API keys.
+# Minimum time between two writes of a session's last use, as for API keys.
 SEEN_PRECISION = timedelta(minutes=10)
 SORT_KEY = "session"
 

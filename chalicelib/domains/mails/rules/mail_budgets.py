@@ -48,7 +48,7 @@ MailClass = Literal[
   ``store.windows`` limit these.
 """
 _DAY = timedelta(days=1)
-# One visitor may cause.
+# Links to one address that one visitor may cause.
 LINKS_FOR_ADDRESS = Limit("link-mails-share", "links by e-mail per day to an address", 2, _DAY)
 # E-mails to one address from all workspaces together.
 BUDGETS: Mapping[MailClass, Limit] = {

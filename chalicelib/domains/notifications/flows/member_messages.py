@@ -114,7 +114,7 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
 
 
 def _is_of_another(recipient: _Recipient, record: dict[str, Any]) -> bool:
-    # Before or after the last move of the booking.
+    # The members of the staff before and after the last move of the booking.
     resources = {record.get("resourceId"), record.get("formerResourceId")} - {None}
     return bool(resources) and recipient.resource_id not in {None, *resources}
 

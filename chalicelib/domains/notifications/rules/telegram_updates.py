@@ -10,7 +10,7 @@ from chalicelib.lib.localized import Language
 
 MAX_ID = 2**52  # of a chat, with at most 52 significant bits (Bot API, Chat)
 MAX_NAME = 64  # of a user, as it is kept
-# Of the PO files, one per language, with the catalogues of messages.
+# Folder of the PO files, with one folder per language, also for the catalogues of messages.
 LOCALE = Path(__file__).parents[1] / "rules" / "locale"
 Command = Literal["start", "stop", "other"]
 Answer = Literal["linked", "wrong_code", "too_many_codes", "stopped", "help"]

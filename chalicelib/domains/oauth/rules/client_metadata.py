@@ -1,4 +1,4 @@
-"""Check the metadata of AI applications, known by a document at their id or by the id itself."""
+"""Check the metadata of AI applications, from a document at their id or from the id itself."""
 
 import re
 from collections.abc import Mapping, Sequence

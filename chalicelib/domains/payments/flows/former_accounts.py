@@ -48,7 +48,7 @@ def read_needs(workspace_id: str, *, merchant_id: str, limit: int = MAX_COUNTED)
 def _left(workspace_id: str, payment: PaymentRow) -> int:
     if not payment.refund_total:
         return payment.refundable
-    # Refunds that are not done yet may fail, and then need the secret.
+    # Refunds that are not done yet need the secret, too.
     refunds = payments.refunds_of(workspace_id, [payment.id])
     return payment.refundable + sum(int(row.amount) for row in refunds if row.status != DONE)
 

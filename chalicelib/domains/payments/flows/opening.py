@@ -84,8 +84,8 @@ def _stage_merchant(unit: UnitOfWork, payment: PaymentRow) -> None:
     merchant = accounts.merchant_of(unit.workspace_id, payment)
     if merchant.refused_at is not None:
         merchants.stage_refusal(unit, merchant, None)
-    # It was set up before returned payments were listed.
     elif merchant.returns_read_at is None:
+        # An account that was set up before returned payments were listed gets its first list.
         unit.save(merchants.returns_job(owner, merchant_id=merchant.merchant_id))
         merchants.stage_returns_read(unit, merchant, clock.now())
 
@@ -101,8 +101,7 @@ def _create(provider: PaymentProvider, payment: PaymentRow, receipt: Receipt | N
             currency=payment.currency,
             purpose=payment.description,
             return_url=payment.return_url,
-            # So a request whose result is unknown is repeated, and returns the same page of the
-            # provider.
+            # A request whose result is unknown is repeated, and returns the same page.
             idempotency_key=payment.id,
             receipt=receipt,
             expires_at=payment.expires_at if payment.expires_at > clock.now() else None,

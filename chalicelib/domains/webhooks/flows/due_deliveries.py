@@ -27,7 +27,7 @@ from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_unit
 
 TURN_SECONDS = 20.0  # Others wait no longer for the worker.
-# For which it is taken: its last attempts may end later.
+# For how long a turn is taken: the last attempts of a turn may end later than it.
 TURN = timedelta(seconds=TURN_SECONDS + 30)
 BATCH = 20  # deliveries that are read in one request
 PARALLEL_REQUESTS = 4  # to a webhook

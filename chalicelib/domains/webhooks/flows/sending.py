@@ -18,7 +18,7 @@ from chalicelib.gateways import post
 from chalicelib.gateways.master_key import master_key
 from chalicelib.gateways.public_http import FetchError
 
-# Of an event with its record. A larger one has only ids and a URL to read it.
+# Maximum size of an event with its record. A larger event has only ids, and the URL of its record.
 MAX_BODY_BYTES = 20_000
 
 

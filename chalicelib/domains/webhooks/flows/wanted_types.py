@@ -12,7 +12,7 @@ def stage_wanted_types(
     changed_webhook: WebhookRow | None = None,
     deleted: WebhookRow | None = None,
 ) -> None:
-    """Stage the types that the webhooks want, after a change or a deletion that is staged."""
+    """Stage the types that webhooks want, after a staged change. The unit saves the lock row."""
     there = {webhook.id: webhook for webhook in webhooks.read_all(unit.workspace_id)}
     if changed_webhook is not None:
         there[changed_webhook.id] = changed_webhook
@@ -20,6 +20,5 @@ def stage_wanted_types(
         del there[deleted.id]
     types = set[str]().union(*(webhook.wanted_types for webhook in there.values()))
     # A unit of work stores no job for an event that no webhook wants.
-    # The caller saves the lock row of the workspace's webhooks.
     unit.update(*subscriptions.change_of_webhooks(unit.workspace_id, types))
     unit.after_commit(subscriptions.forget)

@@ -22,13 +22,12 @@ _JITTER = 0.2
 
 
 def next_attempt(attempts: int, now: datetime, retry_after: timedelta | None) -> datetime | None:
-    """Return when to send again, or None after the last attempt."""
+    """Return when to send again, or None. ``retry_after`` is a receiver's wish, up to 24 hours."""
     if attempts > len(PAUSES):
         return None
     # A pause is up to a fifth longer than stated, so that deliveries that failed together are not
     # repeated together.
     pause = PAUSES[attempts - 1] * (1 + random.uniform(0, _JITTER))  # noqa: S311  no secret
-    # The receiver's wish is at most 24 hours.
     return now + max(pause, retry_after or timedelta(0))
 
 
