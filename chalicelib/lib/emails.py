@@ -58,11 +58,9 @@ def first_email_in(text: str) -> str | None:
 
 
 def key(address: str) -> str:
-    """Return the key of an address: ASCII letters in lower case, and the A-label of the domain.
-
-    Two addresses are the same if their keys are equal. A string without an at sign, such as a phone
-    number, is its own key.
-    """
+    """Return the key of an e-mail address. Two addresses are the same if their keys are equal."""
+    # The key has the local part with ASCII letters in lower case, and the A-label of the domain. A
+    # string without an at sign, such as a phone number, is its own key.
     local, at, domain = address.rpartition("@")
     return f"{local.translate(_ASCII_LOWER)}@{_a_label(domain)}" if at else address
 

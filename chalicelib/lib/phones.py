@@ -151,10 +151,7 @@ _MAY_CONTAIN_PHONE = re.compile(rf"(?:[0-9][\s().-]*){{{_MIN_DIGITS_IN_TEXT}}}")
 
 @lru_cache(maxsize=1024)
 def printed(phone: str) -> str:
-    """Return a number as it is printed, such as ``+7 914 700-12-34``.
-
-    Other strings are unchanged.
-    """
+    """Return a number as it is printed, ``+7 914 700-12-34``, or another string unchanged."""
     from phonenumbers import NumberParseException, PhoneNumberFormat, format_number, parse
 
     number, separator, extension = phone.partition(";ext=")
@@ -229,23 +226,19 @@ def national_digits(number: str) -> str | None:
 
 
 def search_term(text: str | None, country: Callable[[], str]) -> str | None:
-    """Return the term to search stored phone numbers for.
-
-    A whole number becomes its normal form. A part of a number becomes its digits, without the
-    prefix that is dialled inside the country (``8 921 765``), because the normal form has none. Any
-    other string is returned unchanged. ``country`` returns the country of ``find_phone``, and is
-    called for numbers only.
-    """
+    """Return the term to search stored phone numbers for, or other text unchanged."""
     spelling = clean_digits(text or "")
     digits = _NOT_DIGITS.sub("", spelling)
     is_phone = _PHONE_CHARACTERS.fullmatch(spelling.lstrip("("))
     if len(digits) < _MIN_SEARCH_DIGITS or not is_phone or _DATE_OR_AMOUNT.fullmatch(spelling):
         return text
+    # The country of ``find_phone`` is asked for numbers only.
     where = country()
     if len(digits) >= _MIN_INTERNATIONAL_DIGITS and (number := find_phone(spelling, country=where)):
         return number
     if len(digits) < _MIN_DIGITS_WITH_PREFIX or spelling.startswith("+"):
         return digits
+    # The normal form does not have the prefix that is dialled inside the country (``8 921 765``).
     return digits.removeprefix(_trunk_prefix(where))
 
 

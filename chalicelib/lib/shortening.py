@@ -16,7 +16,7 @@ def size_of(data: Any) -> int:  # noqa: ANN401  JSON
 
 
 def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
-    """Return the data in at most ``limit`` bytes of JSON. Long values are cut, then fields go."""
+    """Return the data in at most ``limit`` bytes of JSON, without its last fields if necessary."""
     short = data
     for length in LENGTHS:
         if size_of(short) <= limit:
@@ -28,10 +28,11 @@ def shorten(data: dict[str, Any], limit: int) -> dict[str, Any]:
 
 
 def truncate(value: Any, length: int) -> Any:  # noqa: ANN401  JSON
-    """Return a value with strings of ``length`` characters, and lists and objects of a tenth."""
+    """Return a value with its strings cut to ``length`` characters, the ellipsis included."""
     match value:
         case str():
             return value if len(value) <= length else value[: length - 1] + ELLIPSIS
+        # Lists and objects keep a tenth as many entries.
         case list():
             return [truncate(element, length) for element in value[: length // 10]]
         case dict():

@@ -15,13 +15,7 @@ PHONE_DIGITS = 10  # Digits of a phone number. Dates in names of campaigns have 
 def source_of(
     page: str | None, *, referrer: str | None, campaign: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the traffic source to store, from unverified values of the visitor.
-
-    Statistics count by ``name``, which is the campaign's source. If that is the contact of a
-    visitor, ``name`` is the referring host instead, because statistics outlive an erasure. Without
-    a referring host, or if the page has the same host, ``name`` is ``direct``. The query and
-    fragment of the page are removed, because they may contain tokens and names.
-    """
+    """Return the traffic source to store, from unverified values of the visitor."""
     tags = {
         name: line
         for name, value in campaign.items()
@@ -29,6 +23,10 @@ def source_of(
     }
     source, foreign = tags.get("source", "").lower(), referring_host(page, referrer=referrer)
     is_contact = "@" in source or sum(map(str.isdigit, source)) >= PHONE_DIGITS
+    # Statistics count by ``name``, which is the campaign's source. If that is the contact of a
+    # visitor, ``name`` is the referring host instead, because statistics outlive an erasure.
+    # Without a referring host, or if the page has the same host, ``name`` is ``direct``. The query
+    # and fragment of the page are removed, because they may contain tokens and names.
     return {
         "name": (source if source and not is_contact else foreign) or DIRECT,
         "page": drop_query(page),

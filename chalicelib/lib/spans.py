@@ -1,8 +1,4 @@
-"""Merging and counting of half-open spans of whole numbers.
-
-The unit is minutes of a day for opening hours, and milliseconds since 1970-01-01 UTC
-(``clock.epoch_ms``) for everything else. Spans that only touch do not overlap.
-"""
+"""Merging and counting of half-open spans of whole numbers."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +6,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 
+# Spans that only touch do not overlap. The unit is minutes of a day for opening hours, and
+# milliseconds since 1970-01-01 UTC (``clock.epoch_ms``) for everything else.
 class Span(NamedTuple):
     """All numbers from ``start`` to ``end``, excluding ``end``."""
 
@@ -35,10 +33,7 @@ def peaks(
     minutes_after: int,
     spans: Iterable[tuple[int, int]],
 ) -> Iterator[int]:
-    """Yield, for each start, the highest number of spans that overlap in its window.
-
-    The window is [start - before, start + after). ``starts`` must be in ascending order.
-    """
+    """Yield for each of ascending starts the most spans in [start - before, start + after)."""
     changes: defaultdict[int, int] = defaultdict(int)
     for begin, end in spans:
         changes[begin] += 1

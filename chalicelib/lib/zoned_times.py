@@ -139,22 +139,14 @@ def _zones_by_spelling() -> dict[str, str]:
 def resolve_timezone(
     requested: str | None, *, resource: str | None, bound: Iterable[str], workspace: str
 ) -> str:
-    """Return the zone in which to read input times that have no offset.
-
-    It is the first that exists of the zone in the request, the zone of the requested resource, the
-    zone that all resources bound to the service share, and the zone of the workspace.
-    """
+    """Return the zone in which to read input times that have no offset: the first that exists."""
+    # The zone of the resources that are bound to the service counts only if they share one.
     shared = set(bound)
     return requested or resource or (shared.pop() if len(shared) == 1 else workspace)
 
 
 def exact_moment(when: datetime, timezone: str) -> datetime:
-    """Return the moment, in UTC, of a time with an offset or of a local time in ``timezone``.
-
-    Raises NonexistentTimeError or AmbiguousTimeError for a local time that a clock change skips or
-    repeats, since the start of a booking must be one moment. For the bounds of a range,
-    ``clock.moment_of`` chooses a moment instead.
-    """
+    """Return the moment in UTC, or raise LocalTimeError for a time that is skipped or repeated."""
     from zoneinfo import ZoneInfo
 
     if when.tzinfo:
@@ -166,6 +158,8 @@ def exact_moment(when: datetime, timezone: str) -> datetime:
     if first == second:
         return first
     low, high = (local_time(moment, timezone).text for moment in sorted((first, second)))
+    # The start of a booking must be one moment. For the bounds of a range, ``clock.moment_of``
+    # chooses a moment instead.
     local = f"{when.isoformat(timespec='minutes')} in {timezone}"
     if first < second:
         message = f"{local} occurs twice, because clocks go back; send {low} or {high}"
@@ -191,12 +185,10 @@ def span_of_days(first: date, *, last: date, timezone: str) -> Span:
 
 
 def moment_days_later(when: date, days: int, timezone: str) -> datetime:
-    """Return the moment some days later, at the same local time even if the clocks change.
-
-    ``when`` is a date, which begins at midnight, or a time with or without an offset.
-    """
+    """Return the moment some days later, at the same local time even if the clocks change."""
     from zoneinfo import ZoneInfo
 
+    # A date begins at midnight, and a time may have an offset or none.
     if isinstance(when, datetime) and when.tzinfo:
         # The days are added to the local time, because a day may have 23 or 25 hours.
         when = when.astimezone(ZoneInfo(timezone)).replace(tzinfo=None)

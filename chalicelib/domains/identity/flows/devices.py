@@ -38,14 +38,12 @@ def id_for(cookie: str, *, account_id: str) -> str:
 
 
 def add_account(cookie: str, *, account_id: str) -> str:
-    """Return the cookie of a device after an account has signed in there.
-
-    Without a cookie, the device is a new one. The accounts that signed in last are kept. Raises the
-    errors of ``master_key``.
-    """
+    """Return the cookie of a device on which an account has signed in. Raises as ``master_key``."""
+    # Without a cookie, the device is a new one.
     parts = cookie.split(".") if _COOKIE.fullmatch(cookie) else [token_urlsafe(_BYTES)]
     device, account_proof = parts[0], _proof(parts[0], account_id=account_id)
     others = [proof for proof in parts[1:] if proof != account_proof]
+    # The accounts that signed in last are kept.
     return ".".join((device, *others[1 - MAX_ACCOUNTS :], account_proof))
 
 

@@ -35,10 +35,7 @@ class OpenInvitation(NamedTuple):
 
 
 def token(invitation_id: str) -> str:
-    """Return the shown token of an invitation, of 43 letters, digits, ``-`` and ``_``.
-
-    Raises the errors of ``master_key``.
-    """
+    """Return the shown token of an invitation, of 43 characters. Raises as ``master_key``."""
     return derived_token(f"invitation:{invitation_id}")
 
 

@@ -34,13 +34,10 @@ MAX_DAYS = 366
 
 
 def period(workspace_id: str, first: date | None, *, last: date | None) -> tuple[date, date]:
-    """Return the first and last day of a period.
-
-    Default: the last 30 days in the workspace's zone. Raises ValidationError if the first day is
-    after the last, or for more than ``MAX_DAYS``.
-    """
+    """Return the first and last day of a period of up to ``MAX_DAYS``, or raise ValidationError."""
     if last is None:
         last = clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)
+    # The default is the last 30 days in the workspace's zone.
     first = first or last - timedelta(days=DEFAULT_DAYS - 1)
     length = (last - first).days + 1
     if length < 1:

@@ -1,8 +1,4 @@
-"""Prove between two requests that a browser knows a password, or was remembered after a code.
-
-Nothing is stored: a proof is computed with the master key. It ends with a new password, *sign out
-everywhere* and another second factor.
-"""
+"""Prove between two requests that a browser knows a password, or was remembered after a code."""
 
 import hmac
 import re
@@ -29,14 +25,12 @@ def after_password(account: AccountRow) -> str:
 
 
 def account_of(proof: str) -> AccountRow:
-    """Return the account whose password a browser has sent.
-
-    Raises UnauthorizedError if the proof is wrong or too old, or the account has changed since.
-    """
+    """Return the account whose password a browser has sent, or raise UnauthorizedError."""
     match = _PROOF.fullmatch(proof)
     account = accounts.read_by_id([match[1]]).get(match[1]) if match else None
     if account is None or account.disabled_at is not None or not account.signs_in_by_code:
         raise UnauthorizedError("This sign-in is out of date. Sign in again.")
+    # It is wrong or too old, or the account has changed since.
     if not _is_valid(proof, purpose="password", account=account):
         raise UnauthorizedError("This sign-in is out of date. Sign in again.")
     return account
@@ -66,6 +60,8 @@ def _is_valid(proof: str, *, purpose: str, account: AccountRow) -> bool:
     return hmac.compare_digest(_proof(purpose, account, int(until)), proof)
 
 
+# Nothing is stored: a proof is computed with the master key. It ends with a new password, *sign out
+# everywhere* and another second factor.
 def _proof(purpose: str, account: AccountRow, until: int) -> str:
     epochs = f"{int(account.session_epoch)}\0{int(account.factor_epoch or 0)}"
     facts = f"{account.id}\0{epochs}\0{account.factor_salt}\0{until}"

@@ -231,13 +231,10 @@ def stage_account(  # noqa: PLR0913  the parts of an account
     name: str,
     role: str = "user",
     language: Language | None,
+    # Whether its owner has read an e-mail at the address, or is known to the operator.
     proved: bool,
 ) -> AccountRow:
-    """Stage a new account.
-
-    Another account with the address fails the unit with a conflict. ``proved`` is whether its owner
-    has read an e-mail at the address, or the operator knows them.
-    """
+    """Stage a new account. Another account with the address fails the unit with a conflict."""
     now = clock.now()
     account = accounts.row(
         new_id(),
@@ -268,11 +265,7 @@ def set_password(ctx: Context, args: PasswordSet) -> PasswordSetResult:
 def stage_password(
     unit: UnitOfWork, account: AccountRow, password: str, *, by_owner: bool = True
 ) -> datetime:
-    """Stage a new password, the end of the account's sessions, and an e-mail that says so.
-
-    A password that the owner sets, who has proved something with the account as it was read,
-    requires that it is enabled and has the same password. Returns the time at which it is set.
-    """
+    """Stage a new password, the end of the account's sessions, and an e-mail that says so."""
     now = clock.now()
     password_hash = unit.run_side_effect_once("hash", lambda: passwords.hashed(password))
     same = AccountRow.password_hash == account.password_hash
@@ -284,6 +277,7 @@ def stage_password(
             AccountRow.password_set_at.set(now),
             AccountRow.session_epoch.add(1),
         ],
+        # An owner has proved something with the account as it was read.
         (same & AccountRow.disabled_at.does_not_exist()) if by_owner else None,
     )
     if mail.is_on():

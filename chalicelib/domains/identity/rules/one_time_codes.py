@@ -40,10 +40,7 @@ def recovery_codes(seed: str) -> list[str]:
 
 
 def matching_recovery_code(seed: str, *, code: str, used: int) -> int | None:
-    """Return the number of a recovery code, or None.
-
-    ``used`` has a bit for each code that was used.
-    """
+    """Return the number of a recovery code, or None. ``used`` has the bits of the used ones."""
     for number, expected in enumerate(recovery_codes(seed)):
         if not used >> number & 1 and hmac.compare_digest(expected.encode(), code.encode()):
             return number

@@ -1,9 +1,4 @@
-"""Connections of accounts to AI clients, each in one workspace (OAuth).
-
-A token contains the id of its connection, whose row has the hashes of its code and tokens, so
-authentication is one consistent read. The row is smaller than 4 KB, which is one read unit. Ending
-a connection ends all its tokens immediately.
-"""
+"""Connections of accounts to AI clients, each in one workspace (OAuth)."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -36,6 +31,9 @@ SORT_KEY = "connection"
 ConnectionState = Literal["pending", "live", "expired", "ended"]
 
 
+# A token contains the id of its connection, whose row has the hashes of its code and tokens, so
+# authentication is one consistent read. The row is smaller than 4 KB, which is one read unit.
+# Ending a connection ends all its tokens immediately.
 class ConnectionRow(IdentityRow):
     """A connection. ``plan``, ``role`` and ``scopes`` apply to its calls, as in a key's row."""
 

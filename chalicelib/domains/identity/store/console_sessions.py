@@ -1,9 +1,4 @@
-"""Sessions of the console, stored under the hash of their tokens.
-
-Only the cookie has the token. A session ends 12 hours after its last use, 30 days after its start,
-or when it is ended by a call. All sessions of an account end when the account's ``session_epoch``
-is raised.
-"""
+"""Sessions of the console, stored under the hash of their tokens. Only the cookie has the token."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -17,6 +12,8 @@ from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow
 
+# A session ends 12 hours after its last use, 30 days after its start, or when it is ended by a
+# call. All sessions of an account end when the account's ``session_epoch`` is raised.
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=30)
 # Minimum time between two writes of a session's last use, as for API keys.

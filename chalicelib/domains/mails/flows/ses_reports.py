@@ -1,7 +1,4 @@
-"""Reports of Amazon SES on e-mails that were sent, bounced or complained of.
-
-AWS describes the format in "Contents of event data that Amazon SES publishes to Amazon SNS".
-"""
+"""Reports of Amazon SES on e-mails that were sent, bounced or complained of."""
 
 import json
 import re
@@ -17,6 +14,7 @@ _NOT_SENT = "OnAccountSuppressionList"
 _WORKSPACE_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 
+# AWS describes the format in "Contents of event data that Amazon SES publishes to Amazon SNS".
 class Report(NamedTuple):
     """A report of SES on an e-mail."""
 

@@ -99,12 +99,10 @@ _FOLDS = {
 
 
 def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
-    """Return the e-mails to an address that a workspace may send whatever others have sent.
-
-    It is half of the budget, which these e-mails take as well. Strangers have no such budget.
-    """
+    """Return what a workspace may send to an address whatever others have sent, or None."""
     if mail_class in BY_STRANGERS:
         return None
+    # It is half of the budget, which these e-mails take as well. Strangers have no such budget.
     return replace(budget, name=f"{budget.name}-own", max_requests=budget.max_requests // 2)
 
 

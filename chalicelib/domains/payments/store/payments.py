@@ -72,7 +72,8 @@ class PaymentRow(ContentRow):
     created_at = UTCDateTimeAttribute()
     expires_at = UTCDateTimeAttribute()
     has_receipt = BooleanAttribute()
-    # To be named in each report: the payment's id, or None before this rule.
+    # What the provider must name in each report: the payment's id, or None if the payment is older
+    # than this rule.
     reference = UnicodeAttribute(null=True)
     is_test = BooleanAttribute(null=True)  # No money moved.
     provider_id = UnicodeAttribute(null=True)  # set with the URL once the provider has the payment
