@@ -48,7 +48,11 @@ _UNITS: dict[Language, tuple[str, str]] = {"en": ("h", "min"), "ru": ("ч", "м�
 
 
 def length(language: Language, minutes: int) -> str:
-    """Format a length of time, such as ``1 h 30 min``, or "" for none."""
+    """Format a length of time, or "" for none.
+
+    >>> length("en", 90)
+    '1 h 30 min'
+    """
     parts = zip(divmod(minutes, 60), _UNITS[language], strict=True)
     return " ".join(f"{amount} {unit}" for amount, unit in parts if amount)
 
