@@ -36,6 +36,7 @@ class Barcode(NamedTuple):
     @property
     def in_store(self) -> bool:
         """Whether a shop assigned the number itself. Elsewhere it is another article's, or none."""
+        # Shops do so for goods that they weigh, for example.
         return _IN_STORE.match(self.gtin14) is not None
 
 

@@ -105,6 +105,7 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 def find_zone(text: str) -> str | None:
     """Return the zone of ``Berlin``, ``asia/yekaterinburg`` or ``Нью-Йорк``, or None."""
+    # The input is the name in any case, its last part, or a city in English or Russian.
     name = text.strip()
     return name if name in zones() else _zones_by_spelling().get(_spelling(name))
 

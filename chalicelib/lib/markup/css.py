@@ -2,6 +2,7 @@
 
 import re
 
+# A comment that begins with ``!``, such as a licence, is kept.
 _COMMENT = re.compile(r"/\*(?!!).*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 # White space without a meaning. A colon before a quotation mark may be inside a string.

@@ -1,4 +1,4 @@
-"""Ask the user of a session for a code or the password before what a thief of the session wants."""
+"""Ask a user for a code or the password where a thief of the session could reach money or stay."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -35,7 +35,7 @@ class OpenInvitation(NamedTuple):
 
 
 def token(invitation_id: str) -> str:
-    """Return the shown token of an invitation, of 43 characters. Raises as ``master_key``."""
+    """Return an invitation's shown token, 43 URL-safe characters. Raises as ``master_key``."""
     return derived_token(f"invitation:{invitation_id}")
 
 

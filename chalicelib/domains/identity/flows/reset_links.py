@@ -22,8 +22,8 @@ class OpenReset(NamedTuple):
 
 def token(reset_id: str) -> str:
     """Return the token of a link, or raise as ``derived_token``."""
-    # As for invitations, the database has only its hash, and the job that sends the link can
-    # compute it again.
+    # As for invitations, a token is computed from an id with the master key. The database has its
+    # hash only, and the job that sends the link can compute it again.
     return derived_token(f"password-reset:{reset_id}")
 
 

@@ -310,7 +310,7 @@ def _session(ctx: Context) -> SessionPrincipal:
 def begin_session(
     ctx: Context, account: AccountRow, browser: str, *, is_confirmed: bool = False
 ) -> str:
-    """Stage a new session, confirmed by a code just now or not, and return its token."""
+    """Stage a new session, confirmed by a code just now or not. Return its 256-bit token."""
     token = ctx.unit.run_side_effect_once("token", lambda: token_urlsafe(32))
     row = console_sessions.row(token, account, new_id(), browser=browser)
     if is_confirmed:

@@ -1,7 +1,8 @@
 """Process the reports of Amazon SES on e-mail, which arrive in a queue of SQS.
 
 Bounces and complaints suppress addresses. High rates of e-mails that strangers have caused pause
-these in their workspace, and high rates of the others are reported to the operator.
+these in their workspace, and high rates of the others are reported to the operator. A
+report that arrives again changes nothing more.
 """
 
 import logging

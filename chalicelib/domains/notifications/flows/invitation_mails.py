@@ -21,6 +21,8 @@ from chalicelib.lib.markup import mails
 def mail_invitation(job: Job) -> None:
     """Send an invitation by e-mail, if it still works and was not sent, and the gate admits it."""
     invitation_id = job.payload["invitationId"]
+    # The e-mail is made from the live invitation, so one that was used or revoked in the meantime
+    # is not sent.
     invitation = invitation_links.working(
         rows.find_by_id(job.workspace_id, invitation_id=invitation_id)
     )

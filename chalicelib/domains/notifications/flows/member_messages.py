@@ -82,8 +82,8 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
         send(job, recipient)
     except (MailDelayedError, TelegramError) as error:
         log.info("a message to a member waits", extra={**log_fields, "cause": str(error)})
-        # The message waits in a job of the same id. Its pauses double, since each is as long as the
-        # message has waited.
+        # The message waits in a job of the same id, no shorter than the server asks for. Its pauses
+        # double, since each is as long as the message has waited.
         # A server may ask for a longer wait than a message is kept.
         requested = timedelta(seconds=min(error.retry_after or 0, LONGEST_DELAY.total_seconds()))
         raise Postponed(clock.now() + max(FIRST_PAUSE, age, requested)) from error

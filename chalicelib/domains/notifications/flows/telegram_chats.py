@@ -68,7 +68,8 @@ def deliver(chat_id: int, text: str) -> bool:
 def receive(update: object) -> Reply | None:
     """Carry out an update of Telegram, and return the answer to its chat, or None without one.
 
-    After UnavailableError, Telegram repeats the update.
+    The webhook and the development server pass updates to it. After UnavailableError, Telegram
+    repeats the update.
     """
     message = parse(update)
     if message is None:

@@ -101,7 +101,8 @@ def _create(provider: PaymentProvider, payment: PaymentRow, receipt: Receipt | N
             currency=payment.currency,
             purpose=payment.description,
             return_url=payment.return_url,
-            # A request whose result is unknown is repeated, and returns the same page.
+            # The payment is stored first, and its id is the key. So a request whose result is
+            # unknown is repeated, and returns the same page of the provider.
             idempotency_key=payment.id,
             receipt=receipt,
             expires_at=payment.expires_at if payment.expires_at > clock.now() else None,
