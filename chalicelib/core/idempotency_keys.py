@@ -31,7 +31,10 @@ def check(key: str, *, name: str = FIELD) -> str:
 def split(
     operation: "Operation", arguments: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], str | None]:
-    """Return an input without its idempotency key, and the key or None if it is empty."""
+    """Return an input without its idempotency key, and the key or None if it is empty.
+
+    Raises ValidationError if the key is not text.
+    """
     if not operation.accepts_idempotency_key or FIELD not in arguments:
         return arguments, None
     remaining_arguments = dict(arguments)

@@ -102,6 +102,8 @@ class Options:
     when_limited: Callable[[AppError, str], AppError] | None = None
     """Returns the error of a call over the limit, from the common one and the workspace. It may say
     what a visitor can do instead."""
+    # Returns the workspace from the input, for visitors and the operator. Keys and sessions use
+    # their own workspace.
     resolve: Callable[[Any], str] | None = None
     destructive: bool = False  # A call may remove or overwrite existing data.
     # A call reaches outside services. Its idempotency key is marked in progress first.
@@ -134,6 +136,8 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Operation(Options, Entry):
+    """The declaration of an operation, which only ``@operation`` creates."""
+
     description: str
     input: type[Wire]
     output: type[Wire]
@@ -247,7 +251,8 @@ class Declaration(Options):
     title: str = ""
     # AI clients may call the operation, as the tool ``svc_`` and the handler's name.
     tool: bool = False
-    # Such as ``GET /api/pages/{id}``. Without one, only the console and the command line call it.
+    # The route, such as ``GET /api/pages/{id}``. Without one, only the console and the command line
+    # call the operation.
     rest: str | None = None
     # An operation without a route only reads although its name begins with none of ``READING``.
     reads: bool = False

@@ -158,7 +158,7 @@ class OperatorPrincipal(Principal):
 
     @property
     def rate_limit_key(self) -> str:
-        return "operator"
+        return "operator"  # of idempotency keys, since no rate limits apply
 
     @property
     def audit_actor(self) -> str:

@@ -41,7 +41,7 @@ class Settings:
     object_store: str  # ``s3://<bucket>`` on AWS, ``file://<folder>`` elsewhere
     product_name: str  # on pages and in e-mails
     public_url: str  # the base URL that visitors see, without a trailing slash
-    # Its subdomains are the hosts of sites. Empty: sites are below paths instead.
+    # The domain whose subdomains are the hosts of sites. Empty: sites are below paths instead.
     sites_domain: str
     # The gateway to customers' own domains: ``local``, ``cloudfront:<distribution>/<connection
     # group>/<routing endpoint>``, or empty without a gateway (``gateways.site_hosts``).
@@ -112,7 +112,7 @@ class Settings:
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
-        """The configured providers. The first serves models that the catalogue does not list."""
+        """The providers, none if models are off. The first serves models outside the catalogue."""
         return _providers(self.llm_provider)
 
     @property

@@ -125,7 +125,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def _status(error: ClientError) -> int:
-    # PynamoDB's wrapper has it only in the exception that caused it.
+    # PynamoDB's wrapper has the response only in the exception that caused the wrapper.
     for failure in (error, error.__cause__):
         metadata = (getattr(failure, "response", None) or {}).get("ResponseMetadata", {})
         if status := metadata.get("HTTPStatusCode"):
@@ -144,7 +144,7 @@ def reaching() -> Iterator[None]:
 
 
 def raise_failure(error: PynamoDBException | UnavailableError) -> NoReturn:
-    """Raise it as StorageLimitError (a full partition), UnavailableError (retry) or itself."""
+    """Raise StorageLimitError (a full partition), UnavailableError (retry) or the error itself."""
     if error_code(error) in PARTITION_FULL:
         raise StorageLimitError from error
     if is_passing(error):

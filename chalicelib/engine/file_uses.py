@@ -48,7 +48,7 @@ RAISE: list[Action] = [FileVersionRow.version.add(1)]
 class FileUseRows:
     put: list[FileUseRow]
     deleted: list[FileUseRow]
-    raised: list[FileVersionRow]
+    raised: list[FileVersionRow]  # files whose version is raised
 
     def __len__(self) -> int:
         """Return the number of items that they take in a transaction."""

@@ -36,9 +36,9 @@ from chalicelib.engine.tables import ControlRow, JsonAttribute
 
 SHARDS = 4
 BATCH = 100  # jobs of one kind per read of a shard, so that a backlog does not hide other kinds
-ROUND_SECONDS = 30.0  # Then the queue is read again for newly due jobs.
+ROUND_SECONDS = 30.0  # after which the queue is read again for newly due jobs
 LOST_LEASES = 3  # in a row, after which a runner leaves a shard to the others until the next read
-LEASE = timedelta(minutes=6)  # It exceeds the five minutes of a Lambda run.
+LEASE = timedelta(minutes=6)  # more than the five minutes of a Lambda run
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=6)  # The pause of a failed job doubles after each failure.
 CHANGES_SECONDS = 10  # Changes within this time share the job that follows them (``for_changes``).

@@ -75,7 +75,10 @@ def take_each(subjects: Sequence[tuple[Limit, str]], units: int = 1) -> list[Rat
 def take_share(
     limit: Limit, subjects: Sequence[str], units: int = 1, *, shared: Limit | None = None
 ) -> RateLimitStatus:
-    """Count a call of a caller and its IPv6 network, if any; return the status with less left."""
+    """Count a call of a caller and its IPv6 network, if any, and return the lower remainder.
+
+    Raises as ``take`` does.
+    """
     counters = visitor_limits(limit, subjects, shared)
     if len(counters) == 1:  # as of most callers, who need no threads
         return take(*counters[0], units)

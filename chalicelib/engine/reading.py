@@ -117,6 +117,7 @@ class MergedPartitions:
             yield item
 
     def count(self, limit: int | None, **options: Any) -> int:  # noqa: ANN401  as above
+        # Each partition stops soon after ``limit``.
         return sum(self._each(lambda partition: partition.count(limit, **options)))
 
     def _each(self, read: Callable[[Partition], T]) -> list[T]:

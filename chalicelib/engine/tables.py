@@ -221,7 +221,7 @@ class Record(ContentRow):
         attributes: dict[str, Any] | None = None,
         actions: list[Action] | None = None,
     ) -> Condition | None:
-        # PynamoDB sets 1.
+        # A row may continue another one, whereas PynamoDB sets version 1.
         is_new = self.version is None
         condition = super()._handle_version_attribute(attributes=attributes, actions=actions)
         if is_new and attributes is not None:

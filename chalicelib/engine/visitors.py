@@ -35,7 +35,7 @@ def visitor_hash(client_ip: str, day: date | None = None) -> str:
 
 
 def network_hash(client_ip: str) -> str:
-    """Return the hash of today for an IPv6 network of 48 bits, or "" (RFC 6177)."""
+    """Return the hash of an IPv6 network of 48 bits (RFC 6177), or "". Raises as visitor_hash."""
     network = _network(client_ip)
     if not network.endswith("::/64"):
         return ""
@@ -48,9 +48,9 @@ def forget() -> None:
 
 
 def _network(client_ip: str) -> str:
+    # One visitor has an IPv4 address or an IPv6 network of 64 bits.
     try:
         # A link-local address may end with a zone (RFC 4007, 11).
-        # One visitor has an IPv4 address or an IPv6 network of 64 bits.
         ip = ip_address(client_ip.partition("%")[0])
     except ValueError:
         return client_ip

@@ -84,7 +84,8 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
 ) -> Fetched:
     """GET a public URL that a user provided, without cookies, credentials, proxies and .netrc.
 
-    There are no retries, but if a connection fails, the next address of the host is tried.
+    Thread-safe. There are no retries, but if a connection fails, the next address of the host is
+    tried.
 
     Args:
         url: a URL that ``public_urls.parse`` accepts.
@@ -171,7 +172,7 @@ def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: boo
 
 
 def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> bytes:
-    # The size limit applies while it is decompressed.
+    # The size limit applies while the body is decompressed.
     if not 200 <= response.status <= 299:  # noqa: PLR2004  the statuses of success
         msg = f"expected status 200 from {host}, received {response.status}"
         raise UpstreamError(msg)

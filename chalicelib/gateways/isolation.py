@@ -77,8 +77,8 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
 
 @contextmanager
 def _unreadable() -> Iterator[None]:
-    # Processes of the user can do that with each other otherwise (``man 2 prctl``,
-    # PR_SET_DUMPABLE).
+    # Otherwise, processes of the same user can read ``/proc/<pid>/environ`` and the memory of this
+    # one (``man 2 prctl``, PR_SET_DUMPABLE).
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is None:  # not on Linux
         yield
@@ -112,6 +112,7 @@ def serve() -> None:
 
 
 def _drop_privileges() -> None:
+    # The capabilities of root could read any process.
     capset = getattr(ctypes.CDLL(None), "capset", None)
     if capset is not None:
         capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())

@@ -78,7 +78,7 @@ class StoredKey:
 
 
 def _missing(cause: str) -> NotConfiguredError:
-    # Its level raises the alarm.
+    # A line of the level ``error`` raises the alarm.
     log.error("the master key is missing", extra={"cause": cause})
     return NotConfiguredError(
         "The master key of this deployment is missing. The operator must restore it."

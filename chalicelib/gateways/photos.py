@@ -159,7 +159,7 @@ def _photo(item: Mapping[str, Any]) -> Photo | None:
     identity, url = text(item.get("id"), 64), link(item.get("url"))
     license_code = text(item.get("license"), 20)
     if not identity or not url or license_code not in _LICENSES or item.get("mature") is True:
-        # It cannot be shown, credited or used freely.
+        # The photo cannot be shown, credited or used freely.
         return None
     title, author = text(item.get("title"), 255), text(item.get("creator"), 255)
     version = text(item.get("license_version"), 10)

@@ -49,10 +49,11 @@ def post(
 ) -> PostReply:
     """POST a body to a URL that a user provided, without cookies, credentials and proxies.
 
-    There are no retries, but if a connection fails, the next address of the host is tried. The
-    reply depends only on the status line and the headers: of a body that is too long, too slow or
-    broken, it has the part that was received. ``headers`` are ASCII without line breaks and include
-    the Content-Type. ``timeout_seconds`` is for everything, from the DNS look-up to the last byte.
+    Thread-safe. There are no retries, but if a connection fails, the next address of the host is
+    tried. The reply depends only on the status line and the headers: of a body that is too long,
+    too slow or broken, it has the part that was received. ``headers`` are ASCII without line breaks
+    and include the Content-Type. ``timeout_seconds`` is for everything, from the DNS look-up to the
+    last byte.
 
     Raises:
         RefusedUrlError: malformed, or not on the public internet.

@@ -150,7 +150,10 @@ class BoundedSocket(io.RawIOBase):
 
 @contextmanager
 def clear_errors(host: str, timeout_seconds: float, *, step: float) -> Iterator[None]:
-    """Turn errors of libraries into an ``UpstreamError`` with a clear reason."""
+    """Turn errors of libraries into an ``UpstreamError`` with a clear reason.
+
+    ``timeout_seconds`` and ``step`` are the limits in seconds for the whole and for each read.
+    """
     try:
         yield
     except dns.DnsUnavailableError:

@@ -12,7 +12,7 @@ LONGEST_WAIT = 86_400  # seconds, to which larger values are reduced
 def retry_after_seconds(header: str | None) -> int | None:
     """Return the seconds of the header from 1 to ``LONGEST_WAIT``, or None if it is not valid."""
     text = (header or "").strip()
-    # It is in seconds or a date (RFC 9110, 10.2.3).
+    # The header is in seconds or a date (RFC 9110, 10.2.3).
     if re.fullmatch(r"[0-9]{1,18}", text):
         wait = int(text)
     else:

@@ -5,7 +5,8 @@ A tenant is found by its name, which follows from stage and host. So no id is st
 step finds everything that a lost response leaves behind. CloudFront creates a tenant only for a
 host whose DNS record leads to CloudFront already. It then has a certificate made, which ``serve``
 attaches once it is issued. Only then is the domain active (CloudFront developer guide, Request
-certificates for your CloudFront distribution tenant).
+certificates for your CloudFront distribution tenant). The local server finds the site by the
+``Host`` header, without set-up.
 """
 
 import hashlib

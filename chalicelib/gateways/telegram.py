@@ -118,20 +118,23 @@ def webhook_secret() -> str:
 
 
 def set_webhook(url: str) -> None:
-    """Make Telegram send the bot's updates to a URL."""
+    """Make Telegram send the bot's updates to a URL.
+
+    Raises TelegramError if the request fails, and NotConfiguredError if the stage has no bot.
+    """
     args = {"url": url, "secret_token": webhook_secret(), "allowed_updates": ["message"]}
     _call("setWebhook", args)
 
 
 def delete_webhook() -> None:
-    """Make Telegram keep the bot's updates for ``updates``."""
+    """Make Telegram keep the bot's updates for ``updates``. Raises as ``set_webhook``."""
     _call("deleteWebhook", {})
 
 
 def webhook(token: str | None = None) -> dict[str, Any]:
     """Return Telegram's state of the webhook, by default of the stage's bot.
 
-    Its ``url`` is empty without a webhook.
+    Its ``url`` is empty without a webhook. Raises as ``set_webhook``.
     """
     state: dict[str, Any] = _call("getWebhookInfo", {}, token=token)
     return state

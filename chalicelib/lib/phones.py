@@ -1,4 +1,4 @@
-"""Phone numbers in one normal form, used to look up contacts whatever the spelling."""
+"""Phone numbers in one normal form (E.164), to look up contacts whatever the spelling."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +22,7 @@ _FORMER_MOBILE_PREFIX = re.compile(
     r"(?:00[\s().-]*)?(52)[\s().-]*1(?=(?:[\s().-]*[0-9]){10}(?![0-9]))"
 )
 """The 1 of mobile numbers in Mexico, which is not dialled since 2019 and is still printed."""
+# The digits of a number with what may stand between them, and an extension.
 _RUN = re.compile(
     r"(?<![+(])[+(]*[0-9](?:[\s().-]*[0-9])*"
     r"(?:[\s,;]*\(?(?:доб\.?|ext\.?|x|#|;ext=)\s*[0-9]{1,7}(?![0-9]))?",

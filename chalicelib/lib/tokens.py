@@ -38,7 +38,7 @@ def generate_for(owner_id: str, *, prefix: str) -> str:
 
 def successor(token: str, key: bytes) -> str:
     """Return the refresh token that replaces a well-formed one, and follows from it and the key."""
-    # Only the holder of the key can compute it.
+    # Only the holder of the key can compute the successor.
     digest = hmac.digest(key, f"oauth-refresh:{token}".encode(), "sha256")
     length = SECRET_LENGTH - FAMILY_LENGTH
     head = token[: -length - CHECKSUM_LENGTH]

@@ -129,7 +129,7 @@ class _Part:
         return match and match[1]
 
     def body(self) -> bytes:
-        # ValueError if the content does not match its Content-Transfer-Encoding.
+        # Raises ValueError if the content does not match its Content-Transfer-Encoding.
         # MIME ignores the case of header names and of encodings (RFC 2045, 6.1).
         match self.headers.get(b"content-transfer-encoding", b"").lower():
             case b"base64":

@@ -228,7 +228,7 @@ def _read(
     *,
     in_batch: bool,
 ) -> Call | None:
-    # The server does not respond to these.
+    # The server does not respond to notifications and responses, for which this returns None.
     if not isinstance(message, dict):
         msg = "Expected one JSON-RPC object, received another JSON value."
         raise RpcError(INVALID_REQUEST, msg)

@@ -99,7 +99,7 @@ def success(reply: Reply) -> HttpResponse:
 
 
 def _read_input(operation: Operation, request: HttpRequest) -> dict[str, Any]:
-    # Path parameters override both.
+    # Path parameters override the query and the body.
     values: dict[str, Any]
     if operation.reads_query:
         _check_encoding(request.query)

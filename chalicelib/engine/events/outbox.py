@@ -54,7 +54,6 @@ class Outbox:
         if not events:
             return []
         subscribed = subscriptions.read_subscribed(self._workspace_id)
-        # Each kind of receiver has its own job, so that none waits for another.
         events_by_kind = {
             WEBHOOK_EVENTS: [event for event in events if event.type in subscribed.by_webhooks],
             PEOPLE_EVENTS: [
@@ -64,11 +63,9 @@ class Outbox:
             ],
             VISITOR_EVENTS: [event for event in events if event.type in subscribed.by_visitors],
         }
-        # The jobs do not contain a visitor's hash.
         actor = change.actor if change else ""
         who = "visitor" if actor.startswith("visitor:") else actor
         common: dict[str, Any] = {"actor": who, "at": iso(clock.now())}
-        # A program made the change with a key.
         if change and change.key_id:
             common["byKey"] = True
         if self.is_confirmed:

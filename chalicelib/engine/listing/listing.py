@@ -60,7 +60,7 @@ class Listing(Declaration[R]):
 
     def deleted_ids(self, workspace_id: str, *, together_with: str) -> list[str]:
         """Return ids of soft-deleted records by ``together_with``, of a noun without indexes."""
-        # They include records that time-to-live has not removed yet.
+        # The ids include records that time-to-live has not removed yet.
         trash = Partition(self.trash(workspace_id), Cost())
         return [
             index_entry.id

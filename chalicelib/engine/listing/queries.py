@@ -265,7 +265,7 @@ class _PageReader(Generic[R]):
         return self._records(ids[offset - skipped :])
 
     def _counting_range(self, index_range: IndexRange) -> IndexRange:
-        # For the table's own order, that is the keys-only index by creation, if the noun has one.
+        # The smallest index: for the table's own order, the keys-only one by creation, if any.
         if index_range.index is None and self._is_own_partition:
             for slot, index in self._indexes():
                 if index.partition_by is None and self.listing.sorts[index.sort] == "id":

@@ -53,7 +53,7 @@ class Reasoning(NamedTuple):
 
 class Stop(NamedTuple):
     reason: StopReason
-    # It belongs into the assistant message that has the answer's tool calls.
+    # belongs into the assistant message that has the answer's tool calls
     extra: Mapping[str, Any] | None = None
 
 

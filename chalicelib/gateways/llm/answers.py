@@ -208,7 +208,7 @@ def _new_id(used_ids: set[str]) -> str:
 
 
 def _well_formed(text: str) -> str:
-    # A half without the other is replaced.
+    # Halves of a character are joined, and a half without the other is replaced.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

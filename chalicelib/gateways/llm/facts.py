@@ -121,8 +121,6 @@ def to_message(question: str, known_facts: Facts) -> Message:
     others = [index for index in range(len(offers)) if index not in matching]
     matching_offers = [offers[index] for index in matching[:MAX_OFFERS]]
     brief = [offers[index]._replace(description="") for index in others]
-    # Anything beyond ``MAX_HOURS``, ``MAX_OFFERS`` or ``MAX_TOKENS`` is left out, and so are the
-    # descriptions of offers that do not match the question.
     facts: Iterable[Fact] = chain(
         known_facts.dialog,
         known_facts.hours[:MAX_HOURS],

@@ -100,6 +100,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def _encodable(text: str) -> str:
+    # Lone surrogates have no encoding.
     return text.replace("\0", "").encode(errors="ignore").decode()
 
 

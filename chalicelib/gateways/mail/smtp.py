@@ -46,7 +46,7 @@ def send(mail: RawMail) -> None:
 
 
 def _connect(place: SplitResult, name: str) -> smtplib.SMTP:
-    # The library would look up the machine's.
+    # Without ``name``, the library would look up the machine's.
     host = str(place.hostname)
     if place.scheme == "smtps":
         port = place.port or SMTPS_PORT

@@ -134,7 +134,7 @@ class YooKassa:
 
     def inspect(self) -> Account:
         """Return the account, if the shop can take payments."""
-        shop = self._client.call("GET", "me")  # It changes nothing.
+        shop = self._client.call("GET", "me")  # changes nothing
         if str(shop.get("account_id")) != self._shop_id:
             raise ProviderError("The secret key belongs to another shop.")
         if shop.get("status") != "enabled":

@@ -80,6 +80,7 @@ def is_relative(url: str) -> bool:
 
 
 def _plain(url: str) -> str:
+    # Browsers remove these characters.
     return url.strip(_STRIPPED).translate({9: None, 10: None, 13: None})
 
 

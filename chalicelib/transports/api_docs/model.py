@@ -302,8 +302,8 @@ def _type(schema: Mapping[str, Any]) -> Iterator[TypePart]:
 
 
 def _drop_omitting_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    # The guide explains this meaning once. Where ``null`` clears a field, the field's description
-    # says so.
+    # The guide explains once that ``null`` omits a field. Where ``null`` clears one, the field's
+    # description says so.
     if not schema.get("x-null-omits"):
         return schema
     merged = {name: value for name, value in schema.items() if name != "anyOf"}

@@ -51,7 +51,6 @@ class RuntimeApi:
         self._address = address
 
     def next(self) -> Invocation:
-        # Lambda freezes the process during this wait.
         # Lambda freezes the process between events, so a connection that is kept open may be dead.
         with closing(HTTPConnection(self._address)) as connection:
             connection.request("GET", f"{BASE}/invocation/next")

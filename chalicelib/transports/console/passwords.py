@@ -55,6 +55,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
 
 
 def _drop_session(request: ConsoleRequest) -> ConsoleRequest:
+    # The session may belong to another account.
     return ConsoleRequest(request.http, request.csrf)
 
 

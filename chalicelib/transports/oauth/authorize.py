@@ -80,7 +80,7 @@ def _decide(http: HttpRequest) -> HttpResponse:
 
 
 def _sign_in_page(http: HttpRequest) -> HttpResponse:
-    # A client with a metadata document is looked up only after that, because its document is
+    # A client with a metadata document is looked up only after signing in, because its document is
     # requested from its server. The form is shown here, since the address of the sign-in page could
     # not contain the whole request.
     def view(request: ConsoleRequest) -> HttpResponse:
@@ -233,7 +233,7 @@ def _client_url(asking: ClientRequest, **parameters: str) -> str:
 def _error_page(
     request: ConsoleRequest, error: OAuthError, asking: ClientRequest | None = None
 ) -> HttpResponse:
-    # For a request whose address is checked, it links to the client.
+    # For a request whose address is checked, the page links to the client.
     kinds = {"invalid_client": "unknown_app", "temporarily_unavailable": "app_unreachable"}
     facts, link = [(request.translate("reason"), error.message)], (PREFIX, "to_console")
     if asking is not None:

@@ -89,7 +89,7 @@ class _Visit:
 
     @classmethod
     def from_request(cls, request: HttpRequest) -> "_Visit":
-        # NotFoundError if the page is off, unknown, or does not offer the service.
+        # Raises NotFoundError if the page is off, unknown, or does not offer the service.
         arguments = {
             "workspace": request.path["workspace"],
             "serviceId": request.path.get("service"),
@@ -132,7 +132,7 @@ class _Visit:
         )
 
     def staff(self, staff_id: str) -> str | None:
-        # ``any``, or None if one must be chosen first
+        # An id, ``any``, or None if one must be chosen first.
         ids = {resource["id"] for resource in self.page["resources"]}
         # With only one member of the staff, there is nothing to choose.
         if staff_id in ids or (staff_id == ANYONE and len(ids) > 1):
@@ -397,6 +397,7 @@ def _show_form_again(  # noqa: PLR0913  the parts of a refusal
 
 
 def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
+    # For a program that filled in the honeypot.
     begin = find_moment(form_values.get("at", "")) or clock.now()
     workspace_id, booking_id = new_id(), new_id()
 

@@ -47,7 +47,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def _order(request: HttpRequest) -> Sequence[form_html.OrderLine]:
-    # AppError if the link has ended, or its products cannot be ordered any more.
+    # Raises AppError if the link has ended, or its products cannot be ordered any more.
     if not (token := query_value(request, prepared_links.PARAMETER)):
         return ()
     lines = query_value(request, prepared_links.LINES)

@@ -266,7 +266,7 @@ def _fitting(
 
 
 def _page_of(pagination: UcpPagination) -> tuple[int, int]:
-    # A cursor has both.
+    # A cursor has both the page and its size.
     if pagination.cursor is None:
         return 1, min(pagination.limit, MAX_PAGE)
     cursor = _CURSOR.fullmatch(pagination.cursor)

@@ -168,7 +168,7 @@ def settle(
 
 
 def release(hold: Hold, stage: Stage = nothing, *, seconds: float = SECONDS) -> Settled:
-    """Return the whole held amount of a request without usage, like ``settle``."""
+    """Return the whole held amount of a request without usage. Raises as ``settle`` does."""
     return _close(hold, None, stage, ledger.RELEASE, seconds)
 
 

@@ -329,6 +329,6 @@ def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
 
 
 def _set_published_at(post: PostRow) -> None:
-    # Publishing the post again does not change it.
+    # Publishing the post again does not change the time.
     if post.status == PUBLISHED and post.published_at is None:
         post.published_at = clock.now()

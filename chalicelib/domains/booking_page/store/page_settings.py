@@ -40,10 +40,10 @@ class AssistantsRow(ContentRow):
     """
 
     version = VersionAttribute()
-    is_on = BooleanAttribute(default=False)  # They may call the page's tools.
+    is_on = BooleanAttribute(default=False)  # Assistants may call the page's tools.
     link_secret = UnicodeAttribute(null=True)  # signs the links that they prepare
     order_form_id = UnicodeAttribute(null=True)  # gets their orders
-    knowledge_bot_id = UnicodeAttribute(null=True)  # Its knowledge is searched.
+    knowledge_bot_id = UnicodeAttribute(null=True)  # whose knowledge they search
 
     @classmethod
     def read(cls, workspace_id: str, rows: Rows | None = None) -> Self:

@@ -31,7 +31,7 @@ class AwaitedBookingRow(ControlRow):
 
     @property
     def email(self) -> str:
-        # The link is mailed to it.
+        # The link is mailed to this address.
         return str(self.request["client"]["email"])
 
 

@@ -16,7 +16,7 @@ class Advance(NamedTuple):
     amount_due: int = 0
     refund_until_min: int | None = None
     hold_minutes: int | None = None
-    by_phone: bool = False  # It cannot be paid online.
+    by_phone: bool = False  # cannot be paid online
 
 
 class AdvanceOut(Wire):

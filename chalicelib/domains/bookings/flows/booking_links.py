@@ -18,7 +18,7 @@ PAY_PAGE = "/pay/{token}"
 BOOK_PAGE = "/booking/confirm/{token}"
 CALENDAR_FILE = "/api/public/bookings/{token}.ics"
 FILE_SUFFIX = ".ics"
-MANAGING = (Purpose.MANAGE, Purpose.SHARED)  # They open the page of a booking.
+MANAGING = (Purpose.MANAGE, Purpose.SHARED)  # open the page of a booking
 
 
 def page_url(workspace_id: str, booking: BookingRow) -> str | None:

@@ -54,7 +54,7 @@ BOOKING: Final = "booking"
 MAX_PAYMENTS = 20  # of one booking
 # Time for which an expired hold waits for a provider that does not respond.
 LAPSE_PATIENCE = timedelta(minutes=10)
-# The provider then ends a payment if it can. Stripe requires 30 minutes or more.
+# After this time, the provider ends a payment if it can. Stripe requires 30 minutes or more.
 OPEN_FOR = timedelta(minutes=31)
 RefundState = Literal["failed", "returning", "returned"]
 # Statuses of refunds by the state that a client sees.
@@ -113,8 +113,8 @@ def describe(booking: BookingRow) -> str:
 
 
 def _is_stuck(payment: PaymentRow) -> bool:
-    # Stripe repeats a stored error for the key of a request. Nobody has the address of its page, so
-    # another payment may follow.
+    # The provider did not create the payment in time: Stripe repeats a stored error for the key of
+    # a request. Nobody has the address of the payment's page, so another payment may follow.
     return payment.provider_id is None and clock.now() - payment.created_at > CREATION
 
 
@@ -157,7 +157,7 @@ class ShownRefund(NamedTuple):
 
 
 def shown_refund(workspace_id: str, booking: BookingRow) -> ShownRefund | None:
-    """Return the refunds of a booking in the state that matters most, failed before returning."""
+    """Return the refunds in the state that matters most, failed before returning, or None."""
     # A failed refund does not matter if the business has made it at the provider itself.
     rows = payments.refunds_of(workspace_id, list(booking.payment_ids or ()))
     payment = payment_of(workspace_id, booking)

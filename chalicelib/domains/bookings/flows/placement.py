@@ -303,7 +303,7 @@ class Placement:
 
 
 def _moment(requested: SlotRequest, zones: Zones) -> int:
-    # It must be a whole minute and not ambiguous.
+    # A start must be a whole minute and not ambiguous.
     start = requested.start
     if not isinstance(start, datetime):
         message = f"expected a time such as {start}T12:00, received a date"

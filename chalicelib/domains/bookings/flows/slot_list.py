@@ -23,7 +23,7 @@ from chalicelib.lib.spans import Span
 DEFAULT_DAYS = 7
 MAX_DAYS = 31  # local dates of a search
 MAX_SLOTS = 5000
-# It is small, because an AI model reads every slot, and a month of three resources has hundreds.
+# Small, because an AI model reads every slot, and a month of three resources has hundreds.
 DEFAULT_MAX_SLOTS = 40
 
 

@@ -11,7 +11,7 @@ BY_HAND = frozenset({"confirmed", "completed", "no_show"})
 class Effect(Enum):
     """What follows from a payment. The value of a refund is its reason."""
 
-    CONFIRM = "confirm"  # It holds its time.
+    CONFIRM = "confirm"  # The booking holds its time.
     BOOK_AGAIN = "book_again"  # Confirm it if a new booking could have its time.
     RECORD = "record"  # the money only
     REFUND_CANCELLED = "cancelled"

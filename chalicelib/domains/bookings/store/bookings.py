@@ -152,7 +152,7 @@ def _hold_expired(old_row: BookingRow | None, new_row: BookingRow) -> bool:
 
 
 def _is_paid(old_row: BookingRow | None, new_row: BookingRow) -> bool:
-    # A reactivated one may become unpaid again.
+    # A reactivated booking may become unpaid again.
     return (
         old_row is not None and new_row.paid_by is not None and old_row.paid_by != new_row.paid_by
     )

@@ -47,8 +47,8 @@ def remove_expired(job: Job) -> None:
 def message_batches(workspace_id: str, *, dialog_id: str) -> Iterator[Sequence[ConversationRow]]:
     """Yield a dialog's messages, then its proposals, in batches that fit one unit of work."""
     yield from split_batches(messages.keys(workspace_id, dialog_id=dialog_id), MESSAGES_PER_UNIT)
-    # They are read when the messages have been removed, because no answer proposes anything without
-    # its message.
+    # Proposals are read when the messages have been removed, because no answer proposes anything
+    # without its message.
     yield from split_batches(proposals.keys(workspace_id, dialog_id=dialog_id), MESSAGES_PER_UNIT)
 
 

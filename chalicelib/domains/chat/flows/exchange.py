@@ -112,6 +112,7 @@ class Exchange:
             )
 
     def renew_session_lock(self) -> None:
+        """Renew the session's lock, or raise UnavailableError."""
         chat_sessions.renew(
             self.hold.workspace_id, token_hash=self.session_hash, holder=self.hold.request_id
         )
@@ -201,8 +202,8 @@ class _Rows(NamedTuple):
 
 
 def _unchanged(hold: Hold, session_hash: str) -> _Rows:
-    # As the exchange has left them. They are not read, because the conditions of the end check
-    # both. If one fails, the rows have been changed by others and are to be read.
+    # The rows as the exchange has left them, without a read: the conditions of the end check both.
+    # If one fails, the rows have been changed by others and are to be read.
     answer = answer_key(hold)
     session = chat_sessions.key(hold.workspace_id, token_hash=session_hash)
     return _Rows(

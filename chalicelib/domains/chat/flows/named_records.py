@@ -25,7 +25,7 @@ def one_named(
     name_of: Callable[[T], str] = attrgetter("name"),
     total: int = 0,
 ) -> T:
-    """Return the candidate with a name, or the only best match; raise ToolError otherwise.
+    """Return the candidate with a name, or the only one that matches it best.
 
     ``total`` is the number of records from which the candidates were taken, if there are more.
 

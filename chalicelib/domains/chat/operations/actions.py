@@ -374,7 +374,7 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
 
 
 def _note_contacts(ctx: Context, dialog: DialogRow, entered_contacts: Iterable[str | None]) -> None:
-    # An erasure finds the dialog by them.
+    # An erasure finds the dialog by these contacts.
     named_contacts = contact_lookups.merge_contacts(dialog.named_contacts, entered_contacts)
     if named_contacts != dialog.named_contacts:
         dialog.named_contacts = named_contacts

@@ -15,7 +15,7 @@ ErrorCode = Literal["empty_answer", "filtered", "provider_failed", "timed_out", 
 # ``truncated``: the maximum length of the answer is reached.
 EndReason = ErrorCode | Literal["truncated"]
 END_REASONS: frozenset[EndReason] = frozenset({"truncated", *get_args(ErrorCode)})
-# They never contain a provider's text.
+# Messages for visitors. They never contain a provider's text.
 ERRORS: Mapping[ErrorCode, str] = {
     "empty_answer": "The bot had no answer. Ask in other words.",
     "filtered": "A filter withheld the answer or a part of it. Ask in other words.",

@@ -32,12 +32,12 @@ class Found(NamedTuple):
 
     @property
     def contacts(self) -> dict[str, str | None]:
-        # The record is indexed by these.
+        # Contacts by which the record is indexed.
         return contacts_of(self.row)
 
     @property
     def other_contacts(self) -> list[str]:
-        # These are in the record's text.
+        # Contacts in the record's text.
         return list(self.row.named_contacts or ())
 
 
@@ -98,7 +98,7 @@ class Trace:
 
     def linked(self) -> list[ClientRow]:
         """Return other clients that share a lead, booking, dialog or contact with the person."""
-        # They may be the same person. The operator must decide this.
+        # Whether they are the same person, the operator must decide.
         ids = dict.fromkeys(self._clients_of_records())
         known_contacts = {
             contact for record in self.records for contact in _contacts_in(record.row)

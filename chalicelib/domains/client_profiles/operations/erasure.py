@@ -186,7 +186,7 @@ def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
 
 
 def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
-    # A dry run only counts them.
+    # A dry run only counts the stored responses.
     ids = [record.row.id for record in trace.records]
     texts = [*ids, *trace.contacts, *trace.spellings]
     answers = idempotency.answers_naming(ctx.workspace_id, texts)
@@ -196,7 +196,7 @@ def _forget_answers(ctx: Context, args: ClientErase, trace: Trace) -> int:
 
 
 def _forget_replies(ctx: Context, record_ids: list[str]) -> None:
-    # This is done after the erasure, and again when attempts that are being made have ended.
+    # Replies are removed after the erasure, and again when attempts that are being made have ended.
     due_at = ctx.unit.run_side_effect_once("due", clock.now) + ATTEMPTS_END
     parts = [{"recordIds": part} for part in split_batches(record_ids, MAX_SHOWN)]
     rows = [jobs.row(WEBHOOK_REPLIES, ctx.workspace_id, part, due_at) for part in parts]

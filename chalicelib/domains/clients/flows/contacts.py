@@ -42,7 +42,7 @@ class Contact(NamedTuple):
 
     @property
     def identity(self) -> dict[str, str | None]:
-        # These identify the client. Former leads have a phone that is no number.
+        # The contacts that identify the client. Former leads have a phone that is no number.
         return {EMAIL: self.email, PHONE: self.phone if phones.is_number(self.phone) else None}
 
 

@@ -59,7 +59,7 @@ class ClientRow(Record):
 
     @property
     def is_nobody(self) -> bool:
-        # So is a client after an erasure.
+        # A client without a name and contacts, such as after an erasure.
         return not (self.name or self.email or self.phone)
 
 

@@ -32,7 +32,7 @@ from chalicelib.lib import trees
 
 CASCADE = JobKind("folder-cascade")
 MAX_MOVES_IN_CALL = 2_000  # files; a scheduled job moves the others
-# Each adds its record and the look-up rows of both its names.
+# A folder adds its record and the look-up rows of both its names.
 FOLDERS_PER_TRANSACTION = 25
 FILES_PER_TRANSACTION = 80
 MOVES_IN_DELETION = 10  # files, and folders, in the deletion's own transaction
@@ -174,7 +174,7 @@ def _free_name(name: str, taken_names: set[str]) -> str:
 
 
 def _move_files(unit: UnitOfWork, deleted_id: str, target: str | None) -> bool:
-    # If the target is gone, they move to the root.
+    # If the target is gone, the files move to the root.
     moved_files = _files_in(unit.tenant, folder_id=deleted_id, size=FILES_PER_TRANSACTION)
     exists = target is not None and FOLDERS.find(unit.tenant, record_id=target) is not None
     _stage_files(unit, moved_files, target if exists else None)

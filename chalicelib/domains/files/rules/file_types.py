@@ -137,7 +137,7 @@ def file_type(body: bytes, name: str) -> str:
 
 def is_page_code(name: str) -> bool:
     """Return whether a file's name is that of a style sheet or a script."""
-    # They are served as text, because scripts of users must not run. Browsers then refuse both.
+    # Both are served as text, because scripts of users must not run. Browsers then refuse them.
     return name.rpartition(".")[2].lower() in {"css", "js", "mjs"}
 
 

@@ -280,7 +280,7 @@ def _eight_bits(image: "Image.Image") -> "Image.Image":
 
 
 def _from_16_bits(image: "Image.Image") -> "Image.Image":
-    # Its transparent grey remains transparent.
+    # A transparent grey remains transparent.
     from PIL import Image, ImageChops
 
     small = image.point(lambda value: value * (1 / 257)).convert("L")

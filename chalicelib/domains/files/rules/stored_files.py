@@ -70,8 +70,8 @@ def _ascii_name(text: str) -> str:
 
 def headers(mime_type: str, *, charset: str = "utf-8") -> dict[str, str]:
     """Return the headers of a stored file: its fixed type, and a policy against active content."""
-    # Pages of any origin may read it, since it is public. Browsers ask for that before they use a
-    # font, and pages at the platform's own address have no origin.
+    # Pages of any origin may read a file, since it is public. Browsers ask for that before they use
+    # a font, and pages at the platform's own address have no origin.
     disposition = "inline" if mime_type in _INLINE else "attachment"
     kind = f"{mime_type}; charset={charset}" if is_text(mime_type) else mime_type
     return {

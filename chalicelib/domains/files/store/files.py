@@ -153,7 +153,7 @@ class UploadRow(ContentRow):
 
     @property
     def id(self) -> str:
-        # It becomes the file's id.
+        # The id of the upload becomes the file's id.
         return self.sk
 
 

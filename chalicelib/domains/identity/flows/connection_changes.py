@@ -34,7 +34,8 @@ def check_holder(account: AccountRow, workspace_id: str, *, what: str) -> None:
         raise ConflictError(msg)
 
 
-MAX_LIVE_TOGETHER = 90  # One transaction changes all of them, and has at most 100 items.
+# Live keys and connections of a workspace: one transaction, of at most 100 items, changes all.
+MAX_LIVE_TOGETHER = 90
 
 
 def check_room(keys: int, *, connected: int) -> None:

@@ -34,9 +34,8 @@ def page_url(reset_token: str) -> str:
 
 def working(reset_token: str) -> OpenReset | None:
     """Return the link of a token, or None if it does not work."""
-    # The clock decides, because DynamoDB removes expired rows up to two days late.
-    # It works once, for an hour, until the account is disabled or gets a new password in another
-    # way.
+    # A link works once, for an hour, until the account is disabled or gets a new password in
+    # another way. The clock decides, because DynamoDB removes expired rows up to two days late.
     row = password_resets.find(reset_token)
     if row is None or clock.now() >= row.expires_at:
         return None

@@ -157,6 +157,7 @@ def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:
 
 
 def _caller_role(ctx: Context) -> Role:
+    # Read after the lock row, because it may have changed since the request.
     # The operator may do what the owner may.
     if ctx.principal.audience is Audience.OPERATOR:
         return Role.OWNER

@@ -138,7 +138,7 @@ def _published(workspace_id: str) -> list[Document]:
 
 
 def _passages_of(documents: Sequence[Document], *, is_html: bool = False) -> Iterator[Passage]:
-    # Another job is on its way then.
+    # An object that was just replaced has no passages: another job is on its way then.
     for at in range(0, len(documents), READERS):
         some = documents[at : at + READERS]
         bodies = deadline.map_in_threads(

@@ -14,7 +14,7 @@ from chalicelib.domains.knowledge.rules.passages import is_page
 from chalicelib.domains.knowledge.store import indexes, sources
 from chalicelib.engine import jobs
 
-LOADING_SECONDS = 0.3  # Then a bot answers without the index, and loading continues.
+LOADING_SECONDS = 0.3  # after which a bot answers without the index, and loading continues
 NOT_LOADED = "a knowledge index was not loaded"  # a line of the log, which a metric counts
 log = logging.getLogger(__name__)
 

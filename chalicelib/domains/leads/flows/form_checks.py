@@ -42,5 +42,5 @@ def _integer(value: object) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-_OTHER_HONEYPOTS = ("_gotcha", "_honey")  # Such fields of forms that were made for other services.
+_OTHER_HONEYPOTS = ("_gotcha", "_honey")  # of forms that were made for other services
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)

@@ -1,9 +1,10 @@
 """Render the embed code of forms, and their pages for browsers without JavaScript.
 
 The form is plain HTML. It has no ids, so that it can occur twice on a page. It has few styles, with
-enough specificity to override a page's rules for bare elements. The script is optional. Names that
-begin with an underscore are reserved for the service. No declared field can have one. The markup is
-in ``templates``, styles and the script are in ``static`` (ADR 47).
+enough specificity to override a page's rules for bare elements. The script is optional: it avoids a
+page load, shows errors next to their fields, and sends the referrer and the time to fill in the
+form. Names that begin with an underscore are reserved for the service. No declared field can have
+one. The markup is in ``templates``, styles and the script are in ``static`` (ADR 47).
 """
 
 import base64
@@ -155,8 +156,7 @@ class OrderLine(NamedTuple):
     price: int
 
     def cost(self, language: str) -> str:
-        # such as ``450 ₽``
-        return _money(language, self.price * self.quantity)
+        return _money(language, self.price * self.quantity)  # such as ``450 ₽``
 
 
 def _money(language: str, kopecks: int) -> str:

@@ -238,7 +238,7 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
 
 
 def _warnings(form: FormRow, sent: SentFields) -> list[str]:
-    # about what was sent and is not stored
+    # What was sent and is not stored.
     warnings = [
         f"{spec.name}: no consent is stored, because the value is not a word such as yes, on or 1."
         for spec in form.specs
@@ -262,7 +262,7 @@ def _submission_key(
 
 
 def _daily_limits(ctx: Context, form: FormRow) -> list[tuple[Limit, str]]:
-    # A submission that is refused therefore counts nowhere.
+    # Counted in the transaction of the lead, so a submission that is refused counts nowhere.
     shared = FORM_SUBMISSIONS_PER_DAY
     subjects = ctx.principal.share_subjects
     return [*lead_quota.visitor_limits(ctx.workspace_id, subjects, shared), (shared, form.id)]

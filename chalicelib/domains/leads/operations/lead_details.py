@@ -122,7 +122,7 @@ class _Around(NamedTuple):
 
 
 def _read_around(workspace_id: str, lead: LeadRow, actors: Iterable[str]) -> _Around:
-    # A deleted form takes another one.
+    # One request, and another one for a deleted form.
     places = (
         (FORMS, lead.form_id),
         (SITES, lead.project_id),

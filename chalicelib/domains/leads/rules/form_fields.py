@@ -83,7 +83,7 @@ class FieldSpec(NamedTuple):
     label: str
     type: str
     required: bool = False
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # choices of a select
 
 
 def name_for(label: str, taken_names: Container[str]) -> str:
@@ -163,7 +163,7 @@ def _both(one: Any, other: Any) -> list[Any]:  # noqa: ANN401  JSON
 
 
 def _kept(value: object, kind: str) -> Any:  # noqa: ANN401  JSON
-    # None for an empty value
+    # Returns None for an empty value.
     if isinstance(value, list):
         values = [kept for each in value if (kept := _kept(each, kind)) is not None]
         return values[0] if len(values) == 1 else values
@@ -239,7 +239,7 @@ class _InvalidValueError(Exception):
 
 
 def _clean(field: FieldSpec, value: object, language: str, place: Place) -> Any:  # noqa: ANN401  JSON
-    # None for an empty value
+    # Returns None for an empty value.
     is_box = field.type in {"checkbox", "consent"}
     if not isinstance(value, list):
         return _box(field, value) if is_box else _clean_one(field, value, language, place)

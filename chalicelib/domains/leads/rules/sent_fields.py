@@ -122,7 +122,7 @@ def _names(field: FieldSpec, _: Sequence[FieldSpec]) -> frozenset[str]:
 
 
 def _role_words(field: FieldSpec, fields: Sequence[FieldSpec]) -> frozenset[str]:
-    # in plain form
+    # The words are in plain form.
     role = _role(field, fields)
     return frozenset(word for word, of in ROLES.items() if of == role)
 
@@ -201,7 +201,7 @@ def _prefix(value: Mapping[str, Any], name: str) -> str:
 
 
 def _all_labelled(values: list[Any], titles: Mapping[str, str]) -> list[_Sent]:
-    # nothing for a list of other values
+    # A list of other values has none.
     pairs = [_labelled(each, titles) if isinstance(each, dict) else None for each in values]
     return [pair for pair in pairs if pair] if all(pairs) else []
 
@@ -209,7 +209,7 @@ def _all_labelled(values: list[Any], titles: Mapping[str, str]) -> list[_Sent]:
 def _labelled(
     value: Mapping[str, Any], titles: Mapping[str, str], key: str | None = None
 ) -> _Sent | None:
-    # a value that stands beside its label
+    # The value stands beside its label.
     kind, question = value.get("type"), value.get("field")
     if isinstance(kind, str) and isinstance(question, dict):  # Typeform
         names = [titles.get(str(question.get("id"))), question.get("title"), question.get("ref")]
@@ -237,7 +237,7 @@ def _chosen(value: Any, options: Any) -> Any:  # noqa: ANN401  JSON
 
 
 def _person(value: Mapping[str, Any], name: str) -> _Sent | None:
-    # a name or a phone that is sent in parts
+    # A name or a phone may be sent in parts.
     parts = [str(part) for part in value.values() if isinstance(part, str) and part.strip()]
     if value and value.keys() <= {"prefix", "first", "middle", "last", "suffix"}:
         return _Sent.named(" ".join(parts), name)

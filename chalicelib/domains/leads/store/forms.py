@@ -36,7 +36,7 @@ class FormRow(Record):
 
     @property
     def language(self) -> str:
-        # in which the form addresses visitors
+        # The form addresses visitors in it.
         return language(self.title, [spec.label for spec in self.specs])
 
 

@@ -16,13 +16,9 @@ from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.lib import emails
 
-# Why an e-mail is sent: who has caused it, and what is proved.
 MailClass = Literal[
-    # Somebody who has proved nothing has typed the address, such as a visitor who books.
     "stranger",
-    "link",  # A stranger has requested the link that proves the address and books.
-    # A member, an API key or an app of the workspace made or changed something, or the client did
-    # who has proved the address or paid.
+    "link",
     "business",
     "client",
     "reminder",
@@ -68,15 +64,13 @@ BUDGETS: Mapping[MailClass, Limit] = {
     "account": Limit("account-mails", "e-mails per hour about an account", 5, timedelta(hours=1)),
     "confirmed": Limit("confirmed-mails", "e-mails per day about what was done", 50, _DAY),
 }
-"""E-mails to one address from all workspaces together."""
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder", "link"})
-"""Classes of e-mail that strangers cause."""
+# Classes of e-mail that visitors cause, with a proof or without, except links.
 BY_VISITORS = (BY_STRANGERS - {"link"}) | {"client", "client_reminder"}
-"""Classes of e-mail that visitors cause, with a proof or without, except links."""
+# The parts of a plan's e-mail that strangers may cause, and that links add: a half, a quarter.
 _STRANGERS_PART, _LINKS_PART = 2, 4
-"""The parts of a plan's e-mail that strangers may cause, and that links add: a half, a quarter."""
-_BUSINESS_PART = 4
-"""The part of a plan's e-mail that only the business itself may cause: a quarter."""
+_BUSINESS_PART = 4  # the part of a plan's e-mail that only the business itself may cause: a quarter
+# One visitor causes at most this part of what all strangers of a workspace may cause.
 _VISITOR_PART = 5
 _LEAST_FOR_VISITOR = 3
 _YANDEX = (
@@ -102,7 +96,7 @@ def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
     """Return what a workspace may send to an address whatever others have sent, or None."""
     if mail_class in BY_STRANGERS:
         return None
-    # It is half of the budget, which these e-mails take as well. Strangers have no such budget.
+    # Half of the budget, which these e-mails take as well. Strangers have no such reserve.
     return replace(budget, name=f"{budget.name}-own", max_requests=budget.max_requests // 2)
 
 

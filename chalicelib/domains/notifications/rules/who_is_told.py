@@ -54,8 +54,8 @@ class ToMembers(NamedTuple):
     """A kind of messages to members. What follows from its event is in ``core.events``."""
 
     kind: str
-    # These get it by mail until they choose otherwise. ``staff`` are members who are linked to a
-    # member of the staff; plain members among these get no messages about bookings of others.
+    # Roles that get it by mail until they choose otherwise. ``staff`` are members who are linked to
+    # a member of the staff; plain members among these get no messages about bookings of others.
     mailed: tuple[Role, ...] = ("owner",)
     like: str = ""  # Until a member chooses, the channels chosen for this kind apply.
     owner_only: bool = False  # Other members cannot choose it: it concerns money or access.

@@ -238,7 +238,7 @@ def _pair(issued: _Issued) -> token_pairs.TokenPair:
 
 
 def _stage(ctx: Context, connection: ConnectionRow, actions: list[Any]) -> None:
-    # If it has changed in the meantime, the call is retried.
+    # If the connection has changed in the meantime, the call is retried.
     ctx.unit.update(connection, actions, connections.unchanged(connection))
     for row in connections.lookups(connection):
         ctx.unit.update(row, connections.lookup_expiry(connection))

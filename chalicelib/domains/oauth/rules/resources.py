@@ -64,6 +64,7 @@ def check_resource(requested: str) -> None:
 
 
 def _comparable(uri: str) -> tuple[str, str, str]:
+    # Clients add or leave out the query and the final slash.
     try:
         parts = urlsplit(uri)
     except ValueError:

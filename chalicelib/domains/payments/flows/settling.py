@@ -36,16 +36,10 @@ from chalicelib.gateways.payments import (
 # Stages what follows from a payment, whose ``paid_at`` is set, and returns the kopecks of the
 # refund that it has staged.
 StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
-"""Stages what follows from a payment, and returns the kopecks of the refund that it has staged.
-
-The payment has its ``paid_at`` already.
-"""
+# Stages what follows when more or less of a payment was refunded or disputed at the provider, and
+# returns the kopecks whose consequences are staged in all, which the payment keeps as ``returned``.
 StageReturn = Callable[[UnitOfWork, PaymentRow, PaymentState], int]
-"""Stages what follows when more or less of a payment was refunded or disputed at the provider.
-
-It returns the kopecks whose consequences are staged in all, which the payment keeps as
-``returned``.
-"""
+# Asks for the state of a workspace's payment and applies the state, as ``settle`` does.
 Settle = Callable[[str, str], PaymentRow]
 
 ANOTHER_PAYMENT = "another payment"

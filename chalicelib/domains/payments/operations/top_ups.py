@@ -22,7 +22,7 @@ from chalicelib.gateways.payments import ProviderError, UnknownOutcomeError
 MIN_TOP_UP, MAX_TOP_UP = 10_000, 10_000_000  # kopecks
 # Payments that an account may open at the provider, paid or not.
 TOP_UPS = Limit("top-ups", "top-ups opened a day", 20, timedelta(days=1))
-BALANCE_PATH = "/console/w/{workspace}/balance"  # It waits for the payment.
+BALANCE_PATH = "/console/w/{workspace}/balance"  # This page waits for the payment.
 
 Amount = Annotated[int, Field(ge=MIN_TOP_UP, le=MAX_TOP_UP)]
 

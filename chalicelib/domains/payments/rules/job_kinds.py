@@ -2,13 +2,13 @@
 
 from chalicelib.core.jobs import JobKind, Queue
 
-# They ask a provider for the state of a payment. The payload has ``paymentId``.
+# Ask a provider for the state of a payment. The payload has ``paymentId``.
 # The handler of a kind knows what follows from the payment.
 PAYMENT_JOBS = {
     "booking": JobKind("booking-payment", Queue.EVENTS),
     "top_up": JobKind("top-up-payment", Queue.EVENTS),
 }
-# They send a refund. The payload has ``paymentId`` and ``refundId``.
+# Send a refund. The payload has ``paymentId`` and ``refundId``.
 REFUND_JOBS = {"booking": JobKind("booking-refund", Queue.EVENTS)}
 # Removes the secret of a former account at a provider. The payload has ``merchantId``.
 END_MERCHANT_SECRET = JobKind("end-merchant-secret")

@@ -43,7 +43,7 @@ class MerchantRow(ContentRow):
     is_test = BooleanAttribute(null=True)  # None in rows that are older than this fact
     returns_read_at = UTCDateTimeAttribute(null=True)  # when refunds and disputes were last listed
     replaced_at = UTCDateTimeAttribute(null=True)  # set if it is a former account
-    secret_removed_at = UTCDateTimeAttribute(null=True)  # Its secret is then empty.
+    secret_removed_at = UTCDateTimeAttribute(null=True)  # The secret is then empty.
     has_receipts = BooleanAttribute(null=True)  # The provider demands receipts.
     # When a payment was refused, of which the owner was told.
     refused_at = UTCDateTimeAttribute(null=True)
@@ -51,7 +51,7 @@ class MerchantRow(ContentRow):
     closing_vat_code = UnicodeAttribute(null=True)  # the provider's code on closing receipts
     tax_system_code = UnicodeAttribute(null=True)
     receipts_closed_by = UnicodeAttribute(default="service")  # or ``register``, of the business
-    # It came with a workspace from another stage, without its secret.
+    # The account came with a workspace from another stage, without its secret.
     is_imported = BooleanAttribute(null=True)
     updated_at = UTCDateTimeAttribute()
 

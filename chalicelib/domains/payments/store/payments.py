@@ -40,24 +40,7 @@ OPEN = (CREATED, PENDING)  # The client can still make such a payment.
 
 
 class PaymentRow(ContentRow):
-    """A payment. Amounts are in kopecks.
-
-    ``subject_id`` is the booking, or the account whose balance is topped up. ``merchant_id`` is the
-    account at the provider. ``description`` and ``mode`` are stored because a repeated request must
-    be equal to the first one. ``provider_id`` and ``url`` are set once the provider has the
-    payment.
-    ``reference`` is what the provider must name in each report: the payment's id, or None if the
-    payment is older than this rule. ``is_test`` says that no money moved.
-    ``refund_total`` is the sum of its refunds that were requested, ``refunded_at_provider`` what
-    the provider reports. ``problem`` is why a response of the provider was refused.
-    ``is_imported`` says that the payment came with a workspace from another stage. It is for
-    reading only, because this stage does not know the secret of its account.
-    ``disputed`` is what the client's bank has taken back. ``returned`` is what a balance has lost
-    of a top-up because of both, or what the client of a booking was told of that was refunded at
-    the provider without this service.
-    ``receipt_sent_at`` is when the provider was first asked for the closing receipt, which names
-    ``receipt_description``, and ``receipt_closed_at`` when it took it.
-    """
+    """A payment. Amounts are in kopecks. Its id is also its idempotency key at the provider."""
 
     status = UnicodeAttribute()
     purpose = UnicodeAttribute()
@@ -85,14 +68,16 @@ class PaymentRow(ContentRow):
     refund_total = NumberAttribute(default=0)  # requested by this service
     refunded_at_provider = NumberAttribute(default=0)  # reported by the provider
     disputed = NumberAttribute(default=0)  # taken back by the client's bank
-    returned = NumberAttribute(default=0)  # what a balance has lost of a top-up because of both
+    # What a balance has lost of a top-up because of both, or what the client of a booking was told
+    # of that was refunded at the provider without this service.
+    returned = NumberAttribute(default=0)
     # When the provider was first asked for the closing receipt.
     receipt_sent_at = UTCDateTimeAttribute(null=True)
     receipt_description = UnicodeAttribute(null=True)  # what the closing receipt names
     # When the provider took the closing receipt.
     receipt_closed_at = UTCDateTimeAttribute(null=True)
-    # It came with a workspace from another stage, and is for reading only, because this stage does
-    # not know the secret of its account.
+    # The payment came with a workspace from another stage, and is for reading only, because this
+    # stage does not know the secret of its account.
     is_imported = BooleanAttribute(null=True)
 
     @property
@@ -217,7 +202,7 @@ def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None: 
     # What a balance has lost must be unchanged, too, so that it is taken once.
     returned = int(payment.returned)
     same_return = PaymentRow.returned == returned
-    if not returned:  # Most rows do not have the attribute.
+    if not returned:  # Older rows do not have the attribute.
         same_return |= PaymentRow.returned.does_not_exist()
     unchanged = (
         (PaymentRow.status == payment.status)

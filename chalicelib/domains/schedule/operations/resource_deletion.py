@@ -84,8 +84,8 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 @job_handler(CASCADE)
 def release(job: Job) -> None:
     """Unbind services from a deleted resource, and remove its time off."""
-    # This runs right after the deletion. If it fails, the job runner repeats it. In the meantime,
-    # no service can be bound to the deleted resource.
+    # The job runs right after the deletion. If it fails, the job runner repeats it. Meanwhile, no
+    # service can be bound to the deleted resource.
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
     with deadline.side_by_side() as start:
         own_time_off = start(lambda: time_off.all_of(workspace_id, resource_id=resource_id))

@@ -59,7 +59,7 @@ class TimeOff(NamedTuple):
 
     @property
     def span_in_any_zone(self) -> Span:
-        # It contains the time off in every time zone.
+        # A span that contains the time off in every time zone.
         if self.moments is not None:
             return self.moments
         start, end = self.span("UTC")

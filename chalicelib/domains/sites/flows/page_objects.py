@@ -165,7 +165,7 @@ def remove_unused_html(job: Job) -> None:
 
 
 def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow]) -> None:
-    # A job removes their objects.
+    # A job removes the objects of the versions.
     for version in versions:
         unit.delete(version)
     keys = [version.html_key for version in versions]

@@ -139,8 +139,8 @@ def _forms(workspace_id: str, *, site_id: str) -> list[str]:
 def delete_rest_of_site(job: Job) -> None:
     """Delete the pages and forms that the deletion of a site left."""
 
-    # These were too many for the deletion's transaction, or were created at the same moment. The
-    # job runs right after the deletion if some are known to be left, and else in the scheduled
+    # They were too many for the deletion's transaction, or were created at the same moment. The job
+    # runs right after the deletion if some are known to be left, and else in the scheduled
     # runner. It stops when the site is restored.
     def delete_some(unit: UnitOfWork) -> bool:
         site = SITES.find_deleted(job.workspace_id, record_id=job.payload["siteId"])

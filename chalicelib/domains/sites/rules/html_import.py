@@ -240,7 +240,7 @@ class _UrlRewriting:
         return change_within_limit
 
     def page(self, html: str) -> str:
-        # Record its title and description.
+        # The title and the description of the page are recorded, too.
         from turbohtml import TokenType, tokenize
 
         self._size = max(self._size, len(html))
@@ -325,6 +325,7 @@ class _UrlRewriting:
         return value
 
     def _note_form(self, tag: str, attributes: dict[str, str]) -> None:
+        # A form without an address sends to the page itself.
         action = attributes.get("action" if tag == "form" else "formaction")
         sends = tag == "form" and attributes.get("method", "").strip().lower() == "post"
         if action is not None or sends:

@@ -45,8 +45,8 @@ _FAR = re.compile(r"(?:left|top|right|bottom)\s*:\s*-[0-9]{3,}", re.IGNORECASE)
 
 def needing_own_host(html: str, *, own_url: str) -> list[str]:
     """Return the hosts of a page's frames and counters, each once, in order of appearance."""
-    # They need cookies or an origin, which a page has only on a host of its own. Frames of the
-    # service itself need neither.
+    # Frames and counters need cookies or an origin, which a page has only on a host of its own.
+    # Frames of the service itself need neither.
     own_host = urlsplit(own_url).netloc.lower()
     hosts = dict.fromkeys(match[1].lower() for match in _COUNTER.finditer(html))
     if _FRAME.search(html):

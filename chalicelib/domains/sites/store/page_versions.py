@@ -89,7 +89,7 @@ def read_all(workspace_id: str, *, page_id: str) -> list[VersionRow]:
 
 def within_limits(versions: Sequence[VersionRow], now: datetime) -> list[VersionRow]:
     """Return the versions that a page may have at a time, of versions from the latest on."""
-    # They are the versions of each save of the last 24 hours, then the ones before pauses. The
+    # Kept are the versions of each save of the last 24 hours, then the ones before pauses. The
     # first version of a day stays for 24 hours, however many saves follow.
     recent = [version for version in versions if now - version.replaced_at < EACH_SAVE_FOR]
     saves = _first_fitting(recent, MAX_SAVES, MAX_BYTES_OF_SAVES)

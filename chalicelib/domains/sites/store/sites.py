@@ -172,7 +172,7 @@ def domain_request(name: str, *, token: str, apex: bool) -> DomainMap:
 
 def forget_host(binding: dict[str, Any]) -> None:
     """Make a stored domain of another installation one that is not served here yet."""
-    # The next call has it served here.
+    # The next call has the domain served here.
     if binding["status"]["S"] in {CERTIFICATE, ACTIVE}:
         binding["status"] = {"S": VERIFIED}
 

@@ -76,6 +76,7 @@ class WebhookRow(Record):
         return not was_off and (not self.types or event_type in self.types)
 
     def skips(self, wanted_since: datetime) -> bool:
+        """Whether a delivery that is wanted since a time is given up."""
         return self.skip_before is not None and wanted_since < self.skip_before
 
     @property

@@ -79,7 +79,7 @@ class ChosenTime(NamedTuple):
     """The time that a form chooses."""
 
     start: str
-    # If it is missing, the free one with the fewest bookings of the day is taken.
+    # Without one, the free resource with the fewest bookings of the day is taken.
     resource_id: str | None
     outside: bool
 

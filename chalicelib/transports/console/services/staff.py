@@ -56,7 +56,7 @@ Resource = dict[str, Any]
 
 
 def _deleted(request: ConsoleRequest) -> dict[str, Any]:
-    # Bookings do not prevent it, because they are shown.
+    # Bookings do not prevent a deletion, because they are shown.
     resource = find_resource(request)
     effect = request.call("delete_resource", id=resource["id"], dryRun=True)
     return {

@@ -63,7 +63,6 @@ class Row:
 
     @property
     def sku(self) -> str:
-        # "" without an SKU
         return str(self.item.get("sku", ""))
 
 
@@ -172,7 +171,7 @@ def _unread(names: Sequence[str], lines: Sequence[Line]) -> tuple[list[str], dic
 
 
 def _letters(index: int) -> str:
-    # As a spreadsheet shows them: 0 is A, 26 is AA.
+    # As a spreadsheet shows columns: 0 is A, 26 is AA.
     letters = ""
     index += 1
     while index:

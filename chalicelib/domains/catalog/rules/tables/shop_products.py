@@ -60,7 +60,7 @@ class Line:
     used: set[int] = field(default_factory=set)  # indexes of the cells that were read
 
     def all(self, role: Role) -> list[str]:
-        # in the order of the columns
+        # The cells are in the order of the columns.
         filled = self._filled(role)
         self.used.update(filled)
         return [self.cells[index].strip() for index in filled]
@@ -104,7 +104,6 @@ class Product:
 
     @property
     def cells(self) -> list[str]:
-        # as in a plain table
         return [self.values.get(name, "") for name in PLAIN_HEADER]
 
 
@@ -279,6 +278,7 @@ def _name(shop: Shop, line: Line, head: Line, options: Sequence[str]) -> str:
 
 
 def _code(shop: Shop, line: Line, head: Line, options: Sequence[str], *, name: str) -> str:
+    # Without an SKU, the code must be the same in the next export.
     is_head = line is head
     if (sku := line.one("sku", is_last=not is_head)) and (is_head or sku != head.one("sku")):
         return _unmarked(sku) if shop.name else sku
@@ -293,6 +293,7 @@ def _code(shop: Shop, line: Line, head: Line, options: Sequence[str], *, name: s
 
 
 def _unmarked(code: str) -> str:
+    # Shopify and Ozon put an apostrophe before a code.
     return unmark_text(code).removeprefix("'")
 
 
