@@ -9,7 +9,7 @@ import pytest
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.billing.flows import charging
 from chalicelib.domains.billing.store import ledger
-from chalicelib.domains.chat.flows import model_calls, stream_answer
+from chalicelib.domains.chat.flows import stream_answer
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ModelError, ProviderUsage, Reasoning
 from chalicelib.gateways.llm.messages import count_tokens
@@ -177,7 +177,7 @@ class TestSpending:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(stream_answer, "PING_SECONDS", 0.01)
-        monkeypatch.setattr(model_calls, "MODEL_SECONDS", -stream_answer.GRACE_SECONDS)
+        monkeypatch.setattr(stream_answer, "MODEL_SECONDS", -stream_answer.GRACE_SECONDS)
         script(*streamed, Event())
         reply = ask(bot, "Hi")
         assert reply.events[-1]["type"] == "error"
