@@ -158,13 +158,14 @@ def _orders(request: ConsoleRequest, leads: list[Client]) -> Client:
 
     Bookings are listed separately.
     """
-    if not leads:
-        return {}
+    orders: list[Client] = []
+    has_more = False
     with suppress(NotFoundError):  # The lead was removed since it was listed.
-        response = request.call("lead_orders", id=leads[0]["id"], size=MAX_ORDERS)
-        orders = [order for order in response["orders"] if order["kind"] == "order"]
-        return {"orders": orders, "has_more_orders": response["total"] > MAX_ORDERS}
-    return {}
+        if leads:
+            response = request.call("lead_orders", id=leads[0]["id"], size=MAX_ORDERS)
+            orders = [order for order in response["orders"] if order["kind"] == "order"]
+            has_more = response["total"] > MAX_ORDERS
+    return {"orders": orders, "has_more_orders": has_more}
 
 
 def _find(request: ConsoleRequest) -> Client:

@@ -10,9 +10,10 @@ import pytest
 from chalicelib.domains.client_profiles.operations import erasure
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.transports.console import clients
-from tests.conftest import Api, Owner
+from tests.conftest import Api, Owner, Time
 from tests.factories.console import Person, person
 from tests.factories.examples import FORM, submit
+from tests.factories.salon import Salon
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 ADA = {"name": "Ada", "email": "ada@example.com", "phone": "84951234567"}
@@ -99,6 +100,16 @@ class TestOneClient:
         assert 'href="mailto:ada%40example.com"' in page
         assert "1 lead<" in page
         assert "No bookings yet" in page
+
+    def test_a_client_without_leads_has_a_page(
+        self, time: Time, api: Api, owner: Owner, path: str
+    ) -> None:
+        salon = Salon.opened(api)
+        order = salon.order("2027-03-03T12:00:00Z") | {"client": ADA}
+        client = api.post("/api/bookings/create", order)["booking"]["client"]
+        page = person(owner).get(f"{path}/{client['id']}")
+        assert page.status == 200
+        assert "ada@example.com" in text(page)
 
     def test_a_form_saves_all_fields(
         self, ada: Any, console_owner: Person, path: str, owner: Owner
