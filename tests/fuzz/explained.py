@@ -20,7 +20,10 @@ BEYOND_A_SCHEMA = {
     "Texts are trimmed before their characters are counted.": (
         r"expected at least 1 character\(s\), received string \"\s*\"",
     ),
-    "Phone numbers follow the number plans of countries.": (r"expected a phone number such as",),
+    "Phone numbers follow the number plans of countries.": (
+        r"expected a phone number such as",
+        r"expected a number of [A-Z]{2} or one with its country code",
+    ),
     "Days exist, come in order, and stay within bounds that depend on today.": (
         r"expected a (date|time) such as",
         r"expected at most \d+ (days|dates)",
