@@ -68,6 +68,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
             _delete_stacks(deployment, "edge-global")
             published_settings.unpublish(account, deployment.stage)
         if not with_data:
+            remains["kept"] += published_settings.kept(account, deployment.stage)
             return remains
         with progress.step("Backups of the tables"):
             remains["backups"] = _back_up(account, kept_resources, progress)
@@ -79,6 +80,7 @@ def destroy(deployment: Deployment, *, break_lock: bool, with_data: bool) -> dic
         _delete_bucket(account, outputs["BucketName"])
     with progress.step(f"Stack {data.name}"):
         data.delete()
+    published_settings.forget_stored_format(account, deployment.stage)
     return remains | {"kept": others}
 
 

@@ -67,6 +67,18 @@ def publish_stored_format(account: Account, stage: str, number: int) -> None:
     )
 
 
+def forget_stored_format(account: Account, stage: str) -> None:
+    """Delete the number of the form of rows that were deleted, if there is one."""
+    if FORMAT in _parameters(account, stage):
+        account.client("ssm").delete_parameter(Name=_path(stage) + FORMAT)
+
+
+def kept(account: Account, stage: str) -> list[str]:
+    """Return the type and name of each parameter that stays with the data of a stage."""
+    names = _parameters(account, stage).keys() & {FORMAT}
+    return [f"AWS::SSM::Parameter {_path(stage)}{name}" for name in names]
+
+
 def _parameters(account: Account, stage: str) -> dict[str, str]:
     pages = account.client("ssm").get_paginator("get_parameters_by_path")
     path = _path(stage)
