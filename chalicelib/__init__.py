@@ -7,7 +7,7 @@ VERSION = "0.2.0"
 STORED_FORMAT = 1
 """Number of the form of stored rows. A deployment refuses a stage whose rows have another number.
 
-Until release 1.0, a change that cannot read the rows of the release before increases it.
+Until release 1.0, a change that cannot read existing rows increases it.
 """
 SERVICE = "Workspace Automation API"
 PRODUCT = SERVICE.replace(" ", "-")

@@ -131,8 +131,7 @@ def _schedule_digest(job: Job, length: timedelta) -> None:
 
 def _send_digest(job: Job, recipient: _Recipient) -> None:
     at = datetime.fromisoformat(job.payload["at"])
-    # The job of an earlier release names no length.
-    length = timedelta(seconds=job.payload.get("seconds", windows.SHORT.total_seconds()))
+    length = timedelta(seconds=job.payload["seconds"])
     count, total = windows.held_back(recipient.window, at, length)
     if count > 0:
         _send(

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
-from chalicelib.core.events import REFUNDED_EVENT
 from chalicelib.domains.notifications.rules import who_is_told
 from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
 from chalicelib.domains.notifications.rules.who_is_told import ClientKind
@@ -65,8 +64,6 @@ def kind_of(
     the events changed it, and ``status`` the current one, which may be newer. ``was_held`` is set
     if the booking was made as an unpaid one, so that its confirmation has another e-mail.
     """
-    if REFUNDED_EVENT in events:
-        return "refund_started"  # The job of an earlier release names no refund.
     created, moved, changed = "booking.created", "booking.moved", "booking.status_changed"
     is_new = created in events
     if is_new and was_held and status == "confirmed":

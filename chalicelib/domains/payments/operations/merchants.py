@@ -202,7 +202,7 @@ def check_merchant(ctx: Context, args: NoInput) -> MerchantCheck:
 @operation(title="List former payment accounts", role=Role.OWNER, reads=True)
 def list_former_merchants(ctx: Context, args: NoInput) -> FormerMerchants:
     """Return the accounts that took the workspace's payments before, without their secrets."""
-    rows = [row for row in merchants.read_all(ctx.workspace_id) if merchants.is_former(row)]
+    rows = [row for row in merchants.read_all(ctx.workspace_id) if merchants.is_replaced(row)]
     rows.sort(key=lambda row: row.replaced_at or row.updated_at, reverse=True)
     return FormerMerchants(merchants=list(map(FormerMerchant.from_record, rows)))
 
@@ -233,7 +233,7 @@ def remove_merchant_secret(ctx: Context, args: FormerMerchantRef) -> FormerMerch
 
 def _require_former(workspace_id: str, *, merchant_id: str) -> MerchantRow:
     former = merchants.find_former(workspace_id, merchant_id=merchant_id)
-    if former is None or not merchants.is_former(former):
+    if former is None or not merchants.is_replaced(former):
         raise NotFoundError("No former account has this id. List the former payment accounts.")
     return former
 

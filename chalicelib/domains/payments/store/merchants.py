@@ -90,7 +90,7 @@ def find_former(workspace_id: str, *, merchant_id: str) -> MerchantRow | None:
     return MerchantRow.find(_partition(workspace_id), merchant_id)
 
 
-def is_former(merchant: MerchantRow) -> bool:
+def is_replaced(merchant: MerchantRow) -> bool:
     """Whether an account of this stage was replaced by another one."""
     return merchant.sk != SORT_KEY and not merchant.is_imported
 
