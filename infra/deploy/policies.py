@@ -142,7 +142,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "audit": ("PutItem",),
         },
         # The record of a client names the newest leads, which a small list reads by row.
-        indexes=("by_o1", "by_o2", "by_row"),
+        indexes=("by_o1", "by_row"),
         master_key=True,
         telegram=True,
         woken=True,
@@ -161,7 +161,7 @@ FUNCTIONS: Mapping[str, Access] = {
             "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
-        indexes=("by_o4", "by_row"),
+        indexes=("by_row",),
         objects={KNOWLEDGE: ("GetObject",)},
         models=True,
         # It encrypts sessions in stored answers.
