@@ -99,9 +99,9 @@ def check_chats(
 ) -> int:
     """Check that each message is charged once, by its tokens. Returns the number of ended answers.
 
-    ``recovered`` are requests whose holds were closed by their jobs, with the kopecks held. Such a
-    job charges what was stored of the answer before the database failed: less, or by an estimate
-    of the input if the usage of the model was not stored.
+    ``recovered`` are requests whose holds were closed by their jobs, with the estimated tokens of
+    their input. Such a job charges what was stored of the answer before the database failed: less
+    output, and the estimated input if the usage of the model was not stored.
 
     Raises:
         BrokenPromiseError: an answer is not charged, twice charged, or charged wrongly.
@@ -114,9 +114,11 @@ def check_chats(
             ended += 1
             cost = pricing.cost(prices, TokenUsage(*chat.tokens))
             is_exact = costs == [cost]
-            held = [kopecks for id_, kopecks in recovered.items() if id_ in chat.request_ids]
-            if held:
-                is_exact = sum(costs) <= max(cost, *held)
+            estimates = [tokens for id_, tokens in recovered.items() if id_ in chat.request_ids]
+            if estimates:
+                used_input, output = chat.tokens
+                most = TokenUsage(max(used_input, *estimates), output)
+                is_exact = sum(costs) <= pricing.cost(prices, most)
             require(is_exact, f"{chat.request_ids} cost {costs} instead of {cost} kopecks")
     return ended
 
@@ -264,7 +266,7 @@ def _check_money(
     chats = [chat for acknowledgement in acknowledged for chat in acknowledgement.chats]
     prices = ledger.hold_of(holds[0]).prices if holds else Prices(0, 0)
     recovered = {
-        hold.sk: int(hold.amount)
+        hold.sk: int(hold.input_tokens)
         for hold in holds
         if hold.closed_at and hold.closed_at >= hold.due_at
     }

@@ -36,7 +36,10 @@ def end(at: datetime, length: timedelta) -> datetime:
 
 
 def length_at(name: str, at: datetime) -> timedelta:
-    """Return the length of the window in which a message is combined with others."""
+    """Return the length of the window in which a message is combined with others.
+
+    Messages at the same time may each find the day just below its limit, and exceed it by a few.
+    """
     day = _day(name, at)
     row = WindowRow.find(day.pk, day.sk)
     return LONG if row is not None and row.more >= MOST_A_DAY else SHORT
