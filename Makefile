@@ -38,6 +38,10 @@ dev: $(VENV)/.installed ## Run everything on http://127.0.0.1:8000 with a persis
 test: $(VENV)/.installed ## Run the quick tests, on moto, without an outside network (ARGS='--clock weekend')
 	$(BIN)/python -m pytest -n auto $(ARGS) $(TESTS)
 
+.PHONY: quick
+quick: $(VENV)/.installed ## Run the tests that your change reaches, in about a minute (ARGS='--base origin/main')
+	@$(BIN)/python -m infra quick $(ARGS)
+
 .PHONY: test-slow
 test-slow: $(VENV)/.installed ## Run the tests marked slow, with many random examples
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -n auto -m 'slow and not package and not dynamodb and not e2e and not deployed' $(ARGS)
@@ -88,12 +92,25 @@ build/clients-js/.installed: $(JS_CLIENTS)
 	@if ! command -v npm >/dev/null; then echo "No npm was found: JavaScript clients are not tested."; \
 	else npm ci --prefix build/clients-js --no-audit --no-fund --loglevel=error && touch $@; fi
 
+build/sdk/typescript/.installed: sdk/typescript/package.json sdk/typescript/package-lock.json
+	@mkdir -p $(@D) && cp $^ $(@D)
+	@if ! command -v npm >/dev/null; then echo "No npm was found: the TypeScript package is not made."; \
+	else npm ci --prefix $(@D) --no-audit --no-fund --loglevel=error && touch $@; fi
+
+.PHONY: sdk
+sdk: $(VENV)/.installed build/sdk/typescript/.installed ## Make the TypeScript and the Python package of the API in build/sdk
+	@rm -f build/sdk/*.tgz build/sdk/*.tar.gz build/sdk/*.whl
+	@$(BIN)/python -m infra sdk
+	@if test -e build/sdk/typescript/.installed; then cd build/sdk/typescript \
+		&& npm run --silent build && npm pack --silent --pack-destination ..; fi
+	@$(UV) build --quiet --out-dir build/sdk build/sdk/python && ls build/sdk/*.*
+
 # What every framework must do.
 ANY_CLIENT := tests/clients/test_frameworks.py tests/clients/test_assistants.py
 
 .PHONY: test-clients
-test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-js/.installed ## Use AI frameworks, generated clients, checkers of others and LibreOffice; write docs/clients.md
-	@$(BIN)/python -m tests.support.with_server --within 700 sh -c \
+test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-js/.installed sdk ## Use AI frameworks, generated clients, SDKs, checkers of others and LibreOffice; write docs/clients.md
+	@$(BIN)/python -m tests.support.with_server --within 800 sh -c \
 		'build/clients/bin/python -m pytest tests/clients --ignore=tests/clients/test_fastmcp.py \
 		&& build/clients-crewai/bin/python -m pytest $(ANY_CLIENT) \
 		&& build/clients-fastmcp/bin/python -m pytest $(ANY_CLIENT) tests/clients/test_fastmcp.py'
@@ -101,7 +118,7 @@ test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-j
 
 .PHONY: fuzz
 fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's answers with the OpenAPI document
-	@$(BIN)/python -m tests.support.with_server --within 300 sh -c \
+	@$(BIN)/python -m tests.support.with_server --within 600 sh -c \
 		'$(BIN)/python -m tests.fuzz.pages build/pages.json \
 		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run build/pages.json --url $$BASE_URL --checks not_a_server_error \
 		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run $$BASE_URL/api/openapi.json'
@@ -165,24 +182,37 @@ proof: $(VENV)/.installed ## Attack every promise for an hour, and print the cou
 short-proof: $(VENV)/.installed ## Attack some promises for a few minutes, as CI does
 	@$(BIN)/python -m infra.proof --ci
 
-.PHONY: reference
-reference: $(VENV)/.installed ## Record example answers and tools' snapshots; write docs/reference.md and the table of messages
-	$(BIN)/python -m pytest -q tests/contract/test_reference.py -k answered_now --update-snapshots
-	$(BIN)/python -m pytest -q tests/contract/test_tools.py -k snapshot --update-snapshots
-	$(BIN)/python -m pytest -q tests/contract/test_registry.py -k public_names --update-snapshots
-	$(BIN)/python -m infra reference
+.PHONY: new-noun
+new-noun: $(VENV)/.installed ## Write the skeleton of a noun (NAME=gift_card DOMAIN=catalog PLURAL=…)
+	@$(BIN)/python -m infra new-noun "$(NAME)" --domain "$(or $(DOMAIN),catalog)" --plural "$(PLURAL)"
+
+.PHONY: update
+update: $(VENV)/.installed ## Record the files that tests compare with; write the reference and tables
+	@$(BIN)/python -m pytest -q tests/contract --update-snapshots; recorded=$$?; \
+	$(BIN)/python -m infra reference && git status --short docs tests/snapshots && exit $$recorded
 
 .PHONY: format
 format: $(VENV)/.installed ## Format the code and fix what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-.PHONY: check
-check: $(VENV)/.installed ## Format check, lint, types, import rules, CloudFormation templates
+# Each of them fails by itself, so that one that fails does not hide what the next would say.
+CHECKS := check-format check-lint check-types check-imports check-templates
+
+.PHONY: check $(CHECKS)
+check: $(VENV)/.installed ## Check format, lint, types, import rules and templates; show all findings
+	@$(MAKE) --no-print-directory --keep-going $(CHECKS)
+$(CHECKS): $(VENV)/.installed
+
+check-format:
 	$(BIN)/ruff format --check .
+check-lint:
 	$(BIN)/ruff check .
+check-types:
 	$(BIN)/mypy
+check-imports:
 	$(BIN)/lint-imports
+check-templates:
 	$(if $(TEMPLATES),$(BIN)/cfn-lint $(TEMPLATES))
 
 build/checkov/.installed: Makefile | $(UV)
@@ -222,12 +252,17 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints-$$part.txt $(ARGS) - || exit; done
 
+ENVIRONMENTS := $(VENV) $(CLIENTS:%=build/%) build/clients-js build/sdk/typescript build/deployed build/bandit build/checkov
+# In the order in which they begin, two at once. Few of the first use two cores, or wait for the
+# network, so they begin beside the longest. The environments are there before, or make would begin
+# with what needs none.
+IN_PR := test-slow check audit scan test-clients fuzz test-package test-deployed-short check-speed \
+	e2e short-proof test-dynamodb test-oldest
+
 .PHONY: pr
 pr: ## What CI runs: every check and every test
-	@$(MAKE) --no-print-directory -j2 check audit scan test-clients fuzz
-	@$(MAKE) --no-print-directory -j2 test-package e2e short-proof check-speed
-	@$(MAKE) --no-print-directory test-deployed-short
-	@$(MAKE) --no-print-directory test-dynamodb test-slow test-oldest
+	@$(MAKE) --no-print-directory -j2 $(ENVIRONMENTS:%=%/.installed)
+	@$(MAKE) --no-print-directory -j2 $(IN_PR)
 	@$(MAKE) --no-print-directory test ARGS='--clock drawn'
 
 .PHONY: clean

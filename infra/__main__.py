@@ -63,19 +63,59 @@ def seed(noun: str, count: int, *, number: int, workspace: str | None) -> None:
     click.echo(json.dumps({"workspaceId": target, "noun": noun, "count": count, "seed": number}))
 
 
+@main.command("quick")
+@click.option("--base", default="main", help="Branch or commit with which to compare.")
+def quick(base: str) -> None:
+    """Run the tests that a change reaches (make quick)."""
+    from infra.local.quick import run  # noqa: PLC0415  only this command needs all operations
+
+    sys.exit(run(base))
+
+
 @main.command("reference")
 def reference() -> None:
-    """Write docs/reference.md from recorded responses (make reference records them first).
+    """Write docs/reference.md from recorded responses (make update records them first).
 
-    The table of messages in docs/notifications.md is written from its declaration.
+    The tables of docs/notifications.md, docs/limits.md and docs/surfaces.md are written from their
+    declarations.
     """
     from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
 
     load_all()
-    from infra.local import reference, told_table  # noqa: PLC0415  as above
+    from infra.local import limits_page, reference, surfaces, told_table  # noqa: PLC0415  as above
 
     click.echo(reference.write())
     click.echo(told_table.write())
+    click.echo(limits_page.write())
+    click.echo(surfaces.write())
+
+
+@main.command("new-noun")
+@click.argument("name")
+@click.option("--domain", default="catalog", help="Folder in chalicelib/domains.")
+@click.option("--plural", default="", help="Plural in snake case, if it is irregular.")
+def new_noun(name: str, *, domain: str, plural: str) -> None:
+    """Write the skeleton of a noun, such as coupon or gift_card (make new-noun)."""
+    from infra.local.new_noun import writing  # noqa: PLC0415  only this command needs it
+    from infra.local.new_noun.noun import WrongNounError  # noqa: PLC0415  as above
+
+    try:
+        written = writing.write(name, plural=plural, domain=domain)
+    except WrongNounError as error:
+        raise click.ClickException(str(error)) from error
+    for line in written.report():
+        click.echo(line)
+
+
+@main.command("sdk")
+def sdk() -> None:
+    """Write the sources of the TypeScript and the Python package into build/sdk (make sdk)."""
+    from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
+
+    load_all()
+    from infra.local import sdk as sources  # noqa: PLC0415  as above
+
+    click.echo(sources.write())
 
 
 for command in (admin, *commands.COMMANDS, *check_commands.COMMANDS, server_json):

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -53,6 +53,10 @@ for name in (
     "MASTER_KEY_SECRET",
     "WEBHOOKS_TO_LOOPBACK",
     "MAIL",
+    "SIGN_UP",
+    "SIGN_UP_COUNTRIES",
+    "SIGN_UP_PLAN",
+    "SUPPORT_URL",
     "TELEGRAM_BOT_TOKEN",
     "TELEGRAM_BOT_TOKEN_SECRET",
     "TELEGRAM_LINKS",
@@ -70,12 +74,14 @@ from chalicelib.application.invoke import invoke
 from chalicelib.core import clock, deadline, retry
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Role, SessionPrincipal, VisitorPrincipal
+from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import visitor_shares
 from chalicelib.domains.identity.rules import passwords
-from chalicelib.domains.identity.store import accounts, workspaces
+from chalicelib.domains.identity.store import accounts, key_errors, workspaces
+from chalicelib.domains.identity.store.key_errors import KEY_ERRORS
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.engine import metrics, tables, visitors
+from chalicelib.engine import metrics, tables, visitors, workspace_currency
 from chalicelib.engine.connection import connection
 from chalicelib.engine.events import subscriptions
 from chalicelib.gateways import dns, llm, master_key
@@ -93,6 +99,7 @@ from tests.support import (
     effort,  # noqa: F401  it loads the profile of Hypothesis
     memory,
     run_clock,
+    selection,
     service_descriptions,
 )
 from tests.support.declared_errors import _declares_its_errors, _undeclared_errors  # noqa: F401  fixtures
@@ -101,7 +108,7 @@ from tests.support.patience import PATIENCE
 from tests.support.policy_check import PolicyCheck
 from tests.support.restoring import Snapshots, delete_all_rows, moto_tables
 
-ALL_SCOPES = ["*:read", "*:write"]
+ALL_SCOPES = ["*:read", "*:write", *(scope for scope in Scope if scope.by_name)]
 PASSWORD = "correct horse"
 """Password of every owner."""
 SETTINGS = settings()
@@ -135,7 +142,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--dynamodb-local", action="store_true", help="use DynamoDB Local instead of moto"
     )
-    parser.addoption("--update-snapshots", action="store_true", help="write the golden snapshots")
+    parser.addoption(
+        "--update-snapshots",
+        action="store_true",
+        help="record the files that tests compare with, and run no other tests (make update)",
+    )
+    parser.addoption(
+        "--operations",
+        default="",
+        help="leave out the tests of each other operation or scope: create_x,list_x (make quick)",
+    )
     parser.addoption(
         "--clock",
         type=run_clock.clock_name,
@@ -144,10 +160,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Start one worker more than there are cores, unless the environment names the number.
+
+    For a sixth of their time, tests wait for threads, servers and processes of their own.
+    """
+    count = yield
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 1
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not import the browser tests if the run leaves them out."""
     left_out = "not e2e" in config.option.markexpr and collection_path == E2E
     return True if left_out else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if left_out := set(selection.left_out(config, items)):
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def update_snapshots(request: pytest.FixtureRequest) -> bool:
+    """Whether a test records what it otherwise compares with a committed file."""
+    return bool(request.config.getoption("--update-snapshots"))
 
 
 def pytest_sessionstart() -> None:
@@ -256,7 +294,9 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     _server()
     metrics.clear_value_cache()
     subscriptions.forget()
+    workspace_currency.forget()
     visitors.forget()
+    key_errors.forget()
     for entry in OBJECTS.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)
@@ -269,12 +309,16 @@ def empty_database(_server: Callable[[], None]) -> Callable[[], None]:
 
 
 def all_rows() -> dict[str, Any]:
-    """Return all rows of all tables by key, except expired ones on DynamoDB Local."""
+    """Return all rows of all tables by key, except expired ones on DynamoDB Local.
+
+    Failed calls of keys are left out: a refused call changes nothing, but is listed.
+    """
     return drop_expired(
         {
             f"{table}/{item['pk']['S']}/{item['sk']['S']}": item
             for table, row in tables.TABLES.items()
             for item in _rows_of(row.Meta.table_name)
+            if KEY_ERRORS not in item["pk"]["S"]
         }
     )
 
@@ -478,10 +522,18 @@ def new_owner(database: None) -> Callable[..., Owner]:
     return make
 
 
+@pytest.fixture
+def tester(owner: Owner) -> Owner:
+    """A test workspace of the owner."""
+    email = accounts.get(owner.workspace.owner_id).email
+    made = call_operator("create_workspace", owner=email, name="Tests", isTest=True)
+    return Owner(workspaces.get(made["workspaceId"]))
+
+
 @pytest.fixture(scope="session")
 def snapshots(is_dynamodb_local: bool) -> Snapshots:
     """Snapshots of data that is created once and restored for each test that requests it."""
-    return Snapshots(OBJECTS, works=not is_dynamodb_local)
+    return Snapshots(OBJECTS, is_local=is_dynamodb_local)
 
 
 @pytest.fixture
@@ -591,5 +643,6 @@ def time() -> Iterator[Time]:
     """A stopped clock. The time of the run may have been later before."""
     stopped = Time()
     subscriptions.forget()
+    workspace_currency.forget()
     with clock.using(lambda: stopped.now):
         yield stopped

@@ -1,8 +1,10 @@
 """The context of a call, which handlers and flows take."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from chalicelib.core.call_names import Naming, insert_routes, insert_tool_names
+from chalicelib.core.call_warnings import CallWarning, WarningCode
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.principals import Principal
 from chalicelib.engine import limits
@@ -16,7 +18,7 @@ class Context:
     principal: Principal
     unit: UnitOfWork
     request_id: str
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[CallWarning] = field(default_factory=list)
     naming: Naming = insert_routes  # rewrites the names of operations in warnings for this caller
 
     @property
@@ -39,8 +41,11 @@ class Context:
         if self.principal.limited:
             limits.take(HEAVY, self.principal.rate_limit_key, units)
 
-    def warn(self, message: str) -> None:
-        """Add to ``data.warnings`` how a successful call differs from what a caller may expect."""
-        message = self.naming(message)
-        if message not in self.warnings:
-            self.warnings.append(message)
+    def warn(self, message: str, *, code: WarningCode, **facts: Any) -> None:  # noqa: ANN401  any JSON
+        """Add to ``data.warnings`` how a successful call differs from what a caller may expect.
+
+        ``data.warningDetails`` has its code and its ``facts``, which the code declares.
+        """
+        warning = CallWarning(self.naming(message), code, facts)
+        if warning not in self.warnings:
+            self.warnings.append(warning)

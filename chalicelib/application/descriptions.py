@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Wire
 from chalicelib.lib import shortening
@@ -24,7 +25,7 @@ def check_size(descriptions: Descriptions | None, size: int) -> None:
     """Raise ValidationError for a page of whole descriptions above ``MAX_FULL`` records."""
     if descriptions == "full" and size > MAX_FULL:
         msg = f"expected at most {MAX_FULL} when descriptions is full, received number {size}"
-        raise ValidationError.of("size", message=msg)
+        raise ValidationError.of("size", message=msg, key="too_large")
 
 
 def shortened(
@@ -49,7 +50,9 @@ def shortened(
     if cut:
         ctx.warn(
             f"The description of {cut} {noun}(s) is shortened to {MAX_LISTED} characters. To "
-            f"read it whole, {remedy}."
+            f"read it whole, {remedy}.",
+            code=WarningCode.DESCRIPTIONS_SHORTENED,
+            count=cut,
         )
     return summaries
 
@@ -74,4 +77,5 @@ def cut_error(field: str) -> ValidationError:
             "expected the whole value, received the shortened one from a list. Read the record to "
             "get the whole value, or omit the field to keep it."
         ),
+        key="shortened",
     )

@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline, idempotency_keys
 from chalicelib.core.call_names import Naming, call_name, insert_routes
+from chalicelib.core.call_warnings import CallWarning
 from chalicelib.core.errors import (
     AdminRequiredError,
     AlreadyCreatedError,
@@ -20,14 +21,15 @@ from chalicelib.core.errors import (
     ForbiddenError,
     IdempotencyKeyExistsError,
     InsufficientScopeError,
+    NotFoundError,
     PayloadTooLargeError,
     PlanRequiredError,
     RateLimitedError,
     UnavailableError,
     ValidationError,
 )
-from chalicelib.core.jobs import Job, JobKind, job_handler
-from chalicelib.core.limits import Limit, RateLimitStatus
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.core.limits import KEY_CALLS, Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import (
@@ -43,14 +45,15 @@ from chalicelib.core.principals import (
 )
 from chalicelib.core.scopes import Scope
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.core.wire import parsing
+from chalicelib.core.wire import money, parsing
 from chalicelib.core.wire.schema import Wire, wire_name
 from chalicelib.engine import idempotency, jobs, limits
+from chalicelib.engine.events import subscriptions
 from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.workspace_currency import money_unit_of
 from chalicelib.gateways.object_store import object_store
 
 MAX_ANSWER_BYTES = 5_900_000  # of a response of Lambda, headers included (AWS Lambda quotas: 6 MB)
-ANSWER_EXPIRED = JobKind("answer-expired")  # the job that removes a large stored response
 _KNOWN_CALLERS = {
     ApiKeyPrincipal,
     OAuthPrincipal,
@@ -79,18 +82,21 @@ def invoke(  # noqa: PLR0913  the parts of a call
     idempotency_key: str | None = None,
     naming: Naming = insert_routes,
     check: Callable[[], None] | None = None,
+    is_strict: bool = False,
 ) -> Reply:
     """Run an operation: access, limit, input, idempotency, handler, one commit, envelope.
 
     ``read`` returns the input under wire names, after the access checks, so that a body is not
     parsed for a caller who may not send it. ``naming`` rewrites the names of operations in messages
     for the caller. ``check`` is called before each attempt to commit what the handler has staged,
-    and refuses it by an error. An AppError, any failure that a client can see, changes nothing.
+    and refuses it by an error. With ``is_strict``, unknown input is refused and not ignored. An
+    AppError, any failure that a client can see, changes nothing.
     """
-    notes: list[str] = []
+    notes: list[CallWarning] = []
     tenant: str | None = None
     try:
         authorize(operation, principal)
+        own_status = _count_for_key(principal)
         limit = operation.limit if principal.limited else None
         limit_check: Future[RateLimitStatus | None] | None = None
         with deadline.side_by_side() as start:
@@ -100,10 +106,15 @@ def invoke(  # noqa: PLR0913  the parts of a call
                     # trip.
                     limit_check = start(partial(limits.take_share, limit, principal.share_subjects))
                 raw = read()
+                if is_strict:
+                    parsing.check_known(operation.input, raw)
                 list_name = partial(call_name, operation, naming)
                 filtered_list = list_name if operation.returns_list else None
                 notes = parsing.unknown_fields(operation.input, raw, filtered_list=filtered_list)
-                args = parsing.parse(operation.input, raw, drop_empty=operation.drops_empty_texts)
+                with money.counted_in(partial(money_unit_of, principal.workspace_id)):
+                    args = parsing.parse(
+                        operation.input, raw, drop_empty=operation.drops_empty_texts
+                    )
                 if limit is not None and limit.needs_input:
                     limit_check = start(partial(_count, limit, principal, args))
                 tenant = _tenant(operation, principal, args)
@@ -122,12 +133,23 @@ def invoke(  # noqa: PLR0913  the parts of a call
             reply = call.run(None)
         else:
             reply = call.run_once(idempotency_keys.check(idempotency_key))
-        return reply if status is None else reply._replace(rate_limit=status)
+        counts = [count for count in (status, own_status) if count is not None]
+        if not counts:
+            return reply
+        return reply._replace(rate_limit=min(counts, key=lambda count: count.remaining))
     except AppError as error:
         error.reword(naming)
         if notes:  # an ignored field may be the reason for the failure
-            error.details.setdefault("warnings", notes)
+            error.details |= _warning_fields(notes)
         raise
+
+
+def _count_for_key(principal: Principal) -> RateLimitStatus | None:
+    most = principal.calls_per_minute if isinstance(principal, ApiKeyPrincipal) else None
+    if most is None:
+        return None
+    # Before the operation's own limit, which then does not count what this one refuses.
+    return limits.take(replace(KEY_CALLS, max_requests=most), principal.rate_limit_key)
 
 
 def _counted(
@@ -157,7 +179,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
     """
     # The exact type counts: a new subclass must be added to the set, or it may call nothing.
     if type(principal) not in _KNOWN_CALLERS or principal.audience not in operation.audience:
-        raise ForbiddenError("This kind of caller cannot use this operation.")
+        raise ForbiddenError("This kind of caller cannot use this operation.", key="wrong_caller")
     if isinstance(principal, SessionPrincipal):
         require_role(operation, principal.membership)
         scope = operation.scope
@@ -186,7 +208,7 @@ def _check_key(operation: Operation, principal: ApiKeyPrincipal) -> None:
         return
     scope = operation.scope
     if scope not in principal.scopes:
-        raise InsufficientScopeError(_missing_scope(principal, scope))
+        raise InsufficientScopeError(_missing_scope(principal, scope), details={"scope": scope})
     msg = (
         f"Expected a key of an ADMIN account, which the scope {scope} requires. The account of "
         "this key is not an ADMIN account."
@@ -208,12 +230,14 @@ def require_role(entry: Entry, membership: Role) -> None:
     if may_in_console(entry, membership):
         return
     if membership is Role.ACCOUNT:
-        raise ForbiddenError("Only members of the workspace can use this operation.")
+        raise ForbiddenError(
+            "Only members of the workspace can use this operation.", key="not_member"
+        )
     msg = (
         f"{entry.title}: expected the role {entry.role} in the workspace, but your role is "
         f"{membership}. Ask the owner or a manager."
     )
-    raise ForbiddenError(msg)
+    raise ForbiddenError(msg, key="role_required", details={"role": entry.role})
 
 
 def may_in_console(entry: Entry, membership: Role) -> bool:
@@ -232,13 +256,19 @@ def may_use(entry: Entry, principal: ApiKeyPrincipal) -> bool:
 
 
 def require_plan(plan: str) -> None:
-    """Refuse to use or create keys in workspaces below the Business plan."""
+    """Refuse to use or create keys in workspaces below the Business plan, or that are halted."""
+    if plan == "suspended":
+        msg = "This workspace is suspended, so its keys and connected apps do not work."
+        raise PlanRequiredError(msg, key="workspace_suspended")
+    if plan == "closed":
+        msg = "This workspace is closed, so its keys and connected apps do not work."
+        raise PlanRequiredError(msg, key="workspace_closed")
     if plan not in PLANS_WITH_API:
         msg = (
             "The API requires the Business plan or a higher one, but this workspace has the "
             f"plan {plan}. Upgrade the plan."
         )
-        raise PlanRequiredError(msg)
+        raise PlanRequiredError(msg, key="plan")
 
 
 def _tenant(operation: Operation, principal: Principal, args: Wire) -> str:
@@ -260,7 +290,7 @@ class _Call(NamedTuple):
     args: Wire
     tenant: str
     request_id: str
-    notes: list[str]
+    notes: list[CallWarning]
     naming: Naming
     check: Callable[[], None] | None
 
@@ -274,7 +304,15 @@ class _Call(NamedTuple):
             ctx = Context(self.principal, unit, self.request_id, list(self.notes), self.naming)
             if self.operation.confirm is not None:
                 self.operation.confirm(ctx, self.args, self.operation.name)
-            result = self.operation.handler(ctx, self.args)
+            if self.operation.open_world:  # An outside effect cannot be taken back.
+                self._require_open()
+            # Afterwards, because most handlers read the workspace, which then needs no request.
+            try:
+                result = self.operation.handler(ctx, self.args)
+            except AppError:
+                self._require_open()
+                raise
+            self._require_open()
             if self.check is not None:
                 self.check()
             body = _envelope(result, ctx.warnings)
@@ -293,6 +331,14 @@ class _Call(NamedTuple):
             request_id=self.request_id,
             dry_run=self.operation.read_only or self.dry_run,
         )
+
+    def _require_open(self) -> None:
+        # Visitors see a workspace that is suspended or closed like one that does not exist.
+        is_visitor = self.principal.audience is Audience.PUBLIC
+        if not is_visitor or self.operation.while_halted or self.tenant == PLATFORM:
+            return
+        if subscriptions.halt_of(self.tenant) is not None:
+            raise NotFoundError("This does not exist. Check the link.", key="workspace")
 
     def run_once(self, key: str) -> Reply:
         # The response is committed with the writes, under the condition that the key is unused. Of
@@ -362,7 +408,7 @@ class _Call(NamedTuple):
         store.put(key, body, "application/json")
         # A replay in the last minute of the record must still find the object.
         expiry = clock.now() + idempotency.RETENTION + timedelta(hours=1)
-        unit.create(jobs.row(ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
+        unit.create(jobs.row(idempotency.ANSWER_EXPIRED, unit.tenant, {"key": key}, expiry))
         return replace(record, object_key=key)
 
     def _event(self) -> AuditEvent | None:
@@ -382,15 +428,22 @@ class _Call(NamedTuple):
         )
 
 
-@job_handler(ANSWER_EXPIRED)
+@job_handler(idempotency.ANSWER_EXPIRED)
 def remove_answer(job: Job) -> None:
     """Remove the object of a stored response that can no longer be replayed."""
     object_store().delete(job.payload["key"])
 
 
-def _envelope(result: Wire, warnings: list[str]) -> bytes:
+def _warning_fields(warnings: list[CallWarning]) -> dict[str, list[Any]]:
+    return {
+        "warnings": [warning.message for warning in warnings],
+        "warningDetails": [warning.detail() for warning in warnings],
+    }
+
+
+def _envelope(result: Wire, warnings: list[CallWarning]) -> bytes:
     # AI clients may cut a long response at its end, so warnings come first.
-    parts = [b'"status":true', b'"warnings":' + to_json(warnings) if warnings else b""]
+    parts = [b'"status":true', to_json(_warning_fields(warnings))[1:-1] if warnings else b""]
     # Without the braces, the warnings and the result form one object, and no part is serialized
     # twice.
     # ``model_dump_json`` would decode the bytes.
@@ -401,7 +454,7 @@ def _envelope(result: Wire, warnings: list[str]) -> bytes:
             f"The response would have {size:,} bytes, but the maximum is {MAX_ANSWER_BYTES:,}. "
             "Request a smaller page or part."
         )
-        raise PayloadTooLargeError(msg)
+        raise PayloadTooLargeError(msg, key="response")
     return body
 
 

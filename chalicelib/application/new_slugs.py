@@ -3,6 +3,7 @@
 from collections.abc import Container, Sequence
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.lib import slugs
 
 
@@ -17,5 +18,10 @@ def choose(
     slug = slugs.first_free(options, used_slugs, reserved=reserved)
     if slug != options[0]:
         why = "reserved" if options[0] in reserved else "taken"
-        ctx.warn(f'The slug "{options[0]}" is {why}; "{slug}" is used instead.')
+        ctx.warn(
+            f'The slug "{options[0]}" is {why}; "{slug}" is used instead.',
+            code=WarningCode.SLUG_CHANGED,
+            requested=options[0],
+            slug=slug,
+        )
     return slug

@@ -10,6 +10,9 @@ class Area(NamedTuple):
     about: str
     scoped: bool = True  # has the scopes ``<name>:read`` and ``<name>:write``
     admin_only: bool = False  # Only keys of ADMIN accounts may have its scopes.
+    # Its scopes are for keys only, and are granted by name: ``*:read``, ``*:write`` and the
+    # console's presets leave them out, and OAuth clients cannot ask for them.
+    by_name: bool = False
     written_by_agents: bool = False  # The console suggests its write scope for AI clients.
     example: str = ""  # a path for a first call with a key that may read the area
     # Names in the audit log, which divides some areas further. Keys are beginnings of routes after
@@ -19,6 +22,10 @@ class Area(NamedTuple):
     @property
     def text(self) -> str:
         return f"area_{self.name}"
+
+    def meaning(self, right: str) -> str:
+        """Return the catalogue key of what a scope, ``read`` or ``write``, lets a key do."""
+        return f"scope_{self.name}_{right}"
 
 
 WORKSPACE = Area(
@@ -30,8 +37,9 @@ WORKSPACE = Area(
     logged={
         "identity": "identity",
         "billing": "billing",
+        "exports": "identity",
+        "imports": "identity",
         "overview": "overview",
-        "webhooks": "webhooks",
         "mails": "identity",
         "notifications": "identity",
         "oauth": "identity",
@@ -132,6 +140,21 @@ AREAS = (
         "The platform's blog, for keys of ADMIN accounts.",
         admin_only=True,
         logged={"blog": "blog"},
+    ),
+    Area(
+        "webhooks",
+        "Webhooks",
+        "The URLs that receive events, and what was sent to them.",
+        by_name=True,
+        example="/api/webhooks/list",
+        logged={"webhooks": "webhooks"},
+    ),
+    Area(
+        "settings",
+        "Settings",
+        "Settings of the workspace and of its booking page, the audit log, and usage.",
+        by_name=True,
+        example="/api/workspace",
     ),
     CHAT,
     PUBLIC,

@@ -11,14 +11,15 @@ Naming = Callable[[str], str]  # rewrites the names of operations in a message
 
 # Messages are written with placeholders (``errors.call``), so that a name in quoted data does not
 # change. ``invoke`` rewrites each message for its caller.
-_CALL = re.compile(f"{CALL_MARK}(svc_[a-z_]+)")
+_CALL = re.compile(f"{CALL_MARK}([a-z_]+)")
 # The text of each placeholder over REST and for tools.
 _CLEARING = {HOW_TO_CLEAR: ("send null", "name it in clear"), OR_CLEAR: ("", ", or clear")}
 
 
 def insert_tool_names(message: str) -> str:
-    """Return the message with names of tools, for AI clients."""
-    return _CALL.sub(r"\1", _insert_clearing(message, for_tools=True))
+    """Return the message with names of tools, for AI clients, and with routes without a tool."""
+    message = _insert_clearing(message, for_tools=True)
+    return _CALL.sub(lambda match: _tools().get(match[1], match[1]), message)
 
 
 def insert_routes(message: str) -> str:
@@ -37,7 +38,7 @@ def _insert_clearing(message: str, *, for_tools: bool) -> str:
 def call_name(entry: Entry, naming: Naming) -> str:
     """Return the name under which a caller knows an operation."""
     if entry.tool:
-        return naming(call(entry.tool))
+        return naming(call(entry.word))
     # A visitor's tool has neither a tool name nor a route.
     return f"{entry.method} {entry.path}" if entry.path else entry.name
 
@@ -45,5 +46,10 @@ def call_name(entry: Entry, naming: Naming) -> str:
 @cache
 def _routes() -> dict[str, str]:
     return {
-        entry.tool: f"{entry.method} {entry.path}" for entry in REGISTRY.entries() if entry.tool
+        entry.word: f"{entry.method} {entry.path}" for entry in REGISTRY.entries() if entry.path
     }
+
+
+@cache
+def _tools() -> dict[str, str]:
+    return _routes() | {entry.tool: entry.tool for entry in REGISTRY.entries() if entry.tool}

@@ -1,7 +1,7 @@
 """Every failure that a client can see. Handlers raise these; ``envelope`` serializes them.
 
 A message states what was expected, what was received and what to do. It never contains a secret, a
-stack trace or the URL of a library. Codes are stable, so clients may branch on them.
+stack trace or the URL of a library. Codes and keys are stable, so clients may branch on them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +17,12 @@ MAX_CAUSES = 8  # of a chain of causes that the log names
 CALL_MARK = "\ufdd0"
 
 
-def call(tool: str) -> str:
-    """Return the placeholder of an operation in a message, which ``core.call_names`` replaces."""
-    return CALL_MARK + tool
+def call(word: str) -> str:
+    """Return the placeholder of an operation in a message, which ``core.call_names`` replaces.
+
+    ``word`` is the operation's tool, or its name if it has no tool.
+    """
+    return CALL_MARK + word
 
 
 # What a caller does to clear a field: ``null`` over REST, ``clear`` for tools.
@@ -29,17 +32,23 @@ OR_CLEAR = CALL_MARK + "or_clear"
 
 
 class FieldError(NamedTuple):
-    """One invalid field. It has the wire path, such as ``rules.2.start``, and the fault."""
+    """One invalid field. It has the wire path, such as ``rules.2.start``, and the fault.
+
+    ``key`` is the kind of the fault, such as ``required``. Keys are stable, sentences are not.
+    """
 
     field: str
     message: str
+    key: str = "invalid"
 
 
 class AppError(Exception):
     """Base of all failures with an HTTP status and a stable code.
 
-    ``details`` are further fields of ``data``, which the class's docstring names, because the
-    reference publishes it. ``headers`` are sent with the HTTP response only.
+    ``key`` is the reason, if several share the code: each raise has a literal one, and
+    ``tests/snapshots/codes.txt`` lists them. ``details`` are further fields of ``data``, which the
+    class's docstring names, because the reference publishes it. ``headers`` are sent with the HTTP
+    response only.
     """
 
     status: ClassVar[int] = 500
@@ -49,12 +58,14 @@ class AppError(Exception):
         self,
         message: str,
         *,
+        key: str = "",
         errors: Sequence[FieldError] = (),
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.key = key
         self.errors = tuple(errors)
         self.details = dict(details or {})
         self.headers = dict(headers or {})
@@ -62,6 +73,11 @@ class AppError(Exception):
     def __str__(self) -> str:
         """Return the message for readers other than a caller, such as a bot's model."""
         return self.message.replace(CALL_MARK, "")
+
+    @property
+    def first_key(self) -> str | None:
+        """The error's key, or that of its first invalid field, or None."""
+        return self.key or next((error.key for error in self.errors), None)
 
     def reword(self, rewrite: Callable[[str], str]) -> None:
         """Rewrite the error's messages, for example to use the caller's names for operations."""
@@ -85,13 +101,13 @@ class ValidationError(AppError):
     code = "validation_error"
 
     @classmethod
-    def of(cls, field: str, *, message: str) -> Self:
+    def of(cls, field: str, *, message: str, key: str = "invalid") -> Self:
         """Return the error for a single field.
 
         >>> ValidationError.of("name", message="expected 1 to 80 characters, received 0").message
         'name: expected 1 to 80 characters, received 0'
         """
-        return cls(f"{field}: {message}", errors=[FieldError(field, message)])
+        return cls(f"{field}: {message}", errors=[FieldError(field, message, key)])
 
 
 class CycleError(ValidationError):
@@ -113,20 +129,23 @@ class UnauthorizedError(AppError):
     status = 401
     code = "unauthorized"
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, key: str) -> None:
         # A 401 response must name the authentication scheme (RFC 9110, 15.5.2).
-        super().__init__(message, headers={"WWW-Authenticate": "Bearer"})
+        super().__init__(message, key=key, headers={"WWW-Authenticate": "Bearer"})
 
 
 class ForbiddenError(AppError):
-    """The caller is not allowed to do this, whatever its scopes."""
+    """The caller is not allowed to do this, whatever its scopes.
+
+    With the key ``role_required``, ``role`` is the lowest role that is allowed.
+    """
 
     status = 403
     code = "forbidden"
 
 
 class InsufficientScopeError(ForbiddenError):
-    """The API key lacks a scope. The message names the scope."""
+    """The API key lacks the scope ``scope``, or one of the scopes ``scopes``."""
 
     code = "insufficient_scope"
 
@@ -144,7 +163,7 @@ class AdminRequiredError(ForbiddenError):
 
 
 class NotFoundError(AppError):
-    """The workspace has no such record, or the path does not exist.
+    """The workspace has no such record, or the path does not exist. ``key`` says what is missing.
 
     The answer is the same for a record of another workspace. A path that has a word in the place of
     an id is answered with ``operations``, those of its noun.
@@ -154,12 +173,13 @@ class NotFoundError(AppError):
     code = "not_found"
 
     @classmethod
-    def of(cls, label: str, *, plural: str, listed_by: str) -> "NotFoundError":
-        """Return the error for an unknown id. The tool ``listed_by`` lists the valid ids."""
-        return cls(
+    def of(cls, label: str, *, key: str, plural: str, listed_by: str) -> "NotFoundError":
+        """Return the error for an unknown id. ``listed_by`` is the word of the list operation."""
+        msg = (
             f"No {label} has this id in the workspace. List {plural} ({call(listed_by)}) to "
             "find valid ids."
         )
+        return cls(msg, key=key)
 
 
 class MethodNotAllowedError(AppError):
@@ -170,10 +190,30 @@ class MethodNotAllowedError(AppError):
 
 
 class ConflictError(AppError):
-    """The request conflicts with the current state."""
+    """The request conflicts with the current state.
+
+    With a key that begins with ``too_many_``, ``maximum`` is the largest possible number. With
+    ``too_many_resources``, ``id`` is the service. With ``deleted_with_site``, ``projectId`` is the
+    site.
+    """
 
     status = 409
     code = "conflict"
+    holder: str | None = None  # the id of the record that has a value that must be unique
+
+
+class ExternalIdTakenError(ConflictError):
+    """Another record of the kind already has this ``externalId``. ``recordId`` is its id."""
+
+    code = "external_id_taken"
+
+    def __init__(self, record_id: str) -> None:
+        msg = (
+            f"externalId: the record {record_id} already has this externalId. Change that record, "
+            "or send another externalId."
+        )
+        super().__init__(msg, details={"recordId": record_id})
+        self.holder = record_id
 
 
 class VersionConflictError(ConflictError):
@@ -200,10 +240,10 @@ class IdempotencyMismatchError(ConflictError):
 class AlreadyCreatedError(ConflictError):
     """The idempotency key was already used to create a secret, which is shown only once.
 
-    ``keyId`` is the id of the created key, and ``scopes`` are its scopes. ``webhookId`` is the id
-    of the created webhook. An invitation has ``id``, ``email``, ``role``, ``expiresAt``,
-    ``isMailed`` and ``mail``; an account made with one has ``accountId``, ``workspaceId``, ``slug``
-    and ``role``.
+    ``keyId`` is the id of the created key, and ``scopes`` are its scopes. ``webhook`` is the
+    created webhook, or the one whose secret was replaced. An invitation has ``id``, ``email``,
+    ``role``, ``expiresAt``, ``isMailed`` and ``mail``; an account made with one has
+    ``accountId``, ``workspaceId``, ``slug`` and ``role``.
     """
 
     code = "already_created"
@@ -228,8 +268,14 @@ class StorageLimitError(ConflictError):
         )
 
 
+class InTestWorkspaceError(ConflictError):
+    """A test workspace does not do this, or has ``maximum`` records of one kind."""
+
+    code = "test_workspace"
+
+
 class PayloadTooLargeError(AppError):
-    """The body, one of its fields, or the answer exceeds a size limit."""
+    """The body, one of its fields, or the answer exceeds a size limit. ``key`` says which."""
 
     status = 413
     code = "payload_too_large"
@@ -243,7 +289,7 @@ class UnsupportedMediaTypeError(AppError):
 
 
 class RateLimitedError(AppError):
-    """Too many requests. ``Retry-After`` is the number of seconds to wait."""
+    """Too many requests. ``Retry-After`` is the number of seconds to wait. ``key`` is the limit."""
 
     status = 429
     code = "rate_limited"
@@ -263,14 +309,17 @@ class UnavailableError(AppError):
 
 
 class UpstreamFailedError(AppError):
-    """An external service failed or sent an invalid answer. A later retry may succeed."""
+    """An external service failed or sent an invalid answer. A later retry may succeed.
+
+    ``key`` is the service.
+    """
 
     status = 502
     code = "upstream_failed"
 
 
 class NotConfiguredError(AppError):
-    """The operator has not configured, or has switched off, what the operation needs."""
+    """The operator has not configured, or has switched off, what the operation needs (``key``)."""
 
     status = 503
     code = "not_configured"
@@ -314,10 +363,12 @@ def failure_fields(error: AppError, request_id: str) -> dict[str, Any]:
         "status": False,
         "message": error.message,
         "code": error.code,
-        **error.details,
     }
+    if error.key:
+        fields["key"] = error.key
+    fields |= error.details
     if error.errors:
-        fields["errors"] = [{"field": e.field, "message": e.message} for e in error.errors]
+        fields["errors"] = [field_error._asdict() for field_error in error.errors]
     fields["requestId"] = request_id
     return fields
 

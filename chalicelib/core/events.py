@@ -11,6 +11,8 @@ class EventType(NamedTuple):
 
 _LEAD, _BOOKING = ("get_lead", "lead"), ("get_booking", "booking")
 _CLIENT, _DIALOG = ("get_client", "client"), ("get_agent_dialog", "dialog")
+_PRODUCT, _SERVICE = ("get_product", "product"), ("get_service", "service")
+_FORM, _PAGE = ("get_form", "form"), ("get_page", "page")
 
 TEST_EVENT = "webhook.test"  # sent by a user to try a webhook, without a record
 
@@ -25,17 +27,30 @@ EVENT_TYPES = {
         "get_agent",
         "agent",
     ),
+    "client.created": EventType("a client is added, also by a first lead or booking", *_CLIENT),
     "client.erased": EventType("a client's personal data is erased", *_CLIENT),
-    "client.updated": EventType("a client's contacts, tags or notes change", *_CLIENT),
+    "client.updated": EventType(
+        "a client's contacts, tags, notes, externalId or metadata change", *_CLIENT
+    ),
     "dialog.handover_requested": EventType("a visitor asks a bot for a person", *_DIALOG),
     "dialog.started": EventType("a visitor starts a chat with a bot", *_DIALOG),
+    "form.created": EventType("a form is created", *_FORM),
+    "form.deleted": EventType("a form is deleted", *_FORM),
+    "form.updated": EventType("a form changes", *_FORM),
     "lead.created": EventType("a form is sent, or a lead is added", *_LEAD),
     "lead.status_changed": EventType("a lead's status changes", *_LEAD),
     "lead.updated": EventType("a lead's data changes, but not its status", *_LEAD),
     "order.created": EventType("an order form is sent", *_LEAD),
-    "product.low_stock": EventType(
-        "the stock of a product falls to 5 pieces or fewer", "get_product", "product"
-    ),
+    "page.created": EventType("a page is created or restored", *_PAGE),
+    "page.deleted": EventType("a page is deleted, also with its site", *_PAGE),
+    "page.updated": EventType("a page's HTML or metadata changes", *_PAGE),
+    "product.created": EventType("a product is created", *_PRODUCT),
+    "product.deleted": EventType("a product is deleted", *_PRODUCT),
+    "product.low_stock": EventType("the stock of a product falls to 5 pieces or fewer", *_PRODUCT),
+    "product.updated": EventType("a product changes, its stock included", *_PRODUCT),
+    "service.created": EventType("a service is created", *_SERVICE),
+    "service.deleted": EventType("a service is deleted", *_SERVICE),
+    "service.updated": EventType("a service changes", *_SERVICE),
 }
 
 # Types that only members receive, never webhooks, each with its purpose. The id of an event is the
@@ -49,13 +64,17 @@ INTERNAL_TYPES = {
     "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
     "client.contacts_changed": "a client gets another name, e-mail address or phone number",
     "connection.created": "an app is connected with OAuth",
+    "export.started": "an API key starts an export of the workspace",
     "key.created": "an API key is created",
     "key.revoked": "an API key is revoked, but not because its owner leaves the workspace",
     "member.added": "an account becomes a member of the workspace",
     "member.removed": "an account is removed from the workspace",
     "member.role_changed": "a member gets another role",
     "payment.refused": "the payment provider refuses the first payment since it took one",
-    "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails",
+    "webhook.changed": "a webhook is added or changed, or gets another secret",
+    "webhook.deleted": "a webhook is deleted",
+    "webhook.switched_off": "a webhook is switched off because its receiver is gone or fails, or a "
+    "key that made it is revoked",
 }
 
 
@@ -84,12 +103,15 @@ MESSAGE_KINDS = {
     "limit": MessageKind("bot.limit_reached"),
     "limit_half": MessageKind("bot.limit_half"),
     "webhook_off": MessageKind("webhook.switched_off"),
+    "webhook_changed": MessageKind("webhook.changed"),
+    "webhook_deleted": MessageKind("webhook.deleted"),
     "balance": MessageKind("balance.low"),
     "topup_returned": MessageKind("balance.returned"),
     "payment_refused": MessageKind("payment.refused"),
     "app_connected": MessageKind("connection.created"),
     "key_created": MessageKind("key.created"),
     "key_revoked": MessageKind("key.revoked"),
+    "export_started": MessageKind("export.started"),
     "member_added": MessageKind("member.added"),
     "member_removed": MessageKind("member.removed"),
     "member_role": MessageKind("member.role_changed"),

@@ -21,6 +21,7 @@ class Limit:
     max_requests: int  # ``RATE_LIMIT_SCALE`` multiplies it.
     window: timedelta
     fails_open: bool = False  # admits a call that the database cannot count
+    kept: timedelta = timedelta(0)  # for which counts stay after their windows, to be read
     # Returns the units that a call takes, from its input. By default one.
     weigh: Callable[[Any], int] | None = None
     # Returns the part of the input that has a counter of its own for each caller, such as a form.
@@ -45,6 +46,13 @@ HEAVY = Limit(
     60,
     timedelta(minutes=1),
     fails_open=True,
+    kept=timedelta(days=90),  # as the audit log
+)
+
+
+# The limit that a key's owner may set, with a maximum of each key. Other keys are not counted.
+KEY_CALLS = Limit(
+    "key-calls", "calls a minute with this key", 0, timedelta(minutes=1), fails_open=True
 )
 
 

@@ -6,16 +6,20 @@ does so once and writes the name and module of each to ``chalicelib/manifest.py`
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 PACKAGE = Path(__file__).parents[1]
 MODULE = "manifest.py"
-OPENAPI = "openapi.json"  # Few requests need it, so it is a separate file.
+# Few requests need the OpenAPI document, the limits of arguments or the changelog, so they are
+# separate files.
+OPENAPI = "openapi.json"
+LIMITS = "limits.json"
+CHANGELOG = "CHANGELOG.md"  # copied from beside the package
 # The placeholder for the server's base URL in the OpenAPI document and its examples.
 SERVER = "https://server.invalid"
 
@@ -62,6 +66,23 @@ def manifest() -> Manifest:
 def openapi() -> bytes | None:
     """Return the OpenAPI document that was made with the manifest, or None without a manifest."""
     return (PACKAGE / OPENAPI).read_bytes() if manifest().digest else None
+
+
+def changelog() -> str:
+    """Return the changelog of the code that runs."""
+    folder = PACKAGE if manifest().digest else PACKAGE.parent
+    return (folder / CHANGELOG).read_text(encoding="utf-8")
+
+
+@cache
+def limits() -> Mapping[str, Mapping[str, Sequence[Any]]]:
+    """Return the ``Limits`` of each argument, by operation, or nothing without a manifest.
+
+    A page shows the limits of a form without importing what runs when it is sent.
+    """
+    from pydantic_core import from_json
+
+    return from_json((PACKAGE / LIMITS).read_bytes()) if manifest().digest else {}
 
 
 def sources() -> Iterator[tuple[str, bytes]]:

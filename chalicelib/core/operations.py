@@ -47,6 +47,11 @@ class Entry:
     role: Role | None
 
     @property
+    def word(self) -> str:
+        """What stands for it in messages (``errors.call``) and listings: its tool, or its name."""
+        return self.tool or self.name
+
+    @property
     def read_only(self) -> bool:
         return self.method in {"GET", READ}
 
@@ -113,6 +118,8 @@ class Options:
     file_field: str | None = None
     form: bool = False  # Callers may also send the whole input as an HTML form without files.
     served_as: ServedAs | None = None
+    # Caches may keep the response for a minute. It is the same for all callers.
+    is_cached: bool = False
     # Advice for a body over the limit, if a smaller request is not the solution.
     if_too_large: str | None = None
     # The output field that is shown once and never stored. A repeated call with the same
@@ -124,6 +131,9 @@ class Options:
     # The operation changes data of the platform, such as the blog, for any caller. The audit log of
     # the caller's workspace records the changes.
     platform: bool = False
+    # Visitors may call it in a workspace that is suspended or closed, too: to end a booking, or to
+    # record money that has moved.
+    while_halted: bool = False
     # Refuses a session whose user has not just proved, by a code or the password, to be the owner
     # of the account. It gets the context, the input and the operation's name before each run of the
     # handler.
@@ -229,6 +239,7 @@ C = TypeVar("C")
 PUBLIC = (Audience.PUBLIC,)
 OPERATOR = (Audience.OPERATOR,)
 MANAGED = (Audience.SESSION, Audience.OPERATOR)  # members in the console and the operator
+KEYS_AND_MANAGED = (Audience.KEY, *MANAGED)
 
 
 def title_of(name: str) -> str:

@@ -5,8 +5,14 @@ from typing import Literal, get_args
 Plan = Literal["free", "start", "business", "enterprise"]
 PLANS: tuple[Plan, ...] = get_args(Plan)
 
+# Why a workspace serves nobody: an operator has suspended it, or its owner has closed it. The row
+# of a key has it in place of the plan, so that its calls need no further read.
+Halt = Literal["suspended", "closed"]
+
+# The plan of every test workspace, and of no other.
+TEST = "test"
 # Plans with the REST API and the tool server.
-PLANS_WITH_API: frozenset[str] = frozenset({"business", "enterprise"})
+PLANS_WITH_API: frozenset[str] = frozenset({"business", "enterprise", TEST})
 
 MEGABYTE = 1_000_000
 # Bytes of files with their thumbnails, and of the HTML of pages, per workspace.
@@ -15,6 +21,7 @@ STORAGE_BYTES: dict[str, int] = {
     "start": 1_000 * MEGABYTE,
     "business": 10_000 * MEGABYTE,
     "enterprise": 100_000 * MEGABYTE,
+    TEST: 100 * MEGABYTE,
 }
 
 # Leads from forms and chats in thirty days. Leads beyond the quota are marked.
@@ -23,6 +30,7 @@ LEADS_A_MONTH: dict[str, int] = {
     "start": 3_000,
     "business": 30_000,
     "enterprise": 300_000,
+    TEST: 1_000,
 }
 
 # E-mail messages to clients on one day (UTC); further messages are withheld.
@@ -31,4 +39,5 @@ CLIENT_MAILS_A_DAY: dict[str, int] = {
     "start": 500,
     "business": 5_000,
     "enterprise": 50_000,
+    TEST: 500,
 }

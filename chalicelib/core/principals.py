@@ -77,6 +77,7 @@ class ApiKeyPrincipal(Principal):
 
     key_id: str
     scopes: frozenset[Scope] = field(default_factory=frozenset)
+    calls_per_minute: int | None = None  # at most, if the owner has set a limit
 
     @property
     def rate_limit_key(self) -> str:

@@ -31,6 +31,10 @@ class Scope(StrEnum):
     AGENTS_WRITE = "agents:write"
     BLOG_READ = "blog:read"
     BLOG_WRITE = "blog:write"
+    WEBHOOKS_READ = "webhooks:read"
+    WEBHOOKS_WRITE = "webhooks:write"
+    SETTINGS_READ = "settings:read"
+    SETTINGS_WRITE = "settings:write"
 
     @property
     def area(self) -> str:
@@ -45,17 +49,25 @@ class Scope(StrEnum):
     def admin_only(self) -> bool:
         return SCOPED[self.area].admin_only
 
+    @property
+    def by_name(self) -> bool:
+        return SCOPED[self.area].by_name
+
 
 PATTERNS = ("*:read", "*:write")
 
 
 @lru_cache(maxsize=1024)
 def expand(grants: tuple[str, ...]) -> frozenset[Scope]:
-    """Return the scopes that stored grants include. ``*:read`` and ``*:write`` cover every area."""
+    """Return the scopes that stored grants include.
+
+    ``*:read`` and ``*:write`` include all areas except those that are granted by name.
+    """
     scopes: set[Scope] = set()
     for grant in grants:
         if grant in PATTERNS:
-            scopes.update(scope for scope in Scope if scope.value.endswith(grant.removeprefix("*")))
+            right = grant.removeprefix("*")
+            scopes.update(scope for scope in Scope if scope.endswith(right) and not scope.by_name)
         else:
             scopes.add(Scope(grant))
     return frozenset(scopes)

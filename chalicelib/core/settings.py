@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, cast, get_args
 from urllib.parse import unquote, urlsplit
 
 from chalicelib import SERVICE
+from chalicelib.core.plans import PLANS, Plan
 
 Provider = Literal["bedrock", "openai", "demo"]
 MIN_MASTER_KEY = 32  # characters
@@ -102,6 +103,14 @@ class Settings:
     llm_unknown_context: int = UNKNOWN_CONTEXT
     # Maximum output tokens of a model outside the catalogue. The money reserved depends on it.
     llm_unknown_output: int = UNKNOWN_OUTPUT
+    # Anybody may make an account and a workspace (``identity.operations.sign_ups``).
+    is_sign_up_open: bool = False
+    # ISO 3166 codes of the countries of workspaces that come by sign-up. Empty: all, only in the
+    # local stack.
+    sign_up_countries: tuple[str, ...] = ()
+    sign_up_plan: Plan = "free"  # of workspaces that come by sign-up
+    # Where people reach the operator, ``https:`` or ``mailto:``. Empty: pages have no such link.
+    support_url: str = ""
     mail: MailProvider = "off"
     # The sender of all e-mail. Its domain is also the domain of the Message-ID.
     mail_from: str = ""
@@ -210,6 +219,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         or UNKNOWN_CONTEXT,
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
+        **_sign_up(environment),
         **_mail(environment),
     )
 
@@ -272,6 +282,49 @@ def _flag(name: str, text: str | None) -> bool:
         msg = f"{name}: expected 1 or 0, received {value!r}. Correct or unset it."
         raise ValueError(msg)
     return value == "1"
+
+
+class _SignUp(TypedDict):
+    is_sign_up_open: bool
+    sign_up_countries: tuple[str, ...]
+    sign_up_plan: Plan
+    support_url: str
+
+
+def _sign_up(environment: Mapping[str, str]) -> _SignUp:
+    state, countries, plan, support = (
+        environment.get(name, "").strip()
+        for name in ("SIGN_UP", "SIGN_UP_COUNTRIES", "SIGN_UP_PLAN", "SUPPORT_URL")
+    )
+    # Objects in a folder are those of a local stack.
+    is_deployed = environment.get("OBJECT_STORE", "").startswith("s3://")
+    state = state or ("closed" if is_deployed else "open")
+    if state not in {"closed", "open"}:
+        msg = f"SIGN_UP: expected open or closed, received {state!r}. Correct or unset it."
+        raise ValueError(msg)
+    wrong = [code for code in countries.split() if not re.fullmatch("[A-Z]{2}", code, re.ASCII)]
+    if wrong:
+        msg = (
+            "SIGN_UP_COUNTRIES: expected ISO 3166 codes such as GB, separated by spaces, received "
+            f"{wrong[0]!r}. Correct or unset it."
+        )
+        raise ValueError(msg)
+    if plan and plan not in PLANS:
+        msg = f"SIGN_UP_PLAN: expected one of {', '.join(PLANS)}, received {plan!r}."
+        raise ValueError(msg)
+    if support and not re.fullmatch(r"(https://|mailto:)[!-~]+", support, re.ASCII):
+        msg = f"SUPPORT_URL: expected a URL with https: or mailto:, received {support!r}."
+        raise ValueError(msg)
+    for name, value in (("SIGN_UP_COUNTRIES", countries), ("SUPPORT_URL", support)):
+        if state == "open" and is_deployed and not value:
+            msg = f"{name}: expected a value, because SIGN_UP=open, received none. Set it."
+            raise ValueError(msg)
+    return _SignUp(
+        is_sign_up_open=state == "open",
+        sign_up_countries=tuple(dict.fromkeys(countries.split())),
+        sign_up_plan=plan or "free",
+        support_url=support,
+    )
 
 
 class _Mail(TypedDict):

@@ -1,6 +1,6 @@
 """The audit log of changes, kept for 90 days. IAM allows only adding and reading (ADR 17)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -56,6 +56,33 @@ def row(tenant: str, event: AuditEvent) -> AuditRow:
 def latest(workspace_id: str, limit: int = 100) -> list[AuditRow]:
     """Return the latest changes of a workspace, newest first."""
     return AuditRow.partition(_partition(workspace_id), limit=limit, scan_index_forward=False)
+
+
+class Change(NamedTuple):
+    """The parts of a change that are counted."""
+
+    at: datetime
+    actor: str
+    key_id: str  # "" without a key
+    operation: str
+
+
+def changes(
+    workspace_id: str, *, first: datetime, last: datetime, at_most: int
+) -> Iterator[Change]:
+    """Yield the changes between two moments, newest first, at most so many.
+
+    A change of the last second may be missing, because a consistent read costs twice as much.
+    """
+    lowest, highest = id_bounds((first, last))
+    items = Partition(_partition(workspace_id), Cost(), AuditRow).items(
+        at_most,
+        range_key_condition=AuditRow.sk.between(lowest, f"{highest}~"),
+        scan_index_forward=False,
+    )
+    for item in items:
+        at = datetime.fromisoformat(item["at"]["S"])
+        yield Change(at, *(item[name]["S"] for name in ("actor", "key_id", "operation")))
 
 
 class AuditPage(NamedTuple):

@@ -12,11 +12,13 @@ from pynamodb.expressions.condition import Condition
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
+from chalicelib.core.jobs import JobKind
 from chalicelib.core.unit import IdempotencyRecord
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure, reaching
 from chalicelib.engine.tables import ControlRow
 
 RETENTION = timedelta(hours=24)
+ANSWER_EXPIRED = JobKind("answer-expired")  # the job that removes a large stored response
 # A mark outlives a crash. This exceeds the longest Lambda run behind API Gateway.
 IN_PROGRESS_FOR = timedelta(minutes=2)
 

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError
+from chalicelib.core.errors import AppError, ExternalIdTakenError, InTestWorkspaceError
 from chalicelib.core.jobs import JobKind
+from chalicelib.core.test_workspaces import MAX_RECORDS, is_test
 from chalicelib.engine import file_uses, jobs
 from chalicelib.engine.file_uses import RAISE, FileUseTracker
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
 from chalicelib.engine.listing.listing import Listing
-from chalicelib.engine.listing.registry import LISTINGS
+from chalicelib.engine.listing.lookups import EXTERNAL_ID
+from chalicelib.engine.listing.registry import LISTINGS, listing_of
+from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import Record, Row
 from chalicelib.engine.transactions import (
     MAX_ITEMS,
@@ -31,8 +34,9 @@ LATE_ENTRIES = JobKind("late-entries")
 LATE_FILE_USES = JobKind("late-file-uses")
 # Errors for unique look-ups that another record holds, by the look-up's name. A function receives
 # the holder's id. Without an error, the operation starts again.
-ClaimErrors = Mapping[str, AppError | Callable[[str], AppError]]
+ClaimErrors = Mapping[str, AppError | Callable[[str], AppError] | None]
 NO_CLAIM_ERRORS: ClaimErrors = {}
+_COMMON_CLAIM_ERRORS: ClaimErrors = {EXTERNAL_ID.name: ExternalIdTakenError}
 
 
 @dataclass(eq=False, repr=False)
@@ -44,6 +48,8 @@ class Indexer:
     file_uses: FileUseTracker = field(init=False)
     _entries: list[tuple[str, Staged]] = field(default_factory=list)
     _counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    # Records that the transaction adds, by noun.
+    _more: Counter[str] = field(default_factory=Counter)
     _followed_by: dict[JobKind, None] = field(default_factory=dict)
     # Counters that the transaction deletes, by noun and name.
     uncounted: set[tuple[str, str]] = field(default_factory=set)
@@ -59,12 +65,15 @@ class Indexer:
             row.revision = int(row.version or row.follows) + 1
             listing.set_index_keys(row)
             self._counts[listing.noun].update(listing.counters(row.facets))
-            self._sync_side_rows(listing, row.original, new_record=row, claim_errors=claim_errors)
+            errors = {**_COMMON_CLAIM_ERRORS, **claim_errors}
+            self._more[listing.noun] += 1
+            self._sync_side_rows(listing, row.original, new_record=row, claim_errors=errors)
 
     def subtract(self, row: Row) -> None:
         """Subtract a record from the counters that counted it when it was read."""
         if (listing := self.listing_of(row)) and isinstance(row, Record):
             self._counts[listing.noun].subtract(listing.counters(row.facets_read))
+            self._more[listing.noun] -= 1
 
     def remove(self, row: Row) -> None:
         self.subtract(row)
@@ -77,6 +86,8 @@ class Indexer:
         """Stage the dependent rows, and return jobs for rows that exceed the transaction."""
         for noun, name in self.uncounted:
             self._counts[noun].pop(name, None)
+        if is_test(self.tenant):
+            self._check_room()
         for noun, deltas in self._counts.items():
             for shard, additions in counters.shard_updates(self.tenant, noun=noun, deltas=deltas):
                 self.transaction.updates.append((update_stage(shard, additions), None))
@@ -84,6 +95,24 @@ class Indexer:
             job = jobs.for_changes(kind, self.tenant)
             self.transaction.puts.append((put_stage(job), None))
         return [*self._stage_file_uses(), *self._stage_entries()]
+
+    def _check_room(self) -> None:
+        # Concurrent calls may exceed the maximum by what they create.
+        for noun, more in self._more.items():
+            if more > 0 and self._count(listing_of(noun)) + more > MAX_RECORDS:
+                msg = (
+                    f"A test workspace has at most {MAX_RECORDS:,} records of one kind. Nothing "
+                    "was changed. Delete records of this kind, or wipe the test workspace."
+                )
+                raise InTestWorkspaceError(
+                    msg, key="too_many_records", details={"maximum": MAX_RECORDS}
+                )
+
+    def _count(self, listing: Listing[Any]) -> int:
+        if listing.uncounted:
+            partition = Partition(listing.partition(self.tenant), Cost())
+            return partition.count(MAX_RECORDS, consistent_read=True)
+        return counters.read(self.tenant, noun=listing.noun)[counters.TOTAL]
 
     def _sync_side_rows(
         self,

@@ -1,7 +1,7 @@
 """Rate limits counted in the database, for operations that cost money or use outside services."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from chalicelib.core.errors import RateLimitedError, UnavailableError
 from chalicelib.core.limits import Limit, RateLimitStatus
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import CONDITION_FAILED, error_code, raise_failure
-from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.reading import Cost, Key, Partition, Rows
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
 
@@ -105,8 +105,7 @@ def visitor_limits(
 
 def key(limit: Limit, subject: str) -> Key:
     """Return the key of a subject's counter, to read it ahead for ``stage``."""
-    row = _Window.current(limit, subject).row
-    return Key(RateLimitRow, row.pk, row.sk)
+    return _Window.current(limit, subject).key
 
 
 def check(limit: Limit, subject: str) -> None:
@@ -128,16 +127,36 @@ def has_room(limit: Limit, subject: str, rows: Rows) -> bool:
     return used(limit, subject, rows) < _Window.current(limit, subject).max_requests
 
 
+def used_between(
+    limit: Limit, subject: str, *, first: datetime, last: datetime, at_most: int
+) -> list[tuple[datetime, int]]:
+    """Return the windows of a limit with ``kept`` that counted units, newest first.
+
+    Each has its beginning and its units. Only the newest ``at_most`` are read.
+    """
+    bounds = (_begin(moment, limit.window).isoformat() for moment in (first, last))
+    rows = Partition(f"LIMIT#{limit.name}#{subject}", Cost(), RateLimitRow).items(
+        at_most, range_key_condition=RateLimitRow.sk.between(*bounds), scan_index_forward=False
+    )
+    return [(datetime.fromisoformat(row["sk"]["S"]), int(row["taken"]["N"])) for row in rows]
+
+
 def refusal(limit: Limit, subject: str) -> RateLimitedError:
     """Return the error for a limit that a subject has reached."""
     return _Window.current(limit, subject).refusal
 
 
-def stage(  # noqa: PLR0913  what a counted change may need
+def require_room(counters: Iterable[tuple[Limit, str]], rows: Rows) -> None:
+    """Raise RateLimitedError if a limit was reached when the rows were read."""
+    for limit, subject in counters:
+        if not has_room(limit, subject, rows):
+            raise refusal(limit, subject)
+
+
+def stage(
     unit: UnitOfWork,
     limit: Limit,
     subject: str,
-    rows: Rows | None = None,
     *,
     runs_again: bool = False,
     refused: Callable[[RateLimitedError], RateLimitedError] | None = None,
@@ -148,10 +167,11 @@ def stage(  # noqa: PLR0913  what a counted change may need
     reached; with ``runs_again``, the unit of work runs again instead.
     """
     window = _Window.current(limit, subject)
-    # A refused transaction costs as much as one that is carried out.
-    if rows is not None and not has_room(limit, subject, rows):
-        raise window.refusal
     error = window.refusal if refused is None else refused(window.refusal)
+    # A refused transaction costs as much as one that is carried out, so a counter that was read
+    # ahead is looked at first.
+    if window.key in unit.rows and not has_room(limit, subject, unit.rows):
+        raise error
     conflict = None if runs_again else error
     unit.update(window.row, window.taking(1), window.has_room(1), on_conflict=conflict)
 
@@ -176,8 +196,12 @@ class _Window(NamedTuple):
             ceil((ends - now).total_seconds()),
         )
 
+    @property
+    def key(self) -> Key:
+        return Key(RateLimitRow, self.row.pk, self.row.sk)
+
     def taking(self, units: int) -> list[Action]:
-        return [RateLimitRow.used.add(units), RateLimitRow.expires.set(self.ends)]
+        return [RateLimitRow.used.add(units), RateLimitRow.expires.set(self.ends + self.limit.kept)]
 
     def has_room(self, units: int) -> Condition:
         room: Condition = RateLimitRow.used <= self.max_requests - units
@@ -190,7 +214,9 @@ class _Window(NamedTuple):
         allowed = f"{max_requests:,} {self.limit.what} are allowed"
         msg = f"Too many requests: {allowed}. Try again in {wait:,} s."
         headers = {**RateLimitStatus(max_requests, 0, wait).headers, "Retry-After": str(wait)}
-        return RateLimitedError(msg, headers=headers)
+        # A network's limit is the same reason to its visitors as their own.
+        key = self.limit.name.removesuffix(NETWORK_SUFFIX).replace("-", "_")
+        return RateLimitedError(msg, key=key, headers=headers)
 
 
 def give_back(limit: Limit, subject: str, counted_at: datetime, units: int = 1) -> None:

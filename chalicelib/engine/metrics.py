@@ -111,7 +111,7 @@ class Increments:
 
     def _rows(self) -> Iterator[tuple[MetricsRow, list[Action]]]:
         for (subject, day), counts in self._counts.items():
-            pk = _partition(self._workspace_id, subject=subject)
+            pk = partition(self._workspace_id, subject=subject)
             by_attribute: Counter[str] = Counter()
             for (dimension, value, measure), number in counts.items():
                 limit = self._limits.get((subject, dimension), MAX_VALUES)
@@ -132,7 +132,7 @@ def read(
     sums: Counter[tuple[str, str]] = Counter()
     lists: dict[str, dict[str, list[str]]] = {}
     # One query is enough if the rows fit into one megabyte.
-    rows = Partition(_partition(workspace_id, subject=subject), cost or Cost(), MetricsRow)
+    rows = Partition(partition(workspace_id, subject=subject), cost or Cost(), MetricsRow)
     # The character "$" follows "#", so the range includes all rows of the last day.
     span = MetricsRow.sk.between(f"{first}#", f"{last}$")
     for item in rows.items(range_key_condition=span, consistent_read=True):
@@ -231,5 +231,6 @@ def _lists(item: Item) -> dict[str, list[str]]:
     return {k: [one["S"] for one in v["L"]] for k, v in item.items() if "L" in v}
 
 
-def _partition(workspace_id: str, *, subject: str) -> str:
+def partition(workspace_id: str, *, subject: str) -> str:
+    """Return the partition key of a subject's counters."""
     return f"W#{workspace_id}#METRICS#{subject}"

@@ -1,6 +1,6 @@
 """Raw reads of ``content`` and their cost."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import merge
@@ -186,11 +186,16 @@ def fetch_of(row: type[R], places: Iterable[tuple[str, str]]) -> list[R]:
 
 
 class Rows:
-    """Rows of any tables, each read once. Each attempt of a unit of work needs a new object."""
+    """Rows of any tables, each read once, and results of queries. A unit of work has its own."""
 
     def __init__(self, *, consistent: bool = True) -> None:
         self._consistent = consistent
         self._rows: dict[Place, Row | None] = {}
+        self._results: dict[Hashable, Any] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether a row was read, even if it does not exist."""
+        return key.place in self._rows
 
     def read(self, keys: Iterable[Key]) -> None:
         """Read the rows with these keys that were not read before."""
@@ -198,6 +203,18 @@ class Rows:
         read = fetch(missing.values(), consistent=self._consistent)
         rows = {Place.from_row(row): row for row in read}
         self._rows |= {place: rows.get(place) for place in missing}
+
+    def read_beside(self, keys: Iterable[Key], name: Hashable, query: Callable[[], T]) -> T:
+        """Read rows side by side with a query, unless its result is known by this name."""
+        if name in self._results:
+            self.read(keys)
+        else:
+            with deadline.side_by_side() as start:
+                task = start(query)
+                self.read(keys)
+                self._results[name] = task.result()
+        result: T = self._results[name]
+        return result
 
     def fetch(self, keys: Iterable[Key]) -> list[Row]:
         """Return the rows with these keys, in their order, without missing ones."""

@@ -5,6 +5,7 @@ Every partition key contains its owner (``W#<workspace>#<NOUN>``). The owner is 
 
 import json
 from collections.abc import Collection
+from datetime import date
 from functools import partial
 from types import new_class
 from typing import Any, ClassVar, Self, cast
@@ -20,12 +21,15 @@ from pynamodb.attributes import (
     VersionAttribute,
 )
 from pynamodb.connection import TableConnection
+from pynamodb.constants import STRING
 from pynamodb.exceptions import TableError
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
 from pynamodb.indexes import IncludeProjection, KeysOnlyProjection, LocalSecondaryIndex
 from pynamodb.models import Model
 
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import FieldError, PayloadTooLargeError, VersionConflictError
 from chalicelib.core.settings import settings
 from chalicelib.engine.connection import connection, reaching
@@ -41,6 +45,18 @@ class JsonAttribute(JSONAttribute):
         if value is None:
             return None
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class DateAttribute(Attribute[date]):
+    """A calendar day as ISO text."""
+
+    attr_type = STRING
+
+    def serialize(self, value: date) -> str:
+        return value.isoformat()
+
+    def deserialize(self, value: str) -> date:
+        return date.fromisoformat(value)
 
 
 class TableName:
@@ -95,9 +111,9 @@ class Row(Model):
         return item
 
     def _too_large(self, item: dict[str, dict[str, Any]], size: int) -> PayloadTooLargeError:  # noqa: ARG002  for records
-        return PayloadTooLargeError(
-            f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}. Shorten it."
-        )
+        limit = f"{MAX_ITEM_BYTES:,} bytes"
+        msg = f"expected a record of at most {limit}, received {size:,}. Shorten it."
+        return PayloadTooLargeError(msg, key="record")
 
 
 class IdentityRow(Row):
@@ -159,8 +175,8 @@ class ContentRow(Row):
     # Marks a search string that is too long for the row's index entry.
     x = NumberAttribute(null=True)
     c = UnicodeAttribute(null=True)  # multi-valued facets and the names of set attributes
-    y1 = NumberAttribute(null=True)  # numbers to filter by only
-    y2 = NumberAttribute(null=True)
+    y1 = NumberAttribute(null=True)  # a number to filter by only
+    y2 = NumberAttribute(null=True)  # the time of the last change
     o1 = UnicodeAttribute(null=True)  # the keys of the indexes of large collections
     o2 = UnicodeAttribute(null=True)
     o3 = UnicodeAttribute(null=True)
@@ -264,7 +280,9 @@ class Record(ContentRow):
             f"expected a record of at most {MAX_ITEM_BYTES:,} bytes, received {size:,}, of which "
             f"{sizes[largest]:,} are {field}. Shorten it."
         )
-        return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
+        return PayloadTooLargeError(
+            f"{field}: {message}", errors=[FieldError(field, message, "too_large")], key="field"
+        )
 
     @property
     def original(self) -> Self | None:
@@ -290,6 +308,26 @@ class Record(ContentRow):
     @property
     def id(self) -> str:
         return self.sk
+
+
+class ProgramRecord(Record):
+    """A record that a program makes, with its id in the program's system and metadata (ADR 113).
+
+    Its listing finds it by ``external_id``. An erasure removes both.
+    """
+
+    external_id = UnicodeAttribute(null=True)
+    metadata: JsonAttribute = JsonAttribute(null=True)  # strings by key; None if there are none
+
+    def copied_values(self, *except_for: str) -> dict[str, Any]:
+        # The other system knows only the original.
+        return super().copied_values("external_id", *except_for)
+
+
+def changed_now() -> list[Action]:
+    """Return the actions by which a change of single attributes becomes a change of the record."""
+    now = clock.now()
+    return [Record.updated_at.set(now), ContentRow.y2.set(epoch_ms(now))]
 
 
 class ConversationRow(Row):

@@ -49,6 +49,7 @@ class OutcomeUnknownError(UnavailableError):
 
     def __init__(self) -> None:
         super().__init__()
+        self.key = "outcome_unknown"
         self.message = (
             "The database did not confirm the change. Repeat the call with the same idempotency "
             "key. Without a key, first check whether the change was made."

@@ -16,7 +16,7 @@ from chalicelib.core.errors import IdempotencyKeyExistsError
 from chalicelib.core.jobs import JOB_HANDLERS, Job, job_handler
 from chalicelib.core.retry import DEFAULT_RETRY_POLICY, RetryPolicy, retry_on_conflict
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
-from chalicelib.engine import audit, file_uses, idempotency, jobs
+from chalicelib.engine import audit, file_uses, idempotency, jobs, workspace_currency
 from chalicelib.engine.events import wake
 from chalicelib.engine.events.outbox import Outbox
 from chalicelib.engine.file_uses import RAISE
@@ -29,7 +29,9 @@ from chalicelib.engine.indexing import (
 )
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.index_entries import EntryRow
+from chalicelib.engine.listing.lookups import EXTERNAL_ID
 from chalicelib.engine.listing.registry import LISTINGS, NOUNS, listing_of
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.tables import Record, Row
 from chalicelib.engine.transactions import (
     MAX_ITEMS,
@@ -58,6 +60,8 @@ class UnitOfWork:
     tenant: str
     request_id: str = field(default_factory=lambda: str(uuid4()))
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY  # A stage may replace it while it runs.
+    # What this attempt has read, since its last batch.
+    rows: Rows = field(default_factory=Rows)
     _transaction: Transaction = field(default_factory=Transaction)
     _resources: dict[str, None] = field(default_factory=dict)
     _event: AuditEvent | None = None
@@ -65,6 +69,7 @@ class UnitOfWork:
     _after_commit: list[Callable[[], object]] = field(default_factory=list)
     _on_failure: list[Callable[[], object]] = field(default_factory=list)
     _effects: dict[str, Any] = field(default_factory=dict)
+    _staged_once: set[str] = field(default_factory=set)
 
     @cached_property
     def _indexer(self) -> Indexer:
@@ -83,14 +88,15 @@ class UnitOfWork:
     def begin(
         self, event: AuditEvent | None = None, record: IdempotencyRecord | None = None
     ) -> None:
-        """Discard staged writes. Batches are recorded under ``event`` and ``record``."""
+        """Discard staged writes and read rows. Record batches under ``event`` and ``record``."""
         # Results of run_side_effect_once are kept.
         self._event, self._record = event, record
-        self._transaction = Transaction()
+        self._transaction, self.rows = Transaction(), Rows()
         for cached in ("_indexer", "outbox"):
             vars(self).pop(cached, None)
         self._after_commit.clear()
         self._resources.clear()
+        self._staged_once.clear()
 
     def create(
         self,
@@ -103,6 +109,7 @@ class UnitOfWork:
         self._indexer.add(row, claim_errors)
         self._indexer.file_uses.note_creation(row)
         self._note_record(row)
+        self._note_price(row)
         self.outbox.note(self._indexer.listing_of(row), row)
         stage: Stage = lambda t: t.save(row, condition=Row.pk.does_not_exist())  # noqa: E731
         self._transaction.puts.append((stage, on_conflict))
@@ -118,6 +125,7 @@ class UnitOfWork:
         self._indexer.subtract(row)
         self._indexer.add(row, claim_errors)
         self._note_record(row)
+        self._note_price(row)
         self.outbox.note(self._indexer.listing_of(row), row)
         if isinstance(row, Record) and row.stored:
             self._transaction.updates.append((lambda t: t.update(row, row.changes()), None))
@@ -144,6 +152,7 @@ class UnitOfWork:
         """Stage the deletion of a row as it was read; ``if_there`` requires that it exists."""
         self._indexer.remove(row)
         self._note_record(row)
+        self.outbox.note_deletion(self._indexer.listing_of(row), row)
         demand = Row.pk.exists() if if_there else None
         stage: Stage = lambda t: t.delete(row, condition=demand)  # noqa: E731
         self._transaction.deletes.append((stage, on_conflict))
@@ -154,7 +163,8 @@ class UnitOfWork:
         self._transaction.puts.append((lambda t: t.save(deleted_record), None))
 
     def restore(self, record: Record, *, deleted: Record) -> None:
-        self.create(record)
+        # If another record takes the externalId at the same moment, the operation starts again.
+        self.create(record, claim_errors={EXTERNAL_ID.name: None})
         self.delete(deleted)
 
     def delete_counter(
@@ -167,6 +177,13 @@ class UnitOfWork:
             demand = None if as_read is None else counters.is_unchanged(row, as_read)
             stage = methodcaller("delete", row, condition=demand)
             self._transaction.deletes.append((stage, None))
+
+    def stage_once(self, name: str, stage: "Callable[[UnitOfWork], None]") -> None:
+        """Stage a change that several parts of an operation need, unless this attempt has it."""
+        # DynamoDB refuses a transaction that names a row twice.
+        if name not in self._staged_once:
+            self._staged_once.add(name)
+            stage(self)
 
     def require(
         self, row: Row, condition: Condition | None = None, *, on_conflict: Exception | None = None
@@ -197,7 +214,12 @@ class UnitOfWork:
         calls with the same idempotency key return again. ``audited_in`` names another workspace
         whose audit log records the part. If it fails, earlier batches are kept.
         """
-        return self.run_side_effect_once(name, lambda: self._commit_batch(name, stage, audited_in))
+        try:
+            return self.run_side_effect_once(
+                name, lambda: self._commit_batch(name, stage, audited_in)
+            )
+        finally:
+            self.rows = Rows()  # The batch may have changed what was read.
 
     def recalls_batch(self, name: str) -> bool:
         """Whether an earlier call with the same key has committed a batch."""
@@ -287,6 +309,15 @@ class UnitOfWork:
     def _note_record(self, row: Row) -> None:
         if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
             self._resources[f"{noun.lower()}:{row.sk}"] = None
+
+    def _note_price(self, row: Row) -> None:
+        listing = self._indexer.listing_of(row)
+        if listing is None or listing.price is None or not isinstance(row, Record):
+            return
+        # A price that was stored before was noted with the record that had it.
+        price = getattr(row, listing.price)
+        if price and (row.original is None or getattr(row.original, listing.price) != price):
+            workspace_currency.stage_price(self)
 
     @staticmethod
     def _run(actions: list[Callable[[], object]]) -> None:

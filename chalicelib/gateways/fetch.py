@@ -136,7 +136,7 @@ def fetch(  # noqa: PLR0913  all of them are options of one request
                 )
         parsed = _redirect_target(parsed, response.headers.get("Location"), allow_http=allow_http)
     msg = f"expected at most {redirects} redirects; {parsed.host} would be one more"
-    raise UpstreamError(msg)
+    raise UpstreamError(msg, key="too_many_redirects")
 
 
 def fresh_seconds(cache_control: str) -> int:
@@ -153,13 +153,13 @@ def _parse(url: str, *, allow_http: bool) -> PublicUrl:
     try:
         return public_urls.parse(url, allow_http=allow_http)
     except ValueError as error:
-        raise RefusedUrlError(str(error)) from None
+        raise RefusedUrlError(str(error), key="invalid_url") from None
 
 
 def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: bool) -> PublicUrl:
     if not location:
         msg = f"{parsed.host} sent a redirect without a URL"
-        raise UpstreamError(msg)
+        raise UpstreamError(msg, key="redirect_without_url")
     # http.client decodes headers as Latin-1, whatever their real encoding is.
     location = quote(location, safe=string.punctuation, encoding="latin-1")
     with suppress(ValueError):  # invalid brackets: ``parse`` raises a clearer error below
@@ -168,21 +168,21 @@ def _redirect_target(parsed: PublicUrl, location: str | None, *, allow_http: boo
         return public_urls.parse(location, allow_http=allow_http)
     except ValueError as error:
         msg = f"{parsed.host} redirects to a URL that is refused: {error}"
-        raise RefusedUrlError(msg) from None
+        raise RefusedUrlError(msg, key="refused_redirect") from None
 
 
 def _body(response: http.client.HTTPResponse, host: str, max_bytes: int) -> bytes:
     # The size limit applies while the body is decompressed.
     if not 200 <= response.status <= 299:  # noqa: PLR2004  the statuses of success
         msg = f"expected status 200 from {host}, received {response.status}"
-        raise UpstreamError(msg)
+        raise UpstreamError(msg, key="status")
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip", "x-gzip", ""}:
         msg = (
             f"expected a response from {host} that is uncompressed or compressed with gzip, "
             "received another compression"
         )
-        raise UpstreamError(msg)
+        raise UpstreamError(msg, key="compression")
     # A declared length saves the download of a body that is too large. It may be missing or wrong,
     # so the loop below counts as well.
     if (response.length or 0) > max_bytes:

@@ -16,7 +16,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-MEMORY_BYTES = 768 * 2**20  # address space of the process
+MEMORY_BYTES = 768 * 2**20  # address space of the process, unless the caller gives it less
 SECONDS = 20.0  # for the process, including its start
 
 # The processes share the memory of the function that runs jobs, which has four threads.
@@ -34,14 +34,16 @@ class IsolationError(Exception):
 
 
 class RaisedError(IsolationError):
-    """The function raised its own error, whose message this error has."""
+    """The function raised its own error, whose arguments this error has."""
 
 
 class TooSlowError(IsolationError):
     """The function took more than ``SECONDS``."""
 
 
-def call(function: str, body: bytes, *arguments: str | None) -> str:
+def call(
+    function: str, body: bytes, *arguments: str | None, memory_bytes: int = MEMORY_BYTES
+) -> str:
     """Call a function with arguments and a body in a separate process, and return its output.
 
     ``function`` is a module and a name, such as ``package.module:name``. It is called with the
@@ -54,7 +56,7 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
     """
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, "-c", _CHILD, json.dumps([function, *arguments])]
+    command = [sys.executable, "-c", _CHILD, json.dumps([memory_bytes, function, *arguments])]
     options: dict[str, Any] = {"capture_output": True, "timeout": SECONDS, "env": environment}
     try:
         with _ONE_AT_A_TIME, _unreadable():
@@ -71,7 +73,9 @@ def call(function: str, body: bytes, *arguments: str | None) -> str:
     if "text" in outcome:
         return str(outcome["text"])
     raise (
-        RaisedError(outcome["raised"]) if "raised" in outcome else IsolationError(outcome["failed"])
+        RaisedError(*outcome["raised"])
+        if "raised" in outcome
+        else IsolationError(outcome["failed"])
     )
 
 
@@ -93,9 +97,9 @@ def _unreadable() -> Iterator[None]:
 
 def serve() -> None:
     """Run the function that the command line names, in the child process."""
-    function, *arguments = json.loads(sys.argv[1])
+    memory_bytes, function, *arguments = json.loads(sys.argv[1])
     _drop_privileges()
-    _limit_memory()
+    _limit_memory(memory_bytes)
     # The privileges are dropped before the first untrusted byte is read.
     body = sys.stdin.buffer.read()
     module, _, name = function.partition(":")
@@ -103,9 +107,9 @@ def serve() -> None:
         text = getattr(import_module(module), name)(arguments[0], body, *arguments[1:])
         outcome = {"text": text}
     except Exception as error:  # noqa: BLE001  the parent decides what it means
-        # Only an error of the function's own module has a message that is meant for the caller.
+        # Only an error of the function's own module has arguments that are meant for the caller.
         is_declared = type(error).__module__ == module
-        outcome = {"raised": str(error)} if is_declared else {"failed": type(error).__name__}
+        outcome = {"raised": error.args} if is_declared else {"failed": type(error).__name__}
     except BaseException as error:  # noqa: BLE001
         outcome = {"failed": type(error).__name__}
     sys.stdout.write(json.dumps(outcome))
@@ -123,10 +127,10 @@ def _drop_privileges() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
-def _limit_memory() -> None:
+def _limit_memory(memory_bytes: int) -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource  # not on Windows
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
         # A limit of zero bytes lets the child write to no file.
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

@@ -81,5 +81,6 @@ def _missing(cause: str) -> NotConfiguredError:
     # A line of the level ``error`` raises the alarm.
     log.error("the master key is missing", extra={"cause": cause})
     return NotConfiguredError(
-        "The master key of this deployment is missing. The operator must restore it."
+        "The master key of this deployment is missing. The operator must restore it.",
+        key="master_key",
     )

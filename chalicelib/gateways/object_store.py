@@ -5,16 +5,18 @@ returns.
 """
 
 import base64
+import hashlib
 import hmac
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import UnavailableError
@@ -23,12 +25,16 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways.local_secret import local_secret
 
 UPLOAD_PATH = "files/uploads/"  # The local server accepts signed uploads here.
+DOWNLOAD_PATH = "files/downloads/"  # The local server sends objects by signed URLs here.
+# S3 refuses smaller parts of an upload, except the last (S3 user guide, Multipart upload limits).
+MIN_PART_BYTES = 5 * 1024 * 1024
 NO_HEADERS: Mapping[str, str] = {}
 CONNECT_SECONDS = 1
 READ_SECONDS = 3  # For S3 to continue. A request in progress at the deadline takes that much more.
 # botocore's own retries are off, because they ignore the request's deadline.
 ATTEMPTS = 3
 _SERVER_ERROR = 500
+_DOWNLOAD = "download"  # the mark of a signed download, in place of the size of an upload
 # Failures that may pass, besides those with the status of a server error.
 _PASSING = frozenset({"RequestTimeout", "SlowDown"})
 
@@ -37,6 +43,10 @@ class UploadRequest(NamedTuple):
     """A presigned PUT request, which needs no API key. Its body becomes the object."""
 
     url: str
+
+
+class UploadGoneError(Exception):
+    """The upload in parts was completed, or is not known any more."""
 
 
 class ObjectStore(Protocol):
@@ -51,8 +61,29 @@ class ObjectStore(Protocol):
     def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
         """Return a presigned upload of exactly ``size`` bytes, valid for ``seconds``."""
 
-    def download_url(self, key: str, seconds: int) -> str | None:
-        """Return a URL of an object, valid for ``seconds``, or None if the store has no URLs."""
+    def download_url(self, key: str, seconds: int) -> str:
+        """Return a URL of an object, valid for ``seconds``."""
+
+    def size(self, key: str) -> int | None:
+        """Return the bytes of an object, or None if it does not exist."""
+
+    def begin_parts(
+        self, key: str, content_type: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> str:
+        """Begin an upload in parts, and return its id. ``complete_parts`` makes the object."""
+
+    def put_part(self, key: str, upload_id: str, *, number: int, body: bytes) -> str:
+        """Store a part, or replace it, and return its tag. Numbers begin with 1.
+
+        Raises:
+            UploadGoneError: there is no such upload.
+        """
+
+    def complete_parts(self, key: str, upload_id: str, tags: Sequence[str]) -> None:
+        """Make the object of all parts, given by their tags in order. Raises UploadGoneError."""
+
+    def abort_parts(self, key: str, upload_id: str) -> None:
+        """Delete the parts of an upload that is not completed, if there are any."""
 
     def delete(self, key: str) -> None:
         """Delete an object, if it exists."""
@@ -113,20 +144,36 @@ class FolderStore:
         token = self._signed(f"{expires}.{size}.{key}")
         return UploadRequest(f"{settings().public_url}/{UPLOAD_PATH}{token}")
 
+    def download_url(self, key: str, seconds: int) -> str:
+        """Return a URL of the local server with a signature that the server verifies."""
+        expires = int(clock.now().timestamp()) + seconds
+        token = self._signed(f"{expires}.{_DOWNLOAD}.{key}")
+        return f"{settings().public_url}/{DOWNLOAD_PATH}{token}"
+
+    def find_download(self, token: str) -> str | None:
+        """Return the key of the object that a token of ``download_url`` gives, or None."""
+        signed = self._verified(token)
+        return signed[1] if signed and signed[0] == _DOWNLOAD else None
+
     def put_upload(self, token: str, body: bytes) -> bool:
         """Store the body of a signed PUT. Return False if the token or the size is not valid."""
+        signed = self._verified(token)
+        if signed is None or signed[0] != str(len(body)):
+            return False
+        self.put(signed[1], body, "application/octet-stream")
+        return True
+
+    def _verified(self, token: str) -> tuple[str, str] | None:
+        """Return the size, or the mark of a download, and the key of a token that is valid now."""
         try:
             payload = base64.urlsafe_b64decode(token).decode().partition(".")[2]
             expires, size, key = payload.split(".", 2)
         except ValueError:
-            return False
+            return None
         # The comparison takes constant time, so that a signature cannot be guessed byte by byte.
         if not hmac.compare_digest(self._signed(payload), token):
-            return False
-        if int(expires) < clock.now().timestamp() or int(size) != len(body):
-            return False
-        self.put(key, body, "application/octet-stream")
-        return True
+            return None
+        return None if int(expires) < clock.now().timestamp() else (size, key)
 
     def _signed(self, payload: str) -> str:
         signature = hmac.digest(self._secret(), payload.encode(), "sha256").hex()
@@ -144,9 +191,47 @@ class FolderStore:
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 
-    def download_url(self, key: str, seconds: int) -> str | None:  # noqa: ARG002  as the protocol
-        # The local server reads the folder itself.
-        return None
+    def size(self, key: str) -> int | None:
+        path = self._path(key)
+        with _unavailable_on(OSError):
+            return path.stat().st_size if path.is_file() else None
+
+    def begin_parts(
+        self,
+        key: str,
+        content_type: str,  # noqa: ARG002  as in ``put``
+        headers: Mapping[str, str] = NO_HEADERS,  # noqa: ARG002
+    ) -> str:
+        upload_id = uuid4().hex
+        with _unavailable_on(OSError):
+            self._parts(key, upload_id).mkdir(parents=True)
+        return upload_id
+
+    def _parts(self, key: str, upload_id: str) -> Path:
+        return self._path(f"{key}.parts/{upload_id}")
+
+    def put_part(self, key: str, upload_id: str, *, number: int, body: bytes) -> str:
+        if not self._parts(key, upload_id).is_dir():
+            raise UploadGoneError
+        self.put(f"{key}.parts/{upload_id}/{number}", body, "application/octet-stream")
+        return f"{number}-{hashlib.sha256(body).hexdigest()}"
+
+    def complete_parts(self, key: str, upload_id: str, tags: Sequence[str]) -> None:
+        folder = self._parts(key, upload_id)
+        if not folder.is_dir():
+            raise UploadGoneError
+        whole = folder / "whole"
+        with _unavailable_on(OSError):
+            with whole.open("wb") as file:
+                for tag in tags:
+                    file.write((folder / tag.partition("-")[0]).read_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            whole.replace(self._path(key))
+        shutil.rmtree(folder.parent, ignore_errors=True)
+
+    def abort_parts(self, key: str, upload_id: str) -> None:
+        shutil.rmtree(self._parts(key, upload_id), ignore_errors=True)
 
     def delete(self, key: str) -> None:
         path = self._path(key)
@@ -164,14 +249,7 @@ class S3Store:
     def put(
         self, key: str, body: bytes, content_type: str, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        # S3 can keep these three. CloudFront adds the others.
-        stored_headers = {
-            name.replace("-", ""): headers[name]
-            for name in ("Content-Type", "Content-Disposition", "Cache-Control")
-            if name in headers
-        }
-        options = {"ContentType": content_type, **stored_headers}
-        self._request("put_object", Key=key, Body=body, **options)
+        self._request("put_object", Key=key, Body=body, **_kept_headers(content_type, headers))
 
     def upload_request(self, key: str, size: int, *, seconds: int) -> UploadRequest:
         # The signature covers the length.
@@ -190,7 +268,58 @@ class S3Store:
             body: bytes = answer["Body"].read()
             return body
 
-    def download_url(self, key: str, seconds: int) -> str | None:
+    def size(self, key: str) -> int | None:
+        from botocore.exceptions import ClientError
+
+        try:
+            return int(self._request("head_object", Key=key)["ContentLength"])
+        except UnavailableError as error:
+            # A response to HEAD has no body, so its code is that of the status.
+            cause = error.__cause__
+            if isinstance(cause, ClientError) and cause.response["Error"]["Code"] == "404":
+                return None
+            raise
+
+    def begin_parts(
+        self, key: str, content_type: str, headers: Mapping[str, str] = NO_HEADERS
+    ) -> str:
+        options = _kept_headers(content_type, headers)
+        upload_id: str = self._request("create_multipart_upload", Key=key, **options)["UploadId"]
+        return upload_id
+
+    def put_part(self, key: str, upload_id: str, *, number: int, body: bytes) -> str:
+        with self._upload_gone():
+            answer = self._request(
+                "upload_part", Key=key, UploadId=upload_id, PartNumber=number, Body=body
+            )
+        tag: str = answer["ETag"]
+        return tag
+
+    def complete_parts(self, key: str, upload_id: str, tags: Sequence[str]) -> None:
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        with self._upload_gone():
+            self._request(
+                "complete_multipart_upload",
+                Key=key,
+                UploadId=upload_id,
+                MultipartUpload={"Parts": parts},
+            )
+
+    def abort_parts(self, key: str, upload_id: str) -> None:
+        with suppress(UploadGoneError), self._upload_gone():
+            self._request("abort_multipart_upload", Key=key, UploadId=upload_id)
+
+    @contextmanager
+    def _upload_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except UnavailableError as error:
+            response = getattr(error.__cause__, "response", {})
+            if response.get("Error", {}).get("Code") == "NoSuchUpload":
+                raise UploadGoneError from error
+            raise
+
+    def download_url(self, key: str, seconds: int) -> str:
         """Return a presigned GET. S3 responds with the headers that it keeps for the object."""
         params = {"Bucket": self._bucket, "Key": key}
         url: str = _s3_client().generate_presigned_url("get_object", params, ExpiresIn=seconds)
@@ -234,6 +363,16 @@ class S3Store:
                 return answer
             backoff(number)
         raise AssertionError("unreachable")
+
+
+def _kept_headers(content_type: str, headers: Mapping[str, str]) -> dict[str, str]:
+    # S3 can keep these three. CloudFront adds the others.
+    kept = {
+        name.replace("-", ""): headers[name]
+        for name in ("Content-Type", "Content-Disposition", "Cache-Control")
+        if name in headers
+    }
+    return {"ContentType": content_type, **kept}
 
 
 def _is_passing(error: Exception) -> bool:

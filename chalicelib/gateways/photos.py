@@ -75,7 +75,7 @@ def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
     match list(services(settings().photo_source).items()):
         case []:
             msg = "Photo search is switched off on this server. Send the URL of your own image."
-            raise NotConfiguredError(msg)
+            raise NotConfiguredError(msg, key="photo_search")
         case [("openverse", base)]:
             return Openverse(base, timeout_seconds=timeout_seconds)
         case _:
@@ -137,6 +137,7 @@ def _failed(reason: str, wait: int | None) -> UpstreamFailedError:
     return UpstreamFailedError(
         f"The photo search failed: {reason}. Try again {when}, or send the URL of your own image.",
         headers={"Retry-After": str(wait)} if wait else None,
+        key="photo_search",
     )
 
 

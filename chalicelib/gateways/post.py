@@ -92,9 +92,11 @@ def parse_url(url: str) -> PublicUrl:
     try:
         parsed = public_urls.parse(url)
     except ValueError as error:
-        raise RefusedUrlError(str(error)) from None
+        raise RefusedUrlError(str(error), key="invalid_url") from None
     if _is_own(parsed.host):
-        raise RefusedUrlError("expected a URL of another service, received a URL of this service")
+        raise RefusedUrlError(
+            "expected a URL of another service, not of this service", key="own_url"
+        )
     return parsed
 
 

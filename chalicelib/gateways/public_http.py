@@ -36,12 +36,13 @@ class FetchError(Exception):
     """A request for a URL that a user provided has failed.
 
     ``reason`` is a clause for that user: what was expected and what was received. It never contains
-    an IP address that a host resolved to.
+    an IP address that a host resolved to. ``key`` is the kind of the failure, such as ``too_slow``.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, key: str) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.key = key
 
 
 class RefusedUrlError(FetchError):
@@ -158,25 +159,25 @@ def clear_errors(host: str, timeout_seconds: float, *, step: float) -> Iterator[
         yield
     except dns.DnsUnavailableError:
         msg = f"the DNS servers did not answer for {host}; try again later"
-        raise UpstreamError(msg) from None
+        raise UpstreamError(msg, key="dns_unavailable") from None
     except TimeoutError:
         msg = (
             f"{host} was too slow: expected a response within {step:g} seconds, complete within "
             f"{timeout_seconds:g}"
         )
-        raise UpstreamError(msg) from None
+        raise UpstreamError(msg, key="too_slow") from None
     except ssl.SSLCertVerificationError:
         msg = f"{host} has no valid certificate: it is expired, self-signed or for another host"
-        raise UpstreamError(msg) from None
+        raise UpstreamError(msg, key="invalid_certificate") from None
     except ssl.SSLError:
         msg = f"{host} does not support HTTPS with TLS 1.2 or newer"
-        raise UpstreamError(msg) from None
+        raise UpstreamError(msg, key="no_tls") from None
     except (http.client.HTTPException, gzip.BadGzipFile, zlib.error, EOFError, ValueError):
         msg = f"{host} sent a malformed or incomplete HTTP response"
-        raise UpstreamError(msg) from None
+        raise UpstreamError(msg, key="malformed_response") from None
     except OSError:
         msg = f"{host} refused or closed the connection"
-        raise UpstreamError(msg) from None
+        raise UpstreamError(msg, key="connection_closed") from None
 
 
 def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
@@ -186,11 +187,11 @@ def _addresses(parsed: PublicUrl, deadline: StrictDeadline) -> list[str]:
         addresses = dns.lookup_addresses(parsed.host, deadline.seconds_left(dns.TIMEOUT_SECONDS))
     if not addresses:
         msg = f"the host {parsed.host} does not exist; check the spelling"
-        raise UpstreamError(msg)
+        raise UpstreamError(msg, key="unknown_host")
     # One private address is enough to refuse the host, because the connection may use any address.
     if not all(map(public_urls.is_public, addresses)):
         msg = f"expected a host on the public internet, received {parsed.host}"
-        raise RefusedUrlError(msg)
+        raise RefusedUrlError(msg, key="not_public")
     return addresses[:MAX_ADDRESSES]
 
 
@@ -260,4 +261,6 @@ def requested(
 
 def too_large(max_bytes: int) -> TooLargeError:
     """Return the error for a response of more than ``max_bytes``."""
-    return TooLargeError(f"expected at most {max_bytes / 2**20:g} MB, received more")
+    return TooLargeError(
+        f"expected at most {max_bytes / 2**20:g} MB, received more", key="too_large"
+    )

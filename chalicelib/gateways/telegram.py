@@ -12,6 +12,7 @@ from typing import Any
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import refuse_from_test
 from chalicelib.gateways.json_api import JsonApiError, post_json
 from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
 
@@ -60,15 +61,19 @@ def is_configured() -> bool:
     return bool(_token())
 
 
-def send(chat_id: int, text: str) -> None:
+def send(chat_id: int, text: str, *, origin: str) -> None:
     """Send a plain message to a chat. A message over the limit is cut.
 
+    ``origin`` is the workspace that causes it, or ``PLATFORM``.
+
     Raises:
+        InTestWorkspaceError: a test workspace causes the message.
         ChatGoneError: the chat takes no more messages from the bot.
         BusyError: the bot has sent too much.
         TelegramError: another failure. The message may have been sent.
         NotConfiguredError: the stage has no bot.
     """
+    refuse_from_test(origin)
     _call("sendMessage", message(chat_id, text))
 
 
@@ -179,7 +184,7 @@ def _error(method: str, status: int, description: str, parameters: object) -> Te
 def _required_token() -> str:
     if token := _token():
         return token
-    raise NotConfiguredError("The operator has not set up a Telegram bot.")
+    raise NotConfiguredError("The operator has not set up a Telegram bot.", key="telegram")
 
 
 def _token() -> str:

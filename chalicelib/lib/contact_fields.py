@@ -1,22 +1,38 @@
 """Pydantic field types for contact details, notes and tags."""
 
+from datetime import date, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from chalicelib.core import clock
 from chalicelib.core.text import clean_typed
 from chalicelib.core.wire.schema import printable
+from chalicelib.core.wire.times import AnyDate
 from chalicelib.lib import emails, phones
 
 MAX_NAME = 200
+FIRST_BIRTHDAY = date(1900, 1, 1)
 
 
 def _email(text: str) -> str:
     try:
         return emails.normalize_email(text)
     except ValueError as error:
-        raise PydanticCustomError("email", "{reason}", {"reason": str(error)}) from None
+        raise PydanticCustomError(
+            "email", "{reason}", {"reason": str(error), "received": True}
+        ) from None
+
+
+def _birthday(day: date) -> date:
+    # A day may have begun in a zone that is ahead of UTC.
+    latest = (clock.now() + timedelta(hours=14)).date()
+    if not FIRST_BIRTHDAY <= day <= latest:
+        raise PydanticCustomError(
+            "birthday", "expected a date from 1900-01-01 until today, such as 1985-12-24"
+        )
+    return day
 
 
 def _drop_duplicates(tags: list[str]) -> list[str]:
@@ -37,6 +53,7 @@ PhoneText = Annotated[
     StringConstraints(min_length=1, max_length=phones.MAX_CHARACTERS),
     AfterValidator(printable),
 ]
+Birthday = Annotated[AnyDate, AfterValidator(_birthday)]
 Notes = Annotated[str, StringConstraints(max_length=5000)]
 Tag = Annotated[
     str,

@@ -4,11 +4,13 @@ import re
 from datetime import datetime
 from typing import Final, Literal, get_args
 
+from chalicelib.lib import currencies
+from chalicelib.lib.currencies import RUB
+
 # Names of months and weekdays come from the CLDR through Babel, which is imported on first use. The
 # Lambda zip contains Babel's data for these two languages only.
 Language = Literal["ru", "en"]
 LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
-CURRENCY = "RUB"  # ISO 4217 code of the currency of all amounts, which are in kopecks
 
 _CYRILLIC = re.compile("[\u0430-\u044f\u0451]", re.IGNORECASE)
 _LATIN = re.compile("[a-z]", re.IGNORECASE)
@@ -30,18 +32,40 @@ def language_of_country(country: str) -> Language:
     return "ru" if country == "RU" else "en"
 
 
-def money(language: Language, kopecks: int) -> str:
-    """Format an amount in rubles, such as ``1 234,50 ₽``, or ``1 500 ₽`` without kopecks."""
+def money(language: Language, amount: int, currency: str) -> str:
+    """Format an amount in minor units, such as ``1 234,50 ₽``, ``£1,500``, ``KWD 1.250``.
+
+    A whole amount has no decimals.
+    """
     from decimal import Decimal
 
     from babel.numbers import format_currency
 
-    rubles = Decimal(kopecks) / 100
-    pattern = "#,##0.00 ¤" if kopecks % 100 else "#,##0 ¤"
-    # Babel writes the code of the currency in English, and its sign in Russian.
-    return format_currency(
-        rubles, CURRENCY, pattern, locale=language, currency_digits=False
-    ).replace(CURRENCY, "₽")
+    digits = currencies.DIGITS[currency]
+    # Babel would use the digits of CLDR, which differ from ISO 4217.
+    decimals = f".{'0' * digits}" if amount % currencies.step(currency) else ""
+    number = f"#,##0{decimals}"
+    symbol = sign(language, currency)
+    if currency == RUB:
+        pattern = f"{number} ¤"
+    elif language == "ru":
+        pattern = f"{number}\u00a0¤"
+    elif symbol[-1].isalpha():
+        pattern = f"¤\u00a0{number}"
+    else:
+        pattern = f"¤{number}"
+    text = format_currency(
+        Decimal(amount).scaleb(-digits), currency, pattern, locale=language, currency_digits=False
+    )
+    return text.replace(RUB, symbol) if currency == RUB else text
+
+
+def sign(language: Language, currency: str) -> str:
+    """Return the sign of a currency that stands for no other, or its code: ``CA$``, ``KWD``."""
+    from babel.numbers import get_currency_symbol
+
+    # Babel writes the code of the ruble in English, and its sign in Russian.
+    return "₽" if currency == RUB else get_currency_symbol(currency, locale=language)
 
 
 _UNITS: dict[Language, tuple[str, str]] = {"en": ("h", "min"), "ru": ("ч", "мин")}

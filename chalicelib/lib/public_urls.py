@@ -94,7 +94,7 @@ def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
     """
     url = url.strip(" \t\r\n")
     if len(url) > MAX_LENGTH:
-        msg = f"expected at most {MAX_LENGTH} characters, received {len(url)}"
+        msg = f"expected at most {MAX_LENGTH} characters, not {len(url)}"
         raise ValueError(msg)
     if _FORBIDDEN.search(url):
         raise ValueError("expected a URL without backslashes, line breaks and control characters")
@@ -105,8 +105,7 @@ def parse(url: str, *, allow_http: bool = False) -> PublicUrl:
         raise ValueError(msg)
     scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4] or ""
     if scheme not in PORTS or (scheme == "http" and not allow_http):
-        received = f"received a URL that begins with {scheme[:20]}:"
-        msg = f"expected a URL that begins with {schemes}, {received}"
+        msg = f"expected a URL that begins with {schemes}, not with {scheme[:20]}:"
         raise ValueError(msg)
     host, port = _host_and_port(authority, PORTS[scheme])
     return PublicUrl(scheme, host, port, quote((path or "/") + query, safe=_SAFE_IN_TARGET))
@@ -135,7 +134,7 @@ def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:
     port = int(match[2] or default_port)
     # Other ports lead to services such as databases and mail servers, which a user must not reach.
     if port not in PORTS.values():
-        msg = f"expected port 80 or 443, received {port}"
+        msg = f"expected port 80 or 443, not {port}"
         raise ValueError(msg)
     return _host(match[1]), port
 
@@ -154,10 +153,7 @@ def _host(name: str) -> str:
     if not _HOST.fullmatch(host):
         raise ValueError("expected a full host name, such as www.example.com")
     if _PRIVATE_NAME.fullmatch(host):
-        msg = (
-            "expected a host on the public internet, received a host under "
-            f".{host.rpartition('.')[2]}"
-        )
+        msg = f"expected a host on the public internet, not a host under .{host.rpartition('.')[2]}"
         raise ValueError(msg)
     return host
 
@@ -170,9 +166,7 @@ def _ascii(name: str) -> str:
     try:
         return idna.encode(name, uts46=True, std3_rules=True).decode()
     except idna.IDNAError:
-        raise ValueError(
-            "expected a valid host name, received an invalid international name"
-        ) from None
+        raise ValueError("expected a valid host name, not an invalid international name") from None
 
 
 def _is_ip(text: str) -> bool:

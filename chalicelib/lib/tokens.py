@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from zlib import crc32
 
 PREFIX = "svc_live_"
+TEST_PREFIX = "svc_test_"  # of keys of test workspaces
 BOT_PREFIX = "svc_bot_"
 # Tokens of a connection have its id in their prefix: ``wsat_<id>_`` for access tokens,
 # ``wsrt_<id>_`` for refresh tokens, and ``wsac_<id>_`` for authorization codes.

@@ -49,12 +49,18 @@ UNINHABITED = frozenset({"AQ", "GS", "IO", "TF", "UM"})
 
 
 @cache
-def zones_of_countries() -> tuple[str, ...]:
-    """Return the zones that some inhabited country uses today, sorted, without their former names.
+def zones_of_countries(code: str | None = None) -> tuple[str, ...]:
+    """Return the zones of today, of one country (ISO 3166) or of all inhabited ones, sorted.
 
-    They are two thirds of ``zones``, and enough for a user's choice.
+    Those of all countries are two thirds of ``zones``, because former names are left out.
     """
-    return tuple(sorted(zone for country, zone in _country_rows() if country not in UNINHABITED))
+    return tuple(
+        sorted(
+            zone
+            for country, zone in _country_rows()
+            if (country == code if code else country not in UNINHABITED)
+        )
+    )
 
 
 def zones_of_country(code: str) -> list[str]:
@@ -65,6 +71,30 @@ def zones_of_country(code: str) -> list[str]:
     zones_found = [zone for country, zone in _country_rows() if country == code]
     rules = {_rules_from_now_on(zone) for zone in zones_found}
     return zones_found[:1] if len(rules) == 1 else zones_found
+
+
+@cache
+def zones_that_differ() -> dict[str, list[str]]:
+    """Return for each country a zone for each clock that its places have from now on.
+
+    >>> zones_that_differ()["NZ"]
+    ['Pacific/Auckland', 'Pacific/Chatham']
+    """
+    by_country: dict[str, list[str]] = {}
+    for country, zone in _country_rows():
+        by_country.setdefault(country, []).append(zone)
+    # The rules of a zone are in a file, which most countries do not need.
+    return {
+        country: zones_found if len(zones_found) == 1 else _first_by_rules(zones_found)
+        for country, zones_found in by_country.items()
+    }
+
+
+def _first_by_rules(zones_found: Iterable[str]) -> list[str]:
+    by_rules: dict[bytes, str] = {}
+    for zone in zones_found:
+        by_rules.setdefault(_rules_from_now_on(zone), zone)
+    return list(by_rules.values())
 
 
 def _country_rows() -> list[tuple[str, str]]:

@@ -17,9 +17,18 @@ from chalicelib.core.principals import (
 )
 from chalicelib.core.scopes import expand
 from chalicelib.domains.identity.store import api_keys, connections
+from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.engine import visitors
 from chalicelib.lib import tokens
 from chalicelib.transports.http import HttpRequest, check_sender
+
+
+class EndedKeyError(UnauthorizedError):
+    """The key of a workspace is revoked or expired, which the caller is not told."""
+
+    def __init__(self, message: str, *, key: str, row: ApiKeyRow) -> None:
+        super().__init__(message, key=key)
+        self.workspace_id, self.key_id = row.workspace_id, row.key_id
 
 
 def bearer_token(headers: Mapping[str, str]) -> str:
@@ -28,10 +37,10 @@ def bearer_token(headers: Mapping[str, str]) -> str:
     scheme, _, token = value.strip().partition(" ")
     if not value:
         msg = "Expected an API key, received none. Send the header Authorization: Bearer <API_KEY>."
-        raise UnauthorizedError(msg)
+        raise UnauthorizedError(msg, key="missing_key")
     if scheme.lower() != "bearer" or not token.strip():
         msg = "Authorization: expected the form Bearer <API_KEY>, received another one."
-        raise UnauthorizedError(msg)
+        raise UnauthorizedError(msg, key="wrong_scheme")
     return token.strip()
 
 
@@ -48,26 +57,30 @@ def authenticate(headers: Mapping[str, str], client_ip: str) -> ApiKeyPrincipal:
             "Expected an API key, received an OAuth token, which is valid only for POST "
             "/api/mcp. Send an API key."
         )
-        raise UnauthorizedError(msg)
+        raise UnauthorizedError(msg, key="oauth_token")
     return _key_principal(token, client_ip=client_ip)
 
 
 def _key_principal(token: str, *, client_ip: str) -> ApiKeyPrincipal:
-    key = api_keys.authenticate(token)
-    if key is None:
+    key = api_keys.find_by_token(token)
+    if key is None or not key.live:
         msg = (
             "This API key is mistyped, revoked or expired. Check the key, or create a new one "
             "in the console."
         )
-        raise UnauthorizedError(msg)
+        if key is not None:
+            raise EndedKeyError(msg, key="invalid_key", row=key)
+        raise UnauthorizedError(msg, key="invalid_key")
     api_keys.touch(key)
     attributes = key.attribute_values  # PynamoDB's attribute access is ten times slower.
+    limit = attributes.get("calls_per_minute")
     return ApiKeyPrincipal(
         workspace_id=attributes["workspace_id"],
         account_id=attributes["account_id"],
         role=attributes["role"],
         plan=attributes["plan"],
         scopes=expand(tuple(attributes["scopes"])),
+        calls_per_minute=None if limit is None else int(limit),
         key_id=attributes["key_id"],
         client_ip=client_ip,
     )
@@ -89,7 +102,7 @@ def authenticate_tool_call(headers: Mapping[str, str], client_ip: str) -> ApiKey
             "This access token has expired, or its app was disconnected. Refresh the token, or "
             "connect the app again."
         )
-        raise UnauthorizedError(msg)
+        raise UnauthorizedError(msg, key="token_expired")
     connections.touch(token_match.connection)
     attributes = token_match.connection.attribute_values  # As above.
     return OAuthPrincipal(

@@ -19,7 +19,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.ids import is_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.settings import settings
-from chalicelib.transports import cors, edge
+from chalicelib.transports import cors, edge, preferences
 from chalicelib.transports.console.routes import PREFIX, WORKSPACE
 from chalicelib.transports.http import HttpRequest, HttpResponse, failure, handle
 from chalicelib.transports.lazy import Lazy
@@ -127,7 +127,7 @@ def _refusal(
 def unknown_path() -> NotFoundError:
     """Return the error for an unknown path."""
     return NotFoundError(
-        "This path does not exist. /api/docs and GET /api/openapi.json list all paths."
+        "This path does not exist. /api/docs and GET /api/openapi.json list all paths.", key="path"
     )
 
 
@@ -148,6 +148,7 @@ def wrong_method(
     return NotFoundError(
         f"This path does not exist. The operations of {parent} are {', '.join(operations)}.",
         details={"operations": operations},
+        key="path",
     )
 
 
@@ -187,6 +188,9 @@ def _request(method: str, *, path: str, event: dict[str, Any]) -> HttpRequest:
     peer = (context.get("identity") or {}).get("sourceIp") or ""
     path_values = event.get("pathParameters") or {}
     body = event.get("body") or ""
+    if preferences.HEADER in headers:
+        # The gateway has the last of several lines there. Only this header may have several.
+        headers = {**headers, preferences.HEADER: _all_lines(event, preferences.HEADER)}
     return HttpRequest(
         method=method,
         route=path,
@@ -198,6 +202,16 @@ def _request(method: str, *, path: str, event: dict[str, Any]) -> HttpRequest:
         has_trailing_slash=(context.get("path") or "").endswith("/"),
         request_id=context["requestId"],
     )
+
+
+def _all_lines(event: dict[str, Any], header: str) -> str:
+    lines = [
+        line
+        for name, values in (event.get("multiValueHeaders") or {}).items()
+        if name.lower() == header
+        for line in values
+    ]
+    return ", ".join(lines) or str(event["headers"][header])
 
 
 def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse
 
 _MAX_AGE = "7200"
 _EXPOSED = "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
+_EXPOSED_BY_API = f"{_EXPOSED}, Preference-Applied"
 
 
 class Policy(NamedTuple):
@@ -36,7 +37,7 @@ class Policy(NamedTuple):
                 "The origin of this page is not allowed to call the API. Add the origin to "
                 "ALLOWED_ORIGINS, or call the API from a server."
             )
-            raise ForbiddenError(msg)
+            raise ForbiddenError(msg, key="origin_not_allowed")
 
     def preflight(self, request: HttpRequest) -> HttpResponse:
         self.check_origin(request)
@@ -98,7 +99,9 @@ TOOL_SERVER = Policy(
     fail=json_rpc.failure,
 )
 # Allows visitors' pages of any origin.
-PUBLIC = Policy(methods="GET, POST", headers="Content-Type, Idempotency-Key", exposed=_EXPOSED)
+PUBLIC = Policy(
+    methods="GET, POST", headers="Content-Type, Idempotency-Key, Prefer", exposed=_EXPOSED_BY_API
+)
 # Allows every origin, since OAuth clients can be pages, and these responses need no cookie.
 OAUTH = Policy(
     methods="GET, POST",

@@ -26,7 +26,10 @@ def check(headers: Mapping[str, str]) -> None:
     # Each one is compared, so that the time does not depend on which one matches.
     matches = [hmac.compare_digest(received, secret.encode()) for secret in accepted]
     if accepted and not any(matches):
-        raise ForbiddenError("This URL does not accept calls. Use the public URL of the service.")
+        raise ForbiddenError(
+            "This URL does not accept calls. Use the public URL of the service.",
+            key="not_public_url",
+        )
 
 
 def client_ip(headers: Mapping[str, str], peer: str) -> str:

@@ -20,9 +20,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     """Redirect to a public file in the bucket, or raise NotFoundError."""
     folder = "thumbnail/" if "/thumbnail/" in request.route else ""
     path = f"{request.path['folder']}/{folder}{request.path['name']}"
-    url = None
-    if stored_files.PATH.fullmatch(path):
-        url = object_store().download_url(f"files/{path}", VALID_SECONDS)
-    if url is None:
-        raise NotFoundError("This file does not exist.")
+    if not stored_files.PATH.fullmatch(path):
+        raise NotFoundError("This file does not exist.", key="file")
+    url = object_store().download_url(f"files/{path}", VALID_SECONDS)
     return HttpResponse(302, b"", {**_HEADERS, "Location": url})

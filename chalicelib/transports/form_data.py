@@ -52,7 +52,9 @@ def read_fields(request: HttpRequest) -> dict[str, list[str]]:
         fields, files = _multipart(request)
         # A form for JSON fields has no place for a file, which would silently be lost.
         if files:
-            raise ValidationError("This form accepts no files. Send the form without files.")
+            raise ValidationError(
+                "This form accepts no files. Send the form without files.", key="has_files"
+            )
     values: dict[str, list[str]] = {}
     for name, value in fields:
         values.setdefault(name, []).append(value)
@@ -170,7 +172,7 @@ def read_parts(request: HttpRequest) -> tuple[Fields, list[SentFile]]:
             "The multipart/form-data body is malformed or incomplete. Send the whole body, with "
             "the boundary in its Content-Type."
         )
-        raise ValidationError(msg) from None
+        raise ValidationError(msg, key="malformed_body") from None
     return _decoded(raw_fields, charset or declared_charset(request)), files
 
 
@@ -248,5 +250,6 @@ def _add(fields: Fields, name: str, *, value: str) -> None:
 def _too_large() -> ValidationError:
     return ValidationError(
         f"Expected at most {MAX_FIELDS} form fields of at most {MAX_FIELD_BYTES:,} bytes each, "
-        "in addition to the file. Send fewer or shorter fields."
+        "in addition to the file. Send fewer or shorter fields.",
+        key="too_many_fields",
     )

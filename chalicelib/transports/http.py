@@ -38,6 +38,8 @@ CSRF_HEADER = "x-csrf-token"
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain"
 HTML_TYPE = "text/html; charset=utf-8"
+# For responses that all callers share. An edit is visible within a minute.
+CACHED = "public, max-age=60"
 
 log = logging.getLogger(__name__)
 
@@ -257,7 +259,7 @@ def check_sender(request: HttpRequest) -> None:
             "User-Agent: expected another caller than this service. A webhook cannot call the "
             "service that sent it."
         )
-        raise ValidationError(msg)
+        raise ValidationError(msg, key="own_caller")
 
 
 def check_body(
@@ -283,7 +285,7 @@ def check_body(
             f'The body has the Content-Encoding "{coding[:80]}", which is not supported. Send '
             "the body without Content-Encoding."
         )
-        raise UnsupportedMediaTypeError(msg)
+        raise UnsupportedMediaTypeError(msg, key="content_encoding")
     kind = media_type(request)
     if (
         request.body
@@ -292,7 +294,7 @@ def check_body(
     ):
         accepted = [JSON_TYPE, *others]
         msg = f'Content-Type: expected {" or ".join(accepted)}, received "{kind[:80]}".'
-        raise UnsupportedMediaTypeError(msg)
+        raise UnsupportedMediaTypeError(msg, key="content_type")
 
 
 def media_type(request: HttpRequest) -> str:
@@ -324,7 +326,7 @@ def body_too_large(
     """Return the error for a body over the limit, with advice to the caller."""
     advice = advice or "Send less data in one call."
     return PayloadTooLargeError(
-        f"The body has {size:,} bytes, but the maximum is {limit:,}. {advice}"
+        f"The body has {size:,} bytes, but the maximum is {limit:,}. {advice}", key="body"
     )
 
 
@@ -371,9 +373,9 @@ def json_object(body: bytes) -> dict[str, Any]:
         value = parse_json(body)
     except ValueError as error:
         msg = f"The body {error}."
-        raise ValidationError(msg) from None
+        raise ValidationError(msg, key="malformed_body") from None
     if not isinstance(value, dict):
         what = "an array" if isinstance(value, list) else "not an object or an array"
         msg = f"The body must be a JSON object, such as {{}}; it is {what}."
-        raise ValidationError(msg)
+        raise ValidationError(msg, key="malformed_body")
     return value

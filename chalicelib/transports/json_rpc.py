@@ -44,6 +44,8 @@ def failure(error: AppError, request: HttpRequest) -> HttpResponse:
     """Return the response to a refused request: a JSON-RPC error and the envelope's data."""
     data = failure_fields(error, request.request_id)
     reason: dict[str, Any] = {"code": error.code, "requestId": request.request_id}
+    if error.key:
+        reason["key"] = error.key
     if wait := error.headers.get("Retry-After"):
         reason["retryAfter"] = int(wait)
     # Several clients show nothing of a response that is no JSON-RPC message.

@@ -68,6 +68,7 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 
+ROUTE = "POST /api/mcp"
 ICON_PATH = "/assets/product.svg"
 ICON_TYPE = "image/svg+xml"
 
@@ -158,7 +159,11 @@ def serve(request: HttpRequest) -> HttpResponse:
     principal = _authenticate(request)
     # The protocol requires this check, against DNS rebinding (MCP, transports).
     TOOL_SERVER.check_origin(request)
-    require_plan(principal.plan)
+    try:
+        require_plan(principal.plan)
+    except ForbiddenError as error:
+        _store_failure(error, principal, request.request_id)
+        raise
     return to_response(respond(request, principal), principal.log_fields)
 
 
@@ -174,6 +179,7 @@ def _authenticate(request: HttpRequest) -> ApiKeyPrincipal:
     try:
         return authenticate_tool_call(request.headers, request.client_ip)
     except UnauthorizedError as error:
+        _store_failure(error, None, request.request_id)
         had_token = bool(request.headers.get("authorization"))
         error.headers["WWW-Authenticate"] = resources.challenge(
             edge.authority(request.headers), had_token=had_token
@@ -386,14 +392,16 @@ def _call(call: Call) -> dict[str, Any]:
     except RpcError:
         call.server.admit()
         raise
-    except StepUpError:  # The challenge is a header, which only the whole response can have.
+    except StepUpError as error:
+        # The challenge is a header, which only the whole response can have.
+        _store_failure(error, call.principal, call.request_id, entry)
         raise
     except AppError as error:
         call.server.admit()
-        return _failed(call, error)
+        return _failed(call, entry, error)
     except Exception:  # noqa: BLE001  a crash is a failed call, not a broken connection
         log.exception("a tool crashed", extra={"requestId": call.request_id, "tool": name})
-        return _failed(call, InternalError())
+        return _failed(call, entry, InternalError())
 
 
 def _run(call: Call, entry: Entry) -> dict[str, Any]:
@@ -408,7 +416,7 @@ def _run(call: Call, entry: Entry) -> dict[str, Any]:
             f"The X-MCP headers or the query of this connection exclude {operation.tool}. Change "
             "them to use this tool."
         )
-        raise ForbiddenError(msg)
+        raise ForbiddenError(msg, key="tool_excluded")
     arguments = arguments_of(call)
     if arguments is None:
         raise ValidationError.of("arguments", message="expected an object, such as {}")
@@ -436,15 +444,33 @@ def _ask_for_scope(call: Call, entry: Entry, error: InsufficientScopeError) -> d
     header = step_up.challenge(scope, caller, edge.authority(call.headers))
     # A status of its own would take the other responses of a batch with it.
     if step_up.handles_challenges(caller) and not call.in_batch:
-        raise StepUpError(error.message, headers={"WWW-Authenticate": header})
-    refusal = InsufficientScopeError(step_up.message(scope, caller))
-    return {**_failed(call, refusal), "_meta": step_up.meta(header)}
+        raise StepUpError(
+            error.message, details=error.details, headers={"WWW-Authenticate": header}
+        )
+    refusal = InsufficientScopeError(step_up.message(scope, caller), details=error.details)
+    return {**_failed(call, entry, refusal), "_meta": step_up.meta(header)}
 
 
-def _failed(call: Call, error: AppError) -> dict[str, Any]:
+def _failed(call: Call, entry: Entry, error: AppError) -> dict[str, Any]:
+    _store_failure(error, call.principal, call.request_id, entry)
     call.log.update(log_fields(error), httpStatus=error.status)
     data = failure_fields(error, call.request_id)
     return text_result(to_json({"data": data, "httpStatus": error.status}).decode(), is_error=True)
+
+
+def _store_failure(
+    error: AppError, principal: Principal | None, request_id: str, entry: Entry | None = None
+) -> None:
+    from chalicelib.transports import key_failures  # noqa: PLC0415  saves cold starts the import
+
+    key_failures.store(
+        error,
+        principal,
+        request_id=request_id,
+        route=ROUTE,
+        operation=entry.name if entry else "",
+        tool=entry.tool if entry else None,
+    )
 
 
 def text_result(text: str, *, is_error: bool = False) -> dict[str, Any]:

@@ -110,7 +110,8 @@ PROMPTS = {
             "Compare the last {days} days with the {days} days before: visitors and the most "
             "visited pages of each site, leads and orders with their value, and bookings by "
             "status. Give a short table, then three sentences on what changed most and what I "
-            "could do. Amounts are in kopecks: show rubles. Say which figures you could not get.",
+            "could do. Amounts are in minor units of the workspace's currency (kopecks): show them "
+            "in units of the currency. Say which figures you could not get.",
             (Argument("days", "The number of days.", "7"),),
         ),
     )

@@ -53,7 +53,7 @@ def list_posts(operation: Operation, request: HttpRequest) -> HttpResponse:
             "This operation is for callers without a key. With a key, call GET "
             "/api/admin/blog/list."
         )
-        raise ForbiddenError(msg)
+        raise ForbiddenError(msg, key="key_not_accepted")
     return rest.serve(operation, request)
 
 

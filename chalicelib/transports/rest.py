@@ -1,6 +1,7 @@
 """REST routes of the registry, one for each operation, with the common envelope."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,9 +15,10 @@ from chalicelib.core.errors import AppError, ValidationError
 from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience, Principal
 from chalicelib.core.wire import parsing
-from chalicelib.transports import form_data
-from chalicelib.transports.auth import identify
+from chalicelib.transports import form_data, preferences
+from chalicelib.transports.auth import EndedKeyError, identify
 from chalicelib.transports.http import (
+    CACHED,
     JSON_TYPE,
     MAX_BODY_BYTES,
     MAX_PUBLIC_BODY_BYTES,
@@ -24,6 +26,7 @@ from chalicelib.transports.http import (
     HttpRequest,
     HttpResponse,
     check_body,
+    etag,
     failure,
     json_object,
     media_type,
@@ -33,23 +36,58 @@ from chalicelib.transports.http import (
 def serve(operation: Operation, request: HttpRequest) -> HttpResponse:
     """Respond to a request to an operation's route."""
     # The body's size and type are checked first, then the key. ``invoke`` makes all other checks.
-    check_input(operation, request)
-    principal = identify(operation, request)
+    try:
+        check_input(operation, request)
+    except AppError as error:
+        if Audience.PUBLIC not in operation.audience:
+            # Only the list of the key's errors needs the key now.
+            with suppress(AppError):
+                _store_failure(error, identify(operation, request), operation, request)
+        raise
+    try:
+        principal = identify(operation, request)
+    except EndedKeyError as error:
+        _store_failure(error, None, operation, request)
+        raise
+    prefer = request.headers.get(preferences.HEADER)
+    is_strict = prefer is not None and preferences.is_strict(prefer)
     try:
         if Audience.PUBLIC in operation.audience:
-            response = success(_call_publicly(operation, principal, request))
+            reply = _call_publicly(operation, principal, request, is_strict=is_strict)
         else:
             read = partial(_read_input, operation, request)
-            response = success(call(operation, principal, request, read))
+            reply = call(operation, principal, request, read, is_strict=is_strict)
+        response = success(reply)
+        if operation.is_cached:
+            response = _shared(response)
     except AppError as error:
+        _store_failure(error, principal, operation, request)
         response = failure(error, request.request_id)
+    except Exception as error:
+        _store_failure(error, principal, operation, request)
+        raise
+    if is_strict:
+        response = response.with_headers({**response.headers, **preferences.APPLIED})
     return response.with_log_fields(operation=operation.name, **principal.log_fields)
 
 
-def _call_publicly(operation: Operation, principal: Principal, request: HttpRequest) -> Reply:
+def _store_failure(
+    error: Exception, principal: Principal | None, operation: Operation, request: HttpRequest
+) -> None:
+    from chalicelib.transports import key_failures  # saves cold starts the import
+
+    route = f"{request.method} {request.route}"
+    key_failures.store(
+        error, principal, request_id=request.request_id, route=route, operation=operation.name
+    )
+
+
+def _call_publicly(
+    operation: Operation, principal: Principal, request: HttpRequest, *, is_strict: bool
+) -> Reply:
     # The body is read first, because it is small and the visitor needs no access.
     values, key = idempotency_keys.split(operation, _read_input(operation, request))
-    return call(operation, principal, request, lambda: values, key)
+    return call(operation, principal, request, lambda: values, key, is_strict=is_strict)
 
 
 def check_input(operation: Operation, request: HttpRequest) -> None:
@@ -67,12 +105,14 @@ def check_input(operation: Operation, request: HttpRequest) -> None:
     check_body(request, *body_types(operation), limit=limit, if_too_large=advice)
 
 
-def call(
+def call(  # noqa: PLR0913  the parts of a call
     operation: Operation,
     principal: Principal,
     request: HttpRequest,
     read: Callable[[], Mapping[str, Any]],
     key: str | None = None,
+    *,
+    is_strict: bool = False,
 ) -> Reply:
     """Run an operation for a request.
 
@@ -85,6 +125,7 @@ def call(
         read,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key if key is None else key,
+        is_strict=is_strict,
     )
 
 
@@ -96,6 +137,13 @@ def success(reply: Reply) -> HttpResponse:
     if reply.replayed:
         headers["Idempotency-Replayed"] = "true"
     return HttpResponse(reply.status, reply.body, headers)
+
+
+def _shared(response: HttpResponse) -> HttpResponse:
+    # What one visitor has left of a limit is not for others, to whom a cache may pass the response.
+    tag = etag(response.whole_body())
+    headers = {"Content-Type": JSON_TYPE, "Cache-Control": CACHED, "ETag": tag, "Vary": "Prefer"}
+    return response.with_headers(headers)
 
 
 def _read_input(operation: Operation, request: HttpRequest) -> dict[str, Any]:

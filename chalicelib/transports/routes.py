@@ -42,6 +42,7 @@ PAGES: Mapping[str, LazyHandler] = {
     "/blog/rss.xml": Lazy("chalicelib.transports.web.blog:rss"),
     "/sitemap.xml": Lazy("chalicelib.transports.web.blog:sitemap"),
     "/robots.txt": Lazy("chalicelib.transports.web.blog:robots"),
+    "/llms.txt": Lazy("chalicelib.transports.web.docs:llms"),
     "/api/docs": Lazy("chalicelib.transports.web.docs:start"),
     "/api/docs/search.json": Lazy("chalicelib.transports.web.docs:index"),
     "/api/docs/{section}": Lazy("chalicelib.transports.web.docs:section"),
@@ -63,6 +64,10 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
     "/pay/{token}": (
         Lazy("chalicelib.transports.web.pay_booking_page:show"),
         Lazy("chalicelib.transports.web.pay_booking_page:pay"),
+    ),
+    "/pay/test/{id}": (
+        Lazy("chalicelib.transports.web.test_payment_page:show"),
+        Lazy("chalicelib.transports.web.test_payment_page:settle"),
     ),
     "/unsubscribe/{token}": (
         Lazy("chalicelib.transports.unsubscribe:show"),

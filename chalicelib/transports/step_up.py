@@ -30,7 +30,7 @@ CHALLENGES = "mcp/www_authenticate"
 
 
 class StepUpError(InsufficientScopeError):
-    """The app lacks a scope that its user can allow, and is challenged to ask for the scope."""
+    """The app lacks ``scope``, which its user can allow, and is challenged to ask for it."""
 
 
 def may_be_granted(scope: Scope, principal: OAuthPrincipal) -> bool:

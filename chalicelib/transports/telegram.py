@@ -37,11 +37,11 @@ def serve(request: HttpRequest) -> HttpResponse:
 def _check_sender(request: HttpRequest) -> None:
     try:
         if not telegram.is_configured():
-            raise NotFoundError("This stage has no Telegram bot.")
+            raise NotFoundError("This stage has no Telegram bot.", key="telegram")
         secret = telegram.webhook_secret()
     except telegram.TelegramError as error:
         msg = "The token of the Telegram bot cannot be read."
-        raise UpstreamFailedError(msg) from error
+        raise UpstreamFailedError(msg, key="telegram_token") from error
     header = request.headers.get(telegram.SECRET_HEADER.lower(), "")
     if not hmac.compare_digest(header.encode(errors="replace"), secret.encode()):
-        raise ForbiddenError("Only Telegram can call this path.")
+        raise ForbiddenError("Only Telegram can call this path.", key="wrong_secret")

@@ -54,5 +54,5 @@ def _page(
 def _subscription(request: HttpRequest) -> Subscription:
     subscription = unsubscribing.parse(request.path["token"])
     if subscription is None:
-        raise NotFoundError("This link is not valid.")
+        raise NotFoundError("This link is not valid.", key="link")
     return subscription

@@ -72,7 +72,8 @@ def packaged(project: Path) -> Path:
     shutil.copytree(ROOT / "chalicelib", project / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", project / "app.py")
     (project / "docs").mkdir()
-    shutil.copyfile(ROOT / build.RECORDED, project / build.RECORDED)
+    for recorded in build.RECORDED:
+        shutil.copyfile(ROOT / recorded, project / recorded)
     subprocess.run(
         [
             sys.executable,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from chalicelib.core.text import matches_search, search_fold
+from chalicelib.core.wire.list_names import UPDATED_AT
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.listing import parallel_scan
 from chalicelib.engine.listing.queries import CONSISTENT_ROWS
@@ -64,6 +65,7 @@ def _queries(count: int) -> dict[str, Query]:
         "page 1 by createdAt": replace(first, sort="createdAt", descending=True),
         "page 1 by price": replace(first, sort="price"),
         "page 1 by name": replace(first, sort="name"),
+        "page 1 by updatedAt": replace(first, sort=UPDATED_AT),
         "page 1, one status": replace(first, filters={"status": "inactive"}),
         "page 1, one category": replace(first, filters={"category_id": category_id(7)}),
         "page 1, one small category": replace(
@@ -159,6 +161,7 @@ def _select(products: list[ProductRow], query: Query) -> tuple[list[str], int]:
         "createdAt": lambda p: p.id,
         "price": lambda p: p.price,
         "name": lambda p: search_fold(p.name),
+        UPDATED_AT: lambda p: p.updated_at,
     }
     key = keys[query.sort]
     matches = sorted(products, key=lambda p: (key(p), p.id), reverse=query.descending)

@@ -18,7 +18,7 @@ from chalice.app import Chalice, Response
 import app as our_app
 from chalicelib.application.invoke import authorize
 from chalicelib.core.operations import REGISTRY
-from chalicelib.core.wire.schema import Pagination, Wire
+from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.sites.operations.sites import SiteList, SiteListQuery, SiteOut
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine.listing.query import Query, ResultPage
@@ -157,5 +157,4 @@ def _answer(headers: Mapping[str, str], args: SiteListQuery) -> Envelope:
         ),
     )
     sites = [SiteOut.from_record(site) for site in page.records]
-    pagination = Pagination(total=page.total, page=args.page, limit=args.size)
-    return Envelope(data=Answer(projects=sites, pagination=pagination))
+    return Envelope(data=Answer(projects=sites, **args.counted(page.total)))

@@ -22,8 +22,9 @@ MAIL_QUEUE = "mail-feedback"
 """The end of the name of the queue with the reports of SES."""
 
 FILES, HTML, UPLOADS, ANSWERS = "files/*", "*/sites/*", "*/uploads/*", "*/answers/*"
-KNOWLEDGE = "*/knowledge/*"
-"""Keys of objects: public files, pages, uploads in progress, long answers, and the bots' knowledge.
+KNOWLEDGE, EXPORTS, IMPORTS = "*/knowledge/*", "*/exports/*", "*/imports/*"
+"""Keys of objects: public files, pages, uploads in progress, long answers, the bots' knowledge,
+exports of workspaces, and the rows of imports until they are sent.
 
 A long answer is stored for requests that are repeated under its idempotency key. Deployments store
 other objects in the same bucket (ADR 35).
@@ -40,7 +41,9 @@ class Access:
     Bedrock, and to read the secret with the key of another provider. ``telegram``
     allows it to read the secret with the token of the Telegram bot. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
-    that have the stage's tag. ``master_key`` allows it to read the secret with the master key.
+    that have the stage's tag. ``ends_claims`` allows it to delete claims, such as those of slugs,
+    and the memberships of a deleted workspace, and no other row of ``identity``. ``master_key``
+    allows it to read the secret with the master key.
     ``woken`` lets Lambda run it for messages that wake the runner of events, and for the reports of
     SES. ``mails`` allows it to send e-mails by SES, from the domain of ``MAIL_FROM`` and with the
     configuration set only.
@@ -60,6 +63,7 @@ class Access:
     models: bool = False
     telegram: bool = False
     hosts: bool = False
+    ends_claims: bool = False
     master_key: bool = False
     woken: bool = False
     mails: bool = False
@@ -74,6 +78,8 @@ _EVERY = (
     "Query",
     "UpdateItem",
 )
+# Partitions of ``identity`` whose rows the runner of jobs may delete.
+ENDED = ("CLAIM#*", "ACCOUNT#*#WORKSPACES", "W#*#MEMBER")
 FUNCTIONS: Mapping[str, Access] = {
     API: Access(
         tables={
@@ -99,6 +105,10 @@ FUNCTIONS: Mapping[str, Access] = {
             ANSWERS: ("DeleteObject", "GetObject", "PutObject"),
             # Assistants of visitors search what a bot knows.
             KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
+            # For the URLs by which they are downloaded.
+            EXPORTS: ("GetObject",),
+            # The rows of an import that starts, and its refused rows.
+            IMPORTS: ("DeleteObject", "GetObject", "PutObject"),
         },
         models=True,
         master_key=True,
@@ -110,19 +120,26 @@ FUNCTIONS: Mapping[str, Access] = {
             "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
             "content": _EVERY,
             "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
-            "control": ("DeleteItem", "PutItem", "Query", "UpdateItem"),
-            "ledger": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
-            "audit": ("PutItem",),
+            # An import stores the outcomes of its calls, and finds them when it is repeated.
+            "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            # An export reads the limits of bots.
+            "ledger": ("BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+            # When a test workspace was last changed.
+            "audit": ("PutItem", "Query"),
         },
         indexes=("by_o1", "by_row"),
         objects={
-            FILES: ("DeleteObject", "GetObject"),
+            # An import stores the images of its products.
+            FILES: ("DeleteObject", "GetObject", "PutObject"),
             HTML: ("DeleteObject", "GetObject"),
             UPLOADS: ("DeleteObject",),
             ANSWERS: ("DeleteObject",),
             KNOWLEDGE: ("DeleteObject", "GetObject", "PutObject"),
+            EXPORTS: ("AbortMultipartUpload", "DeleteObject", "GetObject", "PutObject"),
+            IMPORTS: ("DeleteObject", "GetObject", "PutObject"),
         },
         hosts=True,
+        ends_claims=True,
         master_key=True,
     ),
     "run-events": Access(
@@ -300,6 +317,17 @@ def policy(config: dict[str, Any], stage: str, *, function: str, target: Target)
                 actions=["GetSecretValue"],
                 resources=[secret],
             )
+        )
+    if access.ends_claims:
+        keys = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(ENDED)}}
+        statements.append(
+            _allow(
+                "EndedClaims",
+                service="dynamodb",
+                actions=["DeleteItem"],
+                resources=[tables["identity"]],
+            )
+            | {"Condition": keys}
         )
     if access.hosts:
         statements += _hosts(stage, identity=tables["identity"], target=target)

@@ -21,6 +21,7 @@ from chalicelib.gateways.llm import demo, facts, frame
 from chalicelib.gateways.llm.facts import Facts, Hours, Offer, OfferedTimes, Proposal
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolResult, ToolSpec
 from chalicelib.lib import emails, extracts, localized, po_files
+from chalicelib.lib.currencies import RUB
 from chalicelib.lib.localized import Language
 
 LOCALE = Path(__file__).parent / "locale"
@@ -165,13 +166,15 @@ def facts_in(message: Message) -> tuple[Facts, str]:
 
 
 def _offer_of(data: Mapping[str, Any]) -> Offer:
+    price, currency = facts.price_in(data) or (0, RUB)
     return Offer(
         data["source"],
         data["name"],
-        round(data["price_rub"] * 100),
+        price,
         data.get("minutes"),
         data.get("about", ""),
         data.get("in_stock"),
+        currency,
     )
 
 
@@ -277,9 +280,10 @@ def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
     if exact and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=exact[0]["slotId"], **_person(dialog))
     slots = (exact or times)[:MAX_TIMES] or [later] * bool(later)
-    price = round(data["price_rub"] * 100)
+    price, currency = facts.price_in(data) or (0, RUB)
+    service = Offer("service", data["service"], price, data["minutes"], currency=currency)
     lines = [
-        _offer_line(dialog, Offer("service", data["service"], price, data["minutes"])),
+        _offer_line(dialog, service),
         dialog.say("times" if times else "next_time" if later else "no_times"),
     ]
     for number, slot in enumerate(slots, start=1):
@@ -366,7 +370,8 @@ def _quote(dialog: Dialog) -> str:
 
 
 def _offer_line(dialog: Dialog, offer: Offer) -> str:
-    terms = [localized.money(dialog.language, offer.price) if offer.price else dialog.say("free")]
+    price = localized.money(dialog.language, offer.price, offer.currency)
+    terms = [price if offer.price else dialog.say("free")]
     if offer.duration_min:
         terms.append(dialog.say("minutes", count=offer.duration_min))
     return f"{offer.name}: {', '.join(terms)}. {offer.description}".rstrip()

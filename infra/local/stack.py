@@ -108,6 +108,7 @@ class LocalStack:
             "PORT": str(self.port),
             "PUBLIC_URL": self.url,
             "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
+            "SIGN_UP_PLAN": os.environ.get("SIGN_UP_PLAN") or "business",
             "SITE_HOSTS": "local",
             "STAGE": "dev",
             **self._telegram(),

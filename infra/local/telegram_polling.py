@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
 from chalicelib.domains.notifications.flows import telegram_chats
 from chalicelib.gateways import telegram
@@ -57,7 +58,7 @@ def answer_updates(offset: int, *, wait: int = telegram.POLL_SECONDS) -> int:
         offset = int(update["update_id"]) + 1
         if reply is not None:
             try:
-                telegram.send(reply.chat_id, reply.text)
+                telegram.send(reply.chat_id, reply.text, origin=PLATFORM)
             except telegram.TelegramError as error:
                 log.warning("an answer of the Telegram bot is lost: %s", error)
     return offset

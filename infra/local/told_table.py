@@ -6,22 +6,26 @@ from pathlib import Path
 from chalicelib.domains.notifications.rules import who_is_told
 from chalicelib.domains.notifications.rules.messages import kind_name
 from chalicelib.domains.notifications.rules.who_is_told import NotSent, Role, Told, ToMembers
+from infra.local import document_tables
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "notifications.md"
-BEGIN, END = "<!-- table of messages: make reference writes it -->", "<!-- end of the table -->"
+DOCUMENT = document_tables.DOCS / "notifications.md"
+NAME = "messages"
 
 
 def write() -> Path:
     """Write the table into the document, and return the document's path."""
-    text = DOCUMENT.read_text()
-    before, _, rest = text.partition(BEGIN)
-    DOCUMENT.write_text(before + markdown() + rest.partition(END)[2])
-    return DOCUMENT
+    return document_tables.write(DOCUMENT, NAME, _lines())
 
 
 def markdown() -> str:
     """Return the tables between their marks."""
-    return "\n".join([BEGIN, *_rows(), "", *_account_rows(), END])
+    return document_tables.table(NAME, _lines())
+
+
+def _lines() -> Iterator[str]:
+    yield from _rows()
+    yield ""
+    yield from _account_rows()
 
 
 def _rows() -> Iterator[str]:

@@ -34,6 +34,9 @@ def connect(stage: str | None, *, region: str | None = None) -> None:
                 raise click.ClickException(msg)
             endpoint = json.loads(state.read_text())["endpoint"]
         os.environ["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
+        from infra.local import workarounds  # noqa: PLC0415  for a start without the database
+
+        workarounds.be_patient()
     os.environ.setdefault("OBJECT_STORE", f"file://{state.parent.absolute() / 'objects'}")
     if state.is_file() and (port := json.loads(state.read_text()).get("port")):
         os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}")
@@ -96,8 +99,9 @@ def admin(ctx: click.Context, stage: str | None, *, region: str | None) -> None:
 )
 @click.option(
     "--prices",
-    type=click.Choice(["rubles", "kopecks"]),
-    help="Unit of the table's prices. Not needed for a file of export-products.",
+    type=click.Choice(["rubles", "kopecks", "major", "minor"]),
+    help="Unit of the table's prices: rubles or kopecks, and major or minor units of another "
+    "currency. Not needed for a file of export-products.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would happen.")
 @click.option("--create-categories", is_flag=True, help="Create the categories that do not exist.")
@@ -163,7 +167,7 @@ def export_products(ctx: click.Context, *, workspace: str, path: Path) -> None:
     No value is shortened. Importing the unchanged table into the same workspace changes nothing.
     Importing it into another workspace creates the same products and, with --create-categories,
     their categories. A product without an SKU is identified by its id. Prices are
-    in kopecks, and images are URLs.
+    in kopecks, or in units of another currency, as the header says. Images are URLs.
     """
     ctx.obj()
     from infra.operator import product_export  # noqa: PLC0415  for a fast start

@@ -20,7 +20,8 @@ def report_errors_in_one_line() -> Iterator[None]:
     except click.Abort:
         line = "Stopped."
     except AppError as error:
-        line = error.message
+        reason = f"{error.code}: {error.key}" if error.key else error.code
+        line = f"{error.message} ({reason})"
     except Exception as error:  # noqa: BLE001  operators read one line, not a traceback
         from infra.deploy.aws.errors import explain  # noqa: PLC0415  botocore takes a while to import
 

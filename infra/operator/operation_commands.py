@@ -1,10 +1,11 @@
 """Commands that are generated from the declarations of operations.
 
-There is a command for each operation that the operator may call but an API key may not. The
+There is a command for each operation that the operator may call, except ``NO_COMMANDS``. The
 command's help is the handler's docstring. Its options have the types, choices, defaults and
 help of the input model's fields. ``workspaceId`` becomes ``--workspace``, ``isActive`` becomes
-``--active``, ``dryRun`` becomes ``--dry-run``. ``DIFFERENCES`` lists deviations from the
-declarations.
+``--active``, ``dryRun`` becomes ``--dry-run``. A command of an operation that keys
+may call, too, has ``--workspace``, unless the operation finds the workspace by a record.
+``DIFFERENCES`` lists deviations from the declarations.
 """
 
 import base64
@@ -32,7 +33,7 @@ def call(
     """Run an operation as the operator; return ``data`` of its envelope.
 
     Operations that API keys may call, too, need ``workspace``: the id of the workspace to work in.
-    Warnings are printed on stderr.
+    It may be the argument ``workspaceId`` instead. Warnings are printed on stderr.
 
     Raises:
         AppError: any failure.
@@ -45,6 +46,9 @@ def call(
     from chalicelib.domains.identity.store import workspaces  # noqa: PLC0415
 
     load_all()
+    if works_in_given_workspace(REGISTRY[operation]) and workspace is None:
+        arguments = dict(arguments)
+        workspace = arguments.pop("workspaceId", None)
     principal = OperatorPrincipal()
     if workspace is not None:
         plan = workspaces.get(workspace).plan
@@ -52,9 +56,17 @@ def call(
     reply = invoke(REGISTRY[operation], principal, lambda: arguments, request_id=str(uuid4()))
     data: dict[str, Any] = json.loads(reply.body)["data"]
     del data["status"]
+    data.pop("warningDetails", None)
     for warning in data.pop("warnings", ()):
         click.echo(warning, err=True)
     return data
+
+
+def works_in_given_workspace(operation: "Operation") -> bool:
+    """Whether the operator says in which workspace to run it, as the key of another caller does."""
+    from chalicelib.core.principals import Audience  # noqa: PLC0415  the help does not need the service
+
+    return Audience.KEY in operation.audience and operation.resolve is None
 
 
 def _credit_demo_balance(workspace: dict[str, Any]) -> None:
@@ -73,38 +85,59 @@ class Differences:
 
     ``options`` maps inputs to the names of their options. ``prompt`` is an input that the
     command prompts for if it is omitted. ``file`` is an input for a file's bytes in base64. Its
-    option is ``--path``, and the file's name is sent as the input ``name``. ``table`` returns the
-    output for a terminal, in place of the result. ``then`` is called with the arguments and
-    the result.
+    option is ``--path``, and the file's name is sent as the input ``name``. ``prints`` returns the
+    output in place of the result, and ``table`` the output for a terminal. ``then`` is called with
+    the arguments and the result.
     """
 
     command: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     prompt: str | None = None
     file: str | None = None
+    prints: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     table: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     then: Callable[[dict[str, Any]], None] | None = None
 
 
+def _webhook_and_secret(result: dict[str, Any]) -> dict[str, Any]:
+    return {"webhookId": result["webhook"]["id"], "secret": result["secret"]}
+
+
+def _workspace_settings(result: dict[str, Any]) -> dict[str, Any]:
+    settings = dict(result["workspace"])
+    return {"workspaceId": settings.pop("id"), **settings}
+
+
+_OF_WEBHOOK = {"id": "--webhook"}
 DIFFERENCES = {
     "add_file": Differences(file="content"),
     "allow_mail": Differences(options={"email": "--email"}),
+    "create_webhook": Differences(options={"events": "--types"}, prints=_webhook_and_secret),
     "create_workspace": Differences(then=_credit_demo_balance),
-    "erase_client": Differences(options={"email": "--email"}),
+    "delete_webhook": Differences(options=_OF_WEBHOOK),
+    "erase_client": Differences(options={"id": "--client", "email": "--email"}),
     "get_balance": Differences(command="balance"),
     "get_bot_limits": Differences(command="bot-limits"),
     "invite_member": Differences(options={"email": "--email"}),
     "list_audit_log": Differences(command="audit-log"),
     "list_ledger": Differences(command="ledger", table=printing.one_row_an_answer),
+    "list_webhook_deliveries": Differences(options=_OF_WEBHOOK),
     "resume_site": Differences(options={"id": "--site"}),
     "end_connection": Differences(options={"id": "--connection"}),
     "revoke_key": Differences(options={"id": "--key"}),
+    "rotate_webhook_secret": Differences(options=_OF_WEBHOOK, prints=_webhook_and_secret),
+    "send_test_event": Differences(options=_OF_WEBHOOK),
     "set_bot": Differences(options={"id": "--agent"}),
     "set_password": Differences(prompt="password"),
+    "set_workspace": Differences(prints=_workspace_settings),
     "suspend_site": Differences(options={"id": "--site"}),
+    "update_webhook": Differences(options={**_OF_WEBHOOK, "events": "--types"}),
 }
-NO_COMMANDS = {"upsert_products_by_id"}
-"""Operations whose inputs do not fit into options; ``import-products`` calls them."""
+NO_COMMANDS = {
+    *("create_category", "list_categories", "upsert_products", "upsert_products_by_id"),
+    *("upsert_clients_by_contact", "upsert_services_by_name"),
+}
+"""Operations that ``import-products`` calls, because their inputs do not fit into options."""
 ACCOUNTS = {"owner": "--account --owner", "email": "--account --email"}
 """Options for inputs that identify an account. All commands accept ``--account`` instead of these
 inputs."""
@@ -124,7 +157,7 @@ def commands() -> dict[str, click.Command]:
     entries = [
         _command(operation)
         for operation in REGISTRY.select(Audience.OPERATOR)
-        if Audience.KEY not in operation.audience and operation.name not in NO_COMMANDS
+        if operation.name not in NO_COMMANDS
     ]
     return {str(command.name): command for command in entries}
 
@@ -160,7 +193,8 @@ def _run(
         path = Path(values[differences.file])
         content = base64.b64encode(path.read_bytes()).decode()
         arguments |= {differences.file: content, "name": path.name}
-    result = _flat(call(operation, arguments))
+    answer = call(operation, arguments)
+    result = differences.prints(answer) if differences.prints else _flat(answer)
     if differences.then is not None:
         differences.then({**arguments, **result})
     table = differences.table and differences.table(result)
@@ -181,7 +215,13 @@ def _options(operation: "Operation", differences: Differences) -> list[click.Opt
     }
     if differences.file:
         del fields["name"]
-    return [_option(name, field, properties[name], differences) for name, field in fields.items()]
+    options = [
+        _option(name, field, properties[name], differences) for name, field in fields.items()
+    ]
+    if works_in_given_workspace(operation):
+        about = SUPPLIED_BY_SESSIONS["workspaceId"]
+        options.insert(0, click.Option(["--workspace", "workspaceId"], required=True, help=about))
+    return options
 
 
 def _option(

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +13,17 @@ import click
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.catalog.operations.products import ProductOut
 from chalicelib.domains.catalog.rules.category_path import path_text
-from chalicelib.domains.catalog.rules.tables.product_table import EXPORT_COLUMNS
-from chalicelib.domains.catalog.rules.tables.spreadsheet_cells import ESCAPE, escaped, is_value
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.imports.flows.category_names import Call, category_paths
+from chalicelib.domains.imports.rules.tables.product_table import export_fields
+from chalicelib.domains.imports.rules.tables.spreadsheet_cells import ESCAPE, escaped, is_value
 from chalicelib.engine import audit
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.unit import split_batches
+from chalicelib.lib import currencies
+from chalicelib.lib.currencies import RUB
 from chalicelib.lib.markup.csv_text import is_formula
-from infra.operator.product_import import Call, category_paths
 
 AT_ONCE = 100
 
@@ -34,18 +37,18 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
         NotFoundError: the workspace does not exist.
         ClickException: the file cannot be written.
     """
-    workspaces.get(workspace_id)
+    currency = workspaces.get(workspace_id).currency
     paths = {category_id: names for names, category_id in category_paths(call)}
     part, count = path.with_name(f"{path.name}.part"), 0
     try:
         with part.open("w", encoding="utf-8-sig", newline="") as file:
-            file.write(_line(EXPORT_COLUMNS))
+            file.write(_line(tuple(export_fields(currency))))
             for product in _products(workspace_id):
                 names = paths.get(str(product.category_id), ())
                 product_fields = ProductOut.from_record(product).model_dump(
                     mode="json", by_alias=True
                 )
-                file.write(_line(_cells(product_fields, names)))
+                file.write(_line(_cells(product_fields, names, currency)))
                 count += 1
         os.replace(part, path)  # noqa: PTH105  replaces an existing file on every system
     except OSError as error:
@@ -62,7 +65,7 @@ def export_products(call: Call, workspace_id: str, path: Path) -> dict[str, Any]
     }
 
 
-def _cells(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
+def _cells(product: Mapping[str, Any], category: Sequence[str], currency: str) -> list[str]:
     """Return the cells of a product in the order of the columns.
 
     ``category`` has the names of its category and of the categories above, from the top.
@@ -72,14 +75,17 @@ def _cells(product: Mapping[str, Any], category: Sequence[str]) -> list[str]:
         product["id"],
         escaped(product["sku"]),
         escaped(product["name"]),
-        product["price"],
+        product["price"] if currency == RUB else currencies.plain(product["price"], currency),
         escaped(product["description"]),
         product["stock"],
         escaped(product["barcode"]),
         ESCAPE * (is_formula(above) or is_value(above)) + above,
         product["categoryId"],
         "|".join(image["url"] for image in product["images"]),
-        *(product[name] for name in ("status", "sortOrder", "createdAt", "updatedAt")),
+        *(product[name] for name in ("status", "sortOrder")),
+        escaped(product["externalId"]),
+        json.dumps(product["metadata"], ensure_ascii=False) if product["metadata"] else None,
+        *(product[name] for name in ("createdAt", "updatedAt")),
     ]
     return ["" if value is None else str(value) for value in values]
 

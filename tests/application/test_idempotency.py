@@ -13,6 +13,7 @@ import pytest
 from chalicelib.application.context import Context
 from chalicelib.application.invoke import invoke
 from chalicelib.core import retry
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     ConcurrentUpdateError,
@@ -330,7 +331,7 @@ def test_warnings_of_an_abandoned_attempt_are_dropped(
     def try_twice(ctx: Context, args: NoInput) -> MadeResult:
         """Fail the first attempt with a conflict."""
         attempts.append(None)
-        ctx.warn(f"attempt {len(attempts)}")
+        ctx.warn("Repeated", code=WarningCode.STOCK_CHANGED, id=str(len(attempts)))
         if len(attempts) == 1:
             raise ConcurrentUpdateError
         return MadeResult(id="x")
@@ -339,5 +340,10 @@ def test_warnings_of_an_abandoned_attempt_are_dropped(
     principal = ApiKeyPrincipal(
         workspace_id=owner.workspace.id, plan="business", scopes=frozenset(Scope), key_id="k"
     )
-    reply = invoke(registry["try_twice"], principal, dict, request_id="r")
-    assert json.loads(reply.body)["data"]["warnings"] == ["attempt 2"]
+    reply, replay = (
+        invoke(registry["try_twice"], principal, dict, request_id="r", idempotency_key="k")
+        for _ in range(2)
+    )
+    (detail,) = json.loads(reply.body)["data"]["warningDetails"]
+    assert detail == {"code": "stock_changed", "message": "Repeated", "id": "2"}
+    assert (replay.body, replay.replayed) == (reply.body, True)

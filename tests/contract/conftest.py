@@ -22,9 +22,10 @@ from chalicelib.gateways import photos
 from chalicelib.transports.api_docs import openapi
 from chalicelib.transports.api_docs.model import OperationDoc, Reference
 from infra.local import devserver
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.chat import propose_booking
 from tests.factories.examples import Things, submit
+from tests.factories.payments import payable_token
 from tests.fakes.openverse import answer_with, image
 from tests.support.patience import PATIENCE
 from tests.support.restoring import Snapshots
@@ -144,6 +145,13 @@ def new_runner(
     return made_or_put_back
 
 
+VISITORS_WORDS = (
+    *("SESSION_ID", "ACTION_ID", "CANCEL_TOKEN", "MANAGE_TOKEN", "PAY_TOKEN"),
+    *("WORKSPACE_SLUG", "CALENDAR_FILE"),
+)
+"""Words that only examples for visitors have, who have talked to a bot and booked."""
+
+
 def _more(world: World) -> dict[str, str]:
     """Create further records that examples need, and return their placeholders."""
     api, things = world.api, world.things
@@ -160,14 +168,17 @@ def _more(world: World) -> dict[str, str]:
         "client": {"name": "Grace", "email": "grace@example.com"},
     }
     booked = api.post("/api/public/bookings", booking)
+    call_console(world.workspace_id, "set_booking_page", isOn=True, offer=[things.service])
     start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
     session, proposal = propose_booking(things.agent, things.service, things.resource, start)
-    return {
-        "SESSION_ID": session,
-        "ACTION_ID": str(proposal.id),
-        "CANCEL_TOKEN": booked["cancelToken"],
-        "CALENDAR_FILE": booked["icsUrl"].rpartition("/")[2],
-    }
+    values = (
+        *(session, str(proposal.id), booked["cancelToken"]),
+        booked["manageUrl"].rpartition("/")[2],
+        payable_token(world.workspace_id, things.booking),
+        workspaces.get(world.workspace_id).slug,
+        booked["icsUrl"].rpartition("/")[2],
+    )
+    return dict(zip(VISITORS_WORDS, values, strict=True))
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_a_declaration_whose_role_and_audience_disagree_is_refused(role: Role | 
 
 
 LEAST: dict[Role, set[str]] = {
-    Role.OWNER: {"get_balance", "get_statement", "list_ledger"},
+    Role.OWNER: {"get_balance", "get_statement"},
     Role.MANAGER: {
         "get_bot_limits",
         "set_bot_limits",
@@ -163,7 +163,7 @@ LEAST: dict[Role, set[str]] = {
         "create_booking",
         "reschedule_booking",
         "set_booking_status",
-        "list_agent_dialogs",
+        "list_dialogs",
     },
 }
 """Operations whose role must not change by accident."""
@@ -174,10 +174,10 @@ def test_money_is_for_owners_access_for_managers_and_daily_work_for_members(role
     assert {REGISTRY[name].role for name in LEAST[role]} == {role}
 
 
-def test_only_an_invitation_leads_a_session_to_a_workspace_that_it_is_not_in() -> None:
+def test_only_an_invitation_and_a_new_workspace_are_outside_of_a_sessions_own() -> None:
     free = {
         operation.name
         for operation in REGISTRY
         if operation.role is Role.ACCOUNT and operation.resolve
     }
-    assert free == {"accept_invitation"}
+    assert free == {"accept_invitation", "create_test_workspace"}

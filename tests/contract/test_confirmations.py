@@ -24,7 +24,8 @@ CONFIRMED = [operation for operation in REGISTRY if operation.confirm is not Non
 EXPECTED = {
     *("create_key", "grant_access", "invite_member", "set_member_role", "widen_connection"),
     *("refund_payment", "retry_refund", "set_merchant", "set_payment_terms"),
-    "remove_merchant_secret",
+    *("export_workspace", "remove_merchant_secret"),
+    *("close_workspace", "reopen_workspace"),
     *("end_second_factor", "set_second_factor", "set_sign_in_factor"),
 }
 """What reaches money, gives access to others, or protects the account."""

@@ -19,21 +19,29 @@ SIZES = {"size", "limit", "count"}
 """Keywords of such arguments."""
 CUTS = {
     "a part of the work, after which the rest follows": """
-        domains.catalog.rules.tables.text_tables.HEADER_ROWS
+        domains.imports.flows.runs.MAX_ITEMS
+        domains.imports.flows.runs.ROWS_WITH_IMAGES
+        domains.services.operations.name_upsert.SERVICES_AT_ONCE
+        domains.imports.rules.tables.text_tables.HEADER_ROWS
         domains.catalog.operations.categories.MOVES_PER_TRANSACTION
+        domains.exports.flows.exporting.READERS
         domains.files.operations.deletion.RECORDS_PER_TRANSACTION
         domains.files.operations.folder_deletion.FILES_PER_TRANSACTION
         domains.files.operations.folder_deletion.FOLDERS_PER_TRANSACTION
         domains.files.operations.folder_deletion.MOVES_IN_DELETION
         domains.knowledge.flows.indexing.READERS
+        domains.overview.flows.emptying.BATCH
         domains.payments.flows.former_accounts.PAGE
         domains.sites.operations.deletion.RECORDS_PER_TRANSACTION
         domains.sites.operations.site_restoring.RECORDS_PER_TRANSACTION
         domains.webhooks.flows.due_deliveries.BATCH
         domains.webhooks.flows.due_deliveries.PARALLEL_REQUESTS
+        engine.partition_rows.MAX_ROWS
         engine.reading.BATCH_GET_KEYS
     """,
     "the response has the total, or says that there are more": """
+        domains.imports.operations.imports.PREVIEW_ROWS
+        domains.imports.rules.tables.rows._SAMPLES
         domains.assistants.operations.booking.MAX_TIMES
         domains.bookings.flows.slot_list.DEFAULT_MAX_SLOTS
         domains.chat.flows.chat_facts.MAX_HOURS
@@ -45,13 +53,11 @@ CUTS = {
         domains.files.operations.deletion.MAX_LISTED_USES
         domains.files.operations.file_details.MAX_LISTED_USES
         domains.knowledge.operations.sources.MAX_FILES_LISTED
-        domains.leads.operations.leads.MAX_FOUND
         domains.schedule.operations.closed_times.MAX_CHECKED
         domains.schedule.operations.closed_times.MAX_LISTED
         domains.schedule.operations.opening_hours.MAX_CHECKED
         domains.schedule.operations.opening_hours.MAX_LISTED
         domains.schedule.operations.time_off.MAX_AFFECTED
-        domains.schedule.operations.time_off.MAX_LISTED
         domains.sites.operations.deleted.MAX_SHOWN
         domains.sites.operations.imports.MAX_IMAGES
     """,
@@ -60,14 +66,18 @@ CUTS = {
         domains.chat.operations.dialog_details.MESSAGES_PER_PAGE
         transports.console.settings.audit.ENTRIES
         transports.console.settings.balance.ENTRIES
+        transports.console.settings.keys.FAILED_CALLS
+        transports.console.many.ROWS
         transports.console.settings.members.SIZE
         transports.console.sites.sites.SITES_PER_PAGE
         transports.web.blog.POSTS_PER_PAGE
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
+        domains.imports.rules.tables.client_table.MAX_TAGS
+        transports.console.content.imports.MAX_CONTROLS
         domains.sites.operations.imports.MAX_FORMS
         domains.sites.flows.page_objects.MAX_NAMED
-        domains.catalog.rules.tables.shop_products.MAX_IMAGES
+        domains.imports.rules.tables.shop_products.MAX_IMAGES
         domains.chat.flows.named_records.MAX_NAMES
         domains.chat.flows.named_records.MAX_SERVICES
         domains.chat.operations.replies.MAX_REPLIES
@@ -101,8 +111,9 @@ CUTS = {
         transports.web.blog.OTHER_POSTS
     """,
     "more of them are refused, so none is left out": """
-        domains.catalog.rules.tables.text_tables.MAX_COLUMNS
-        domains.bots.operations.bots.MAX_AGENTS
+        domains.imports.rules.tables.text_tables.MAX_COLUMNS
+        domains.client_profiles.operations.client_export.MAX_EXPORTED
+        domains.exports.store.exports.MAX_KEPT
         domains.leads.rules.form_fields._MAX_OTHERS
         domains.leads.rules.form_fields._MAX_OTHER_NAME
         domains.webhooks.store.webhooks.MAX_WEBHOOKS
@@ -122,7 +133,8 @@ CUTS = {
         gateways.llm.facts.MAX_SEARCH_WORDS
     """,
     "the oldest or the least important are given up, as the constant's docstring says": """
-        domains.catalog.rules.tables.product_table._SHOWN_HEADERS
+        domains.clients.operations.contact_upsert.MAX_TAGS
+        domains.imports.rules.tables.product_table._SHOWN_HEADERS
         domains.knowledge.flows.indexing.MAX_PAGES
         domains.chat.store.proposals.MAX_READ
         engine.audit.MAX_RESOURCES
@@ -134,17 +146,24 @@ CUTS = {
         domains.leads.rules.form_fields._MAX_LABELS
         domains.sites.operations.page_versions.MAX_FILES_PER_TEXT
         domains.sites.store.pages.MAX_FORMER_SLUGS
+        domains.booking_page.flows.open_page.MAX_FOUND
         domains.sites.store.sites.MAX_FOUND
         engine.listing.index_entries.MOST_WORDS
         gateways.public_http.MAX_ADDRESSES
         transports.web.blog.SITEMAP_URLS
     """,
     "characters, bytes or digits": """
+        domains.clients.operations.contact_upsert.MAX_NOTES
+        domains.imports.rules.tables.client_table.MAX_NAME
+        domains.imports.rules.tables.client_table.MAX_NOTES
+        domains.imports.rules.tables.client_table.MAX_TAG
+        domains.imports.rules.tables.product_table.MAX_CODE
+        domains.imports.rules.tables.rows._SAMPLE_CHARACTERS
         domains.sites.operations.imports._SHOWN
         domains.files.rules.data_urls._START
-        domains.catalog.rules.tables.shop_products._SHOWN
-        domains.catalog.rules.tables.shop_products.MAX_CODE
-        domains.catalog.rules.tables.file_kinds._START
+        domains.imports.rules.tables.shop_products._SHOWN
+        domains.imports.rules.tables.shop_products.MAX_CODE
+        domains.imports.rules.tables.file_kinds._START
         domains.booking_page.operations.page.MAX_DESCRIPTION
         domains.bookings.rules.booking_tokens._ID_BYTES
         domains.bookings.rules.booking_tokens._SIGNATURE_BYTES
@@ -153,21 +172,25 @@ CUTS = {
         domains.clients.flows.contacts.MAX_NAME
         domains.files.flows.photos.MAX_QUERY
         domains.files.flows.rehosting.ID_LENGTH
+        domains.files.flows.rehosting.MAX_SHOWN
         domains.files.rules.file_types._SNIFFED_BYTES
         domains.files.rules.stored_files._MAX_STEM
         domains.identity.flows.devices._LENGTH
         domains.identity.flows.invitation_links._SIGNATURE_LENGTH
         domains.identity.operations.invitations.MAX_BROWSER
         domains.identity.operations.sessions.MAX_BROWSER
+        domains.identity.operations.sign_ups.MAX_BROWSER
         domains.identity.rules.one_time_codes._RECOVERY_BYTES
         domains.identity.rules.one_time_codes._SECRET_BYTES
         domains.knowledge.rules.word_stems.LONGEST_WORD
         domains.leads.rules.form_fields._MAX_MADE_NAME
         domains.notifications.flows.unsubscribing._SIGNATURE_BYTES
         domains.notifications.rules.telegram_updates.MAX_NAME
+        domains.payments.flows.merchant_pages.ID_LENGTH
         domains.payments.operations.merchants.SHOWN_CHARACTERS
         domains.sites.rules.page_html._MAX_TOKENS
         engine.listing.parallel_scan.DIGITS
+        transports.api_docs.reference.MAX_SHOWN
         engine.metrics.MAX_VALUE_BYTES
         engine.visitors._HASH_CHARACTERS
         gateways.llm.drafts.MAX_ANSWER
@@ -196,6 +219,7 @@ CUTS = {
         transports.web.confirm_booking_page.MAX_PUBLIC_BODY_BYTES
         transports.web.manage_booking_page.MAX_PUBLIC_BODY_BYTES
         transports.web.pay_booking_page.MAX_PUBLIC_BODY_BYTES
+        transports.web.test_payment_page.MAX_PUBLIC_BODY_BYTES
     """,
 }
 KNOWN = {name: reason for reason, names in CUTS.items() for name in names.split()}

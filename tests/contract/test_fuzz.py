@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from chalicelib.core.operations import Operation
 from tests.conftest import Api
 from tests.contract.conftest import WHOLE, World
-from tests.contract.test_access import send
-from tests.factories.examples import Things, every_operation, example
+from tests.factories.examples import Things, every_operation, example, send
 from tests.support.effort import examples
 
 anything = st.recursive(

@@ -7,6 +7,7 @@ import tomllib
 from collections import defaultdict
 from pathlib import Path
 
+from tests.support.registers import check_register
 from tests.support.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
@@ -22,12 +23,16 @@ MODULES = [
     if (ROOT / name).exists()
 ]
 PACKAGES = sorted({path.parent for path in MODULES if path.name == "__init__.py"})
+PAGE = "docs/architecture.md"
 DOMAINS = sorted(path.name for path in (ROOT / "chalicelib" / "domains").iterdir() if path.is_dir())
 
 
 @sweep("package", PACKAGES)
 def test_a_folder_says_what_is_in_it(package: Path) -> None:
-    assert ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
+    path = package / "__init__.py"
+    assert ast.get_docstring(ast.parse(path.read_text())), (
+        f"Add a docstring to {path.relative_to(ROOT)} that says what the folder has."
+    )
 
 
 def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
@@ -38,12 +43,17 @@ def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
         if contract["name"] == "Floors of the domains"
     )
     named_domains = re.findall(r"chalicelib\.domains\.(\w+)", " ".join(floors))
-    assert sorted(named_domains) == [name for name in DOMAINS if name != "__pycache__"]
-    page = (ROOT / "docs" / "architecture.md").read_text()
+    check_register(
+        named_domains,
+        declared=[name for name in DOMAINS if name != "__pycache__"],
+        place='layers of "Floors of the domains" in pyproject.toml',
+        line="the domain, below the domains that use it",
+    )
+    page = (ROOT / PAGE).read_text()
     diagram, table = page.split("```mermaid")[1].split("```")[0], page.split("| folder |")[1]
     for name in named_domains:
-        assert re.search(rf"\b{name}\b", diagram), name
-        assert f"domains/{name})" in table, name
+        assert re.search(rf"\b{name}\b", diagram), f"{name}: add it to the diagram of {PAGE}"
+        assert f"domains/{name})" in table, f"{name}: add a row to the table of folders in {PAGE}"
 
 
 def test_a_module_name_stands_once_in_a_domain_but_for_an_operations_noun_and_its_rows() -> None:

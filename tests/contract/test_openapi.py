@@ -3,22 +3,24 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from chalicelib.core.operations import Operation
+from chalicelib.core.operations import REGISTRY, Operation
+from chalicelib.core.settings import settings
 from chalicelib.domains.billing.rules.pricing import TokenUsage
 from chalicelib.domains.chat.flows.stream_answer import Done, Failed, Shown
+from chalicelib.engine import limits
 from chalicelib.transports.chat.chat_stream import encode
 from tests.conftest import Answer, Api, Time
 from tests.contract.conftest import World
-from tests.contract.test_access import send
 from tests.contract.test_registry import check_node, nodes
 from tests.factories.chat import ask, propose_booking
-from tests.factories.examples import every_operation, example, sweep_of_operations
+from tests.factories.examples import every_operation, example, send, sweep_of_operations
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +218,41 @@ def test_failures_are_documented_for_the_operations_that_return_them(document: A
     assert statuses("post", "/api/pages/import-html") == always | {"409", "415", "502"}
 
 
+STANDARD = {"Content-Type", "Cache-Control", "Content-Disposition", "Location", "Vary"}
+"""Headers whose meaning RFC 9110 and RFC 9111 give, so that the document does not list them."""
+
+
+def undocumented_headers(answer: Answer, operation: Operation, document: Any) -> set[str]:
+    """Return the headers of a response that the document does not declare."""
+    entry = document["paths"][operation.path][operation.method.lower()]
+    response = entry["responses"][str(answer.status)]
+    if reference := response.get("$ref"):
+        response = document["components"]["responses"][reference.rpartition("/")[2]]
+    assert all(
+        named["$ref"].rpartition("/")[2] in document["components"]["headers"]
+        for named in response["headers"].values()
+    )
+    sent = {name for name in answer.headers if not name.startswith(("Access-", "X-Content"))}
+    return sent - STANDARD - response["headers"].keys()
+
+
+def test_headers_of_repeated_and_refused_calls_are_documented(
+    api: Api, document: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, draft = REGISTRY["create_category"], REGISTRY["ai_fill_product"]
+    once = {"Idempotency-Key": "once", "Prefer": "handling=strict"}
+    for _ in range(2):
+        repeated = api.call("POST", create.path, {"name": "Bread"}, headers=once)
+    assert {"Idempotency-Replayed", "Preference-Applied"} <= repeated.headers.keys()
+    monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=0))
+    refused = api.call_refused("POST", draft.path, {"name": "Bread"})
+    assert (refused.status, "Retry-After" in refused.headers) == (429, True)
+    wrong = api.call_refused("DELETE", create.path)
+    assert "Allow" in wrong.headers
+    for answer, operation in ((repeated, create), (refused, draft), (wrong, create)):
+        assert undocumented_headers(answer, operation, document) == set()
+
+
 @every_operation
 def test_real_answers_match_the_schema(operation: Operation, world: World, document: Any) -> None:
     from jsonschema import Draft202012Validator
@@ -225,16 +262,19 @@ def test_real_answers_match_the_schema(operation: Operation, world: World, docum
     schema = entry["responses"]["200"]["content"]["application/json"]["schema"]
     complete_schema = {**schema, "components": document["components"]}
     Draft202012Validator(complete_schema).validate(json.loads(answer.body))
+    assert undocumented_headers(answer, operation, document) == set()
 
 
 def test_an_operation_lists_its_error_codes(document: Any) -> None:
     paths = document["paths"]
     codes = paths["/api/projects/create"]["post"]["x-error-codes"]
     assert codes["409"] == [
+        "external_id_taken",
         "idempotency_mismatch",
         "in_progress",
         "slug_taken",
         "storage_limit",
+        "test_workspace",
     ]
     assert codes["403"] == ["insufficient_scope", "plan_required"]
     assert paths["/api/admin/blog/list"]["get"]["x-error-codes"]["403"] == [

@@ -1,37 +1,22 @@
 """An id of another workspace in any field is treated like an unknown id."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
+from infra.local.demo.examples import name_of
 from tests.conftest import all_rows
 from tests.contract.conftest import World
-from tests.contract.test_access import drop_key_usage, send
-from tests.factories.examples import example
+from tests.contract.test_access import drop_key_usage
+from tests.factories.examples import WORDS, example, send
+from tests.support.sweep import sweep
 
-KINDS = {
-    "projectId": "site",
-    "siteId": "site",
-    "pageId": "page",
-    "formId": "form",
-    "leadId": "lead",
-    "clientId": "client",
-    "agentId": "agent",
-    "fileId": "file",
-    "orderFormId": "form",
-    "folderId": "folder",
-    "categoryId": "category",
-    "serviceId": "service",
-    "serviceIds": "service",
-    "bookingId": "booking",
-    "resourceId": "resource",
-    "resourceIds": "resource",
-}
-"""The type of the record that a field names."""
 INSTEAD_OF = {
     "pageId": "projectId",
     "fileId": "text",
@@ -43,15 +28,38 @@ WITH = {"bulk_products": {"action": "setCategory"}}
 """Arguments without which an operation ignores the reference."""
 
 
+ID = re.compile("(?<!^external)Ids?$")
+"""The end of a field that names a record, which an id in the caller's system does not."""
+NOUNS = [word.removesuffix("_ID") for word in WORDS if word.endswith("_ID")]
+
+
+def noun_of(field: str, operation: Operation) -> str | None:
+    """Return the noun of the record that a field names, or None."""
+    if field in {"parentId", "moveTo"}:  # in a record of the same noun
+        singular = re.sub("ies$", "y", operation.name.partition("_")[2])
+        return singular.removesuffix("s").upper()
+    name = ID.sub("", field)
+    for noun in NOUNS if name != field else ():
+        names = {name_of(noun), to_camel(noun.lower())}
+        if name in names or name.endswith(tuple(map(str.capitalize, names))):  # orderForm
+            return noun
+    return None
+
+
 def references() -> Iterator[Any]:
-    """Yield each field of an operation that names another record, and the record's type."""
+    """Yield each field of an operation that names another record, and the record's noun."""
     for operation in REGISTRY.select(Audience.KEY):
         for field in operation.input_schema["properties"]:
-            kind = KINDS.get(field)
-            if field in {"parentId", "moveTo"}:
-                kind = "folder" if "folder" in operation.name else "category"
-            if kind and f"{{{field}}}" not in operation.path:
-                yield pytest.param(operation, field, kind, id=f"{operation.name}-{field}")
+            noun = noun_of(field, operation)
+            if noun and f"{{{field}}}" not in operation.path:
+                yield pytest.param(operation, field, noun.lower(), id=f"{operation.name}-{field}")
+
+
+@sweep("operation", REGISTRY.select(Audience.KEY))
+def test_every_field_of_an_id_names_a_noun_of_an_example(operation: Operation) -> None:
+    fields = [field for field in operation.input_schema["properties"] if ID.search(field)]
+    unknown = [field for field in fields if noun_of(field, operation) is None]
+    assert unknown == [], "name the noun in OTHER_NAMES of infra/local/demo/examples.py"
 
 
 @pytest.mark.parametrize(("operation", "field", "kind"), [*references()])

@@ -10,17 +10,40 @@ import pytest
 
 import app as application
 from chalicelib.core.operations import REGISTRY, Entry, Operation
+from chalicelib.core.principals import Audience
 from chalicelib.core.wire.fields import fields_of
 from chalicelib.engine.listing.registry import NOUNS
-from tests.factories.examples import sweep_of_documented_operations, sweep_of_operations
+from infra.local.demo.examples import words_of
+from tests.contract.conftest import VISITORS_WORDS
+from tests.factories.examples import WORDS, sweep_of_documented_operations, sweep_of_operations
+from tests.factories.recipes import example_of
+from tests.factories.session_examples import COMPUTED, OTHER_WORDS
+from tests.support.sweep import sweep
 
 NAMES = Path(__file__).parents[1] / "snapshots" / "operations.txt"
 KINDS = {int: "integer", bool: "boolean", list: "array"}
 
 
 @sweep_of_documented_operations
-def test_every_operation_has_an_example(operation: Operation) -> None:
-    assert operation.example is not None
+def test_every_operation_of_the_reference_has_an_example(operation: Operation) -> None:
+    assert operation.example is not None, (
+        f"{operation.name} has no example. Add example= to its declaration in {operation.module}."
+    )
+
+
+@sweep("operation", REGISTRY)
+def test_every_operation_has_an_example_or_a_computed_call(operation: Operation) -> None:
+    if operation.name not in COMPUTED:
+        assert example_of(operation) is not None
+    elif Audience.PUBLIC not in operation.audience:  # An example of visitors may need a new token.
+        assert operation.example is None, f"remove {operation.name} from COMPUTED"
+
+
+def test_every_word_of_an_example_for_visitors_stands_for_something() -> None:
+    """The recipes make what the other examples name, and say so if they cannot."""
+    known = {*WORDS, *OTHER_WORDS, *VISITORS_WORDS}
+    missing = set(words_of(Audience.PUBLIC)) - known
+    assert missing == set(), "add what they stand for to _more of tests/contract/conftest.py"
 
 
 def test_tools_and_routes_are_unique() -> None:
@@ -30,10 +53,10 @@ def test_tools_and_routes_are_unique() -> None:
     assert len(set(routes)) == len(routes)
 
 
-def test_public_names_change_only_by_hand(request: pytest.FixtureRequest) -> None:
+def test_public_names_change_only_by_hand(update_snapshots: bool) -> None:
     """Names, titles and audiences follow from handlers. Callers and stored records know them.
 
-    ``make reference`` adds the line of a new operation. The line of one that is renamed or gone is
+    ``make update`` adds the line of a new operation. The line of one that is renamed or gone is
     removed by hand.
     """
     declared = {
@@ -42,10 +65,13 @@ def test_public_names_change_only_by_hand(request: pytest.FixtureRequest) -> Non
         if e.module.startswith("chalicelib.")
     }
     known = set(NAMES.read_text().splitlines())
-    if request.config.getoption("--update-snapshots"):
+    if update_snapshots:
         NAMES.write_text("".join(f"{line}\n" for line in sorted(known | declared)))
-    assert known - declared == set(), "Renamed or gone. If that is meant, remove these lines."
-    assert declared <= set(NAMES.read_text().splitlines()), "Run make reference."
+    assert known - declared == set(), (
+        "Callers know these names. If they are meant to go, remove their lines from "
+        "tests/snapshots/operations.txt by hand."
+    )
+    assert declared - {*NAMES.read_text().splitlines()} == set(), "New: run make update."
 
 
 def callers(entry: Entry) -> str:
@@ -54,10 +80,10 @@ def callers(entry: Entry) -> str:
     return f"{' '.join(sorted(entry.audience))}{role}"
 
 
-def test_every_noun_names_the_tool_that_lists_its_records_or_has_a_message_of_its_own() -> None:
-    tools = {operation.tool for operation in REGISTRY if operation.read_only}
+def test_every_noun_names_the_operation_that_lists_it_or_has_a_message_of_its_own() -> None:
+    words = {operation.word for operation in REGISTRY if operation.read_only}
     for listing in (NOUNS[noun] for noun in NOUNS):
-        assert listing.listed_by in tools - {None} or listing.not_found_message, listing.noun
+        assert listing.listed_by in words or listing.not_found_message, listing.noun
 
 
 def test_declaring_an_operation_twice_is_refused() -> None:
@@ -126,7 +152,7 @@ def check_node(path: str, node: dict[str, Any]) -> None:
     """Check that an object is open, and that its fields are described and in camel case."""
     assert not isinstance(node.get("title"), str), path
     if "properties" in node:
-        assert "additionalProperties" not in node, path
+        assert node.get("additionalProperties", True) is True, path
         for name, declared in node["properties"].items():
             assert declared.get("description"), f"{path}.{name} is not described"
             assert re.fullmatch(r"[a-z][A-Za-z0-9]*", name), f"{path}.{name} is not camelCase"

@@ -32,23 +32,25 @@ from chalicelib.domains.leads.flows import lead_quota
 from chalicelib.domains.mails.rules import mail_budgets
 from chalicelib.engine import limits
 from tests.conftest import Owner
-from tests.contract.test_events import OTHER_EXAMPLES, booking_page_request
 from tests.factories.booking_links import requested
-from tests.factories.examples import Things, fill
-from tests.factories.session_examples import WorkspaceIds
+from tests.factories.examples import Things
+from tests.factories.recipes import NoRecipeError
+from tests.factories.session_examples import WorkspaceIds, booking_page_request, session_example
 
 DAY = timedelta(days=1)
 """A visitor is known for a day."""
-OF_ONE_ACCOUNT = {"second-factor"}
-"""Limits of one account, which visitors do not share."""
+OF_ONE_ACCOUNT = {"second-factor", "sign-up-accounts"}
+"""Limits of one account or of a mailbox that was proved, which visitors do not share."""
 OF_MAILS = {"business-mails", "business-mails-own", "client-mails", "workspace-client-mails"}
 """Limits of an address and of a plan, in which visitors' e-mails have the parts that follow."""
 VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
 NOT_OF_VISITORS = {
-    *("heavy", "barcode-reads", "barcode-share", "knowledge-fetches", "lead-exports"),
+    *("heavy", "key-calls", "barcode-reads", "barcode-share", "knowledge-fetches", "lead-exports"),
     *("photo-searches", "photo-searches-daily", "photo-share"),
     *("password-change", "invitations", "password-reset-mails"),
-    *("payment-links", "top-ups", "secret-checks"),
+    *("payment-links", "top-ups", "secret-checks", "test-workspaces"),
+    *("client-exports", "client-files", "new-workspaces", "sign-up-mails"),
+    "webhook-challenges",
     *("telegram-codes", "telegram-wrong-codes"),
     *("account-mails", "confirmed-mails", "reminder-mails"),
 }
@@ -94,12 +96,9 @@ def counted(owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch) -> Co
     ids = WorkspaceIds.collect(owner.workspace.id, things)
 
     def call(operation: Operation) -> None:
-        example = OTHER_EXAMPLES.get(operation.name)
         try:
-            arguments = (
-                example(ids) if example else fill(operation.example or {}, things.placeholders)
-            )
-        except AppError:
+            arguments = session_example(operation, ids)
+        except (AppError, NoRecipeError):  # What visitors' assistants call has no example.
             arguments = {}
         of_call.clear()
         with suppress(AppError):

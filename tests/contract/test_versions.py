@@ -8,8 +8,8 @@ from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from tests.conftest import all_rows
 from tests.contract.conftest import World
-from tests.contract.test_access import drop_key_usage, send
-from tests.factories.examples import example
+from tests.contract.test_access import drop_key_usage
+from tests.factories.examples import example, send
 
 VERSIONED = [
     o

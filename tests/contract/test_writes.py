@@ -10,12 +10,13 @@ from chalicelib.core.principals import Audience
 from chalicelib.engine import audit
 from tests.conftest import all_rows
 from tests.contract.conftest import World
-from tests.contract.test_access import drop_key_usage, send
-from tests.factories.examples import example
+from tests.contract.test_access import drop_key_usage
+from tests.factories.examples import example, send
 
 WRITES = [o for o in REGISTRY.select(Audience.KEY) if not o.read_only]
-WITHOUT_CHANGES = {"ai_fill_product", "ai_fill_service", "reorder_products"}
-"""Drafts change no record. The example of an order is the order that the products have."""
+WITHOUT_CHANGES = {"ai_fill_product", "ai_fill_service", "export_workspace", "reorder_products"}
+"""Drafts change no record. The example of an order is the order that the products have. An export
+of the world is running, which the call returns."""
 CONFIRMED = {"confirm": True, "force": True}
 
 
@@ -30,7 +31,7 @@ def confirmed(operation: Operation) -> dict[str, Any]:
     }
 
 
-@parametrize_operations([o for o in WRITES if o.accepts_idempotency_key])
+@parametrize_operations([o for o in WRITES if o.accepts_idempotency_key and not o.secret])
 def test_a_call_repeated_with_its_idempotency_key_changes_nothing(
     operation: Operation, world: World
 ) -> None:
@@ -79,7 +80,9 @@ def test_a_write_leaves_one_audit_record_with_the_names_of_its_fields(
     new_records = [
         row for row in audit.latest(world.workspace_id) if row.sk not in known and row.key_id
     ]
-    assert [row.operation for row in new_records] == [operation.name]
+    assert {row.operation for row in new_records} == {operation.name}
+    # Each transaction of an erasure has a record of its own.
+    assert len(new_records) == 1 or operation.name == "erase_client"
     assert set(new_records[0].fields) == arguments.keys() - {"id"}
     texts = [value for value in arguments.values() if isinstance(value, str) and " " in value]
     assert not [text for text in texts if text in repr(new_records[0].attribute_values)]

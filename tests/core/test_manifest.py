@@ -17,10 +17,13 @@ from pydantic_core import to_json
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.core.manifest import Declarations, Manifest, PackedEntry, digest_of, sources
 from chalicelib.core.operations import REGISTRY, Entry, load_all
+from chalicelib.core.wire.limits import Limits, limits_by_path
 from chalicelib.engine.listing.registry import NOUNS
 from chalicelib.lib import precompiled
 from chalicelib.transports import tools
 from chalicelib.transports.api_docs import openapi
+from chalicelib.transports.web import control_limits
+from infra.deploy.package import build
 from tests.support.effort import slow_but_for
 from tests.support.sweep import sweep
 
@@ -41,7 +44,8 @@ def copied(folder: Path) -> Path:
     shutil.copytree(ROOT / "chalicelib", folder / "chalicelib", ignore=ignored)
     shutil.copyfile(ROOT / "app.py", folder / "app.py")
     (folder / "docs").mkdir()
-    shutil.copyfile(openapi.ANSWERS, folder / "docs" / openapi.ANSWERS.name)
+    for source in build.RECORDED:
+        shutil.copyfile(ROOT / source, folder / source)
     return folder
 
 
@@ -119,6 +123,23 @@ class TestManifestContent:
         document = json.loads((packaged_copy / "chalicelib" / "openapi.json").read_bytes())
         assert document["paths"] == openapi.document()["paths"]
 
+    def test_the_manifest_has_the_limits_of_every_argument(self, packaged_copy: Path) -> None:
+        packed = json.loads((packaged_copy / "chalicelib" / "limits.json").read_bytes())
+        assert set(packed) == {operation.name for operation in REGISTRY}
+        for operation in REGISTRY:
+            found = {path: Limits(*limits) for path, limits in packed[operation.name].items()}
+            assert found == dict(limits_by_path(operation.input)), operation.name
+
+    def test_a_form_is_shown_without_the_operation_that_it_calls(self, packaged_copy: Path) -> None:
+        script = """
+import sys
+from chalicelib.transports.web import control_limits
+shown = control_limits.of("create_booking.client.name")
+print(shown, "chalicelib.domains.bookings.operations" in sys.modules)
+"""
+        shown = run(packaged_copy, script, **LAMBDA)
+        assert shown == f"{control_limits.of('create_booking.client.name')} False\n"
+
 
 class TestPrecompiledCode:
     def test_each_code_is_what_the_standard_library_compiles(self, packaged_copy: Path) -> None:
@@ -190,8 +211,10 @@ logging.disable()
 api_keys.touch = lambda _: None
 
 def send(method, path, body=None, key=None, **headers):
-    api_keys.authenticate = lambda _: key and SimpleNamespace(
+    attributes = key and dict(
         workspace_id="w", account_id="a", key_id="k", plan=key[0], role=key[1], scopes=key[2:])
+    api_keys.find_by_token = lambda _: key and SimpleNamespace(
+        live=True, attribute_values=attributes, **attributes)
     about = {"httpMethod": method, "resourcePath": path, "requestId": "r", "identity": {}}
     event = {"requestContext": about, "headers": {"Authorization": "Bearer x", **headers},
              "multiValueHeaders": {}, "pathParameters": {"id": "x"}, "stageVariables": None,

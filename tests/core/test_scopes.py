@@ -16,10 +16,16 @@ def test_unknown_names_and_no_names_are_refused(grants: list[str]) -> None:
         parse_grants(grants)
 
 
-def test_a_pattern_stands_for_the_scopes_of_all_areas() -> None:
-    reads = expand(("*:read",))
-    assert reads == {scope for scope in Scope if scope.value.endswith(":read")}
-    assert expand(("*:write", "*:read")) == frozenset(Scope)
+def test_a_pattern_stands_for_the_scopes_of_the_nine_areas() -> None:
+    areas = {scope.area for scope in expand(("*:read",))}
+    assert areas == {scope.area for scope in expand(("*:write",))}
+    assert len(areas) == 9
+    assert expand(("*:write", "*:read")) == {scope for scope in Scope if not scope.by_name}
+
+
+def test_webhooks_and_settings_are_granted_by_name_only() -> None:
+    assert {scope.area for scope in Scope if scope.by_name} == {"webhooks", "settings"}
+    assert expand(("*:read", "webhooks:write")) >= {Scope.WEBHOOKS_WRITE, Scope.CRM_READ}
 
 
 def test_a_scope_stands_for_itself() -> None:

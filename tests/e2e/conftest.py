@@ -19,7 +19,7 @@ from turbohtml import parse
 
 import app as application
 from infra.local import devserver
-from tests.conftest import PASSWORD, Api, call_operator
+from tests.conftest import ALL_SCOPES, PASSWORD, Api, call_operator
 from tests.factories.console import Place
 from tests.factories.examples import Things
 from tests.factories.widget import AGENT, GREETING, NAME, Opened, document, tag
@@ -28,6 +28,7 @@ from tests.fakes.chat_server import (
     serving_chat,
 )
 from tests.support.patience import PATIENCE
+from tests.support.restoring import Snapshots
 from tests.transports.conftest import serving
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +114,7 @@ def site() -> Iterator[Site]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield Site(f"http://127.0.0.1:{server.server_port}", pages)
         server.shutdown()
@@ -250,17 +251,22 @@ def open_console(service: str, browser: Browser) -> OpenConsole:
 
 
 @pytest.fixture
-def workspace(service: str) -> Place:
+def workspace(service: str, snapshots: Snapshots) -> Place:
     """A workspace with records of every type."""
-    call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
-    workspace = Place.made_by(EMAIL, COMPANY)
-    token = call_operator(
-        "create_key",
-        workspaceId=workspace.workspace_id,
-        name="Things",
-        scopes=["*:read", "*:write"],
-    )["token"]
-    Things.made_with(Api(token))
+
+    def make() -> Place:
+        call_operator("create_account", email=EMAIL, password=PASSWORD, name="Анна Соколова")
+        workspace = Place.made_by(EMAIL, COMPANY)
+        token = call_operator(
+            "create_key",
+            workspaceId=workspace.workspace_id,
+            name="Things",
+            scopes=ALL_SCOPES,
+        )["token"]
+        Things.made_with(Api(token))
+        return workspace
+
+    workspace: Place = snapshots.once("workspace in a browser", make)
     return workspace
 
 

@@ -11,7 +11,7 @@ from chalicelib.core.ids import new_id
 from chalicelib.domains.identity.store import api_keys
 from chalicelib.transports.console.menu import GROUPS
 from chalicelib.transports.console.routes import BOT, ROUTES
-from tests.conftest import PASSWORD, Api, call_console, call_operator
+from tests.conftest import PASSWORD, Api, call_operator
 from tests.e2e.conftest import (
     COMPANY,
     EMAIL,
@@ -25,8 +25,11 @@ from tests.e2e.conftest import (
 )
 from tests.factories.console import Place
 from tests.factories.examples import top_up
+from tests.factories.transfer import call_with_key
 
 LONG = "Пекарня " + "Донаудампфшиффартсгезельшафт" * 10
+OF_TESTS = "/console/w/{workspace}/wipe"  # only test workspaces have it
+OF_CLOSED = "/console/w/{workspace}/reopen"  # only closed workspaces have it
 MOST_REQUESTS, MOST_BYTES = 6, 60_000
 OVERFLOW = """() => {
   const width = document.documentElement.clientWidth;
@@ -69,7 +72,7 @@ def test_every_page_passes_the_checks_on_any_screen(
             if tab.path == path:
                 check_page(tab, screen, route, problems)
             else:
-                assert route in {"/console", BOT}
+                assert route in {"/console", BOT, OF_TESTS, OF_CLOSED}
     assert visited == {route for route, page in ROUTES.items() if page.get and not page.admin}
     assert not problems, "\n".join(f"{path}: {text}" for path, text in problems.items())
 
@@ -98,6 +101,7 @@ def test_a_key_is_made_copied_used_and_revoked(workspace: Place, open_console: O
     with open_console(permissions=["clipboard-read", "clipboard-write"]) as tab:
         page = tab.page
         tab.start_session()
+        page.get_by_text("For programmers").click()
         page.get_by_role("link", name="API keys").click()
         page.get_by_role("link", name="Create key").first.click()
         page.get_by_label("Name", exact=True).fill("Laptop")
@@ -378,7 +382,7 @@ def test_the_test_chat_is_streamed(
         expect(page.locator("form[data-chat]")).not_to_have_attribute("data-busy", "yes")
         assert findings(page) == []
         save_screenshot(page, "console-chat-desktop-light")
-    dialog = call_console(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
+    dialog = call_with_key(workspace.workspace_id, "list_agent_dialogs", agentId=workspace.bot)[
         "dialogs"
     ]
     tested = [dialog["messagesCount"] for dialog in dialog if dialog["channel"] == "test"]

@@ -24,7 +24,7 @@ def test_a_client_is_found_changed_and_erased(
                       | {"java_script_enabled": script}) as tab:  # fmt: skip
         page = tab.page
         tab.start_session()
-        page.get_by_role("link", name="Clients").click()
+        page.get_by_role("link", name="Clients", exact=True).click()
         page.locator(f'a.row[href$="{workspace.client}"]').click()
         page.get_by_label("Name", exact=True).fill("Ivan")
         page.get_by_label("Notes").fill("Likes rye")

@@ -131,7 +131,7 @@ def test_a_client_reads_the_terms_pays_after_a_decline_and_is_refunded_after_a_m
     open_url: Opened,
 ) -> None:
     words, workspace_id = WORDS[language], owner.workspace.id
-    terms = {"serviceId": salon.service, "depositPercent": 30, "refundUntilMin": 60}
+    terms = {"id": salon.service, "depositPercent": 30, "refundUntilMin": 60}
     call_console(workspace_id, "set_payment_terms", **terms)
     screen = {**SCREENS["phone"], **STILL, "locale": {"ru": "ru-RU", "en": "en-US"}[language]}
     with open_url(booking_url, **screen) as page:
@@ -180,7 +180,7 @@ def test_a_member_sends_the_link_and_notes_the_rest_on_a_phone(
     open_url: Opened,
     open_console: OpenConsole,
 ) -> None:
-    terms = {"serviceId": salon.service, "depositPercent": 30, "refundUntilMin": 60}
+    terms = {"id": salon.service, "depositPercent": 30, "refundUntilMin": 60}
     call_console(owner.workspace.id, "set_payment_terms", **terms)
     with open_url(booking_url, **ENGLISH) as page:
         pay_link = hold_a_time(page)
@@ -237,7 +237,7 @@ def test_a_client_who_cancels_reads_before_the_click_what_comes_back(
     call_console(
         owner.workspace.id,
         "set_payment_terms",
-        serviceId=salon.service,
+        id=salon.service,
         depositPercent=50,
         refundUntilMin=limit,
     )
@@ -267,7 +267,7 @@ def test_a_member_refunds_a_part_of_a_payment_in_the_console(
         tab.start_session(accounts.get(owner.workspace.owner_id).email)
         tab.open(f"/console/w/{owner.workspace.slug}/bookings/{the_booking(api)['id']}")
         tab.page.get_by_role("link", name="Refund").click()
-        tab.page.get_by_label("Amount in rubles").fill("900")
+        tab.page.get_by_label("Amount,").fill("900")
         tab.page.locator("#currentPassword").fill(PASSWORD)
         tab.page.get_by_role("button", name="Refund").click()
         expect(tab.page.get_by_role("heading", level=1)).to_be_visible()

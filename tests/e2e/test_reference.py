@@ -144,7 +144,7 @@ class TestWithoutScript:
         with open_docs(f"{docs_url}/products", java_script_enabled=False) as page:
             assert page.locator("section.operation").count() >= 15
             operation = page.locator("section.operation", has=page.locator("#create_product"))
-            for language in ("Python", "MCP"):
+            for language in ("Python", "JavaScript", "MCP"):
                 operation.get_by_text(language, exact=True).click()
                 expect(operation.locator(f'[data-language="{language}"] pre')).to_be_visible()
             page.locator('input[name="q"]').fill("barcode")

@@ -50,7 +50,7 @@ def webhook_receiver(
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         shop.url = f"http://127.0.0.1:{server.server_port}/events"
         yield shop
@@ -69,6 +69,7 @@ def test_a_test_event_is_received_and_seen_in_the_list(
     with open_console() as tab:
         page = tab.page
         tab.start_session()
+        page.get_by_text("For programmers").click()
         page.get_by_role("link", name="Webhooks").click()
         page.get_by_role("link", name="Add webhook").click()
         page.get_by_label("URL of your server").fill(webhook_receiver.url)
@@ -149,6 +150,6 @@ def test_a_webhook_is_managed_without_script(
         save("delete")
         page.locator("form .danger").click()
         expect(page.get_by_role("status")).to_be_visible()
-        expect(page.locator("main .rows > li")).to_have_count(1)
+        expect(page.locator("main .rows > li")).to_have_count(2)
         save("list")
         tab.errors = [error for error in tab.errors if "400" not in error]

@@ -11,6 +11,7 @@ from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.engine.events import outbox, subscriptions
 from chalicelib.engine.jobs import JobRow
+from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import LISTINGS
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Api, Owner, Time, all_rows, run_concurrently
@@ -55,15 +56,20 @@ def product_with(api: Api, stock: int) -> str:
     return product_id
 
 
+def names_of(listing: Listing[Any]) -> list[str]:
+    """Return the names of the events that follow from changes of a listing's records."""
+    return [*listing.events, *filter(None, [listing.deletion_event])]
+
+
 class TestDeclarations:
     def test_every_event_of_a_listing_is_a_declared_type(self) -> None:
-        names = [name for listing in LISTINGS.values() for name in listing.events]
+        names = [name for listing in LISTINGS.values() for name in names_of(listing)]
         assert len(names) == len({*names})
         assert {*names} <= EVENT_TYPES.keys() | INTERNAL_TYPES.keys()
 
     def test_every_declared_type_is_emitted_somewhere(self) -> None:
         by_name = (EVENT_TYPES | INTERNAL_TYPES).keys() - {
-            name for listing in LISTINGS.values() for name in listing.events
+            name for listing in LISTINGS.values() for name in names_of(listing)
         }
         sources = "".join(path.read_text() for path in Path("chalicelib/domains").rglob("*.py"))
         assert by_name == {name for name in by_name if f'"{name}"' in sources}

@@ -48,6 +48,24 @@ def test_rows_that_were_not_read_ahead_are_read_when_they_are_asked_for() -> Non
     assert usage.calls == ["BatchGetItem"]
 
 
+def test_a_query_runs_once_beside_the_rows() -> None:
+    store("a", "b")
+    rows, results = Rows(), iter([["first"], ["second"]])
+    a, b = (lock_key(WORKSPACE, what=name) for name in ("a", "b"))
+    assert rows.read_beside([a], "query", lambda: next(results)) == ["first"]
+    assert (a in rows, b in rows) == (True, False)
+    assert rows.read_beside([b], "query", lambda: next(results)) == ["first"]
+    assert b in rows
+    assert rows.read_beside([], "another query", lambda: next(results)) == ["second"]
+
+
+def test_a_query_that_fails_is_not_known() -> None:
+    rows = Rows()
+    with pytest.raises(ZeroDivisionError):
+        rows.read_beside([], "query", lambda: 1 // 0)
+    assert rows.read_beside([], "query", lambda: 1) == 1
+
+
 def test_rows_of_several_tables_are_read_in_one_request() -> None:
     store("a")
     workspace = workspaces.row(

@@ -1,5 +1,6 @@
 """Creating tables, and the attributes that a copy of a record receives."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from pynamodb.connection import TableConnection
 from pynamodb.exceptions import TableError
 
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
-from chalicelib.engine.tables import ControlRow, Record, ensure_tables
+from chalicelib.engine.tables import ControlRow, DateAttribute, Record, ensure_tables
 
 
 class BoatRow(ProductRow):
@@ -16,6 +17,7 @@ class BoatRow(ProductRow):
 
     hull = UnicodeAttribute()
     masts = NumberAttribute(null=True)
+    launched = DateAttribute(null=True)
 
 
 class TestCopiedValues:
@@ -44,3 +46,12 @@ def test_a_table_is_made_even_if_the_answer_to_its_creation_is_lost(
     assert ensure_tables() == [ControlRow.Meta.table_name]
     assert ControlRow.exists()
     assert ensure_tables() == []
+
+
+def test_a_date_is_stored_as_iso_text() -> None:
+    boat = BoatRow("W#1#BOAT", "1", name="Vasa", hull="oak", launched=date(1627, 8, 10))
+    item = {"launched": {"S": "1627-08-10"}}
+    assert boat.serialize(null_check=False).items() >= item.items()
+    boat.launched = None
+    boat.deserialize(item)
+    assert boat.launched == date(1627, 8, 10)

@@ -21,6 +21,7 @@ from tests.conftest import Api, Owner, Time, all_rows, drop_expired
 from tests.factories.examples import Things
 from tests.factories.salon import Salon
 from tests.fakes.dynamodb_faults import conflict, failing, throttled, timed_out, unreachable
+from tests.support.keyed import keyed
 
 pytestmark = pytest.mark.store
 
@@ -75,8 +76,9 @@ def test_a_change_that_makes_a_record_too_large_is_refused_and_changes_nothing(
         site.description = "ж" * 200_000
         unit.save(site)
 
-    with pytest.raises(PayloadTooLargeError, match="description: expected a record of at most"):
+    with pytest.raises(PayloadTooLargeError, check=keyed("field")) as refusal:
         run_unit(owner.workspace.id, None, stage)
+    assert [error.field for error in refusal.value.errors] == ["description"]
     assert all_rows() == rows_before
 
 

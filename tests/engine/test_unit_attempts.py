@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -24,7 +24,7 @@ from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import audit, indexing, jobs, transactions
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.connection import connection
-from chalicelib.engine.locks import lock_row
+from chalicelib.engine.locks import LockRow, lock_key, lock_row
 from chalicelib.engine.transactions import OutcomeUnknownError
 from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from tests.conftest import all_rows
@@ -39,6 +39,10 @@ TAKEN = ConflictError("It is taken.")
 
 def row(name: str, target: str = "first") -> ClaimRow:
     return claim("TEST", name=name, target=target)
+
+
+def raise_lock() -> None:
+    run_unit("w", None, lambda unit: unit.save(lock_row("w", what="slugs")))
 
 
 def there(*names: str) -> list[str]:
@@ -83,6 +87,18 @@ class TestAttempts:
         def stage(unit: UnitOfWork, _: int) -> tuple[int, int]:
             first = unit.run_side_effect_once("one", lambda: next(effects))
             return first, unit.run_side_effect_once("two", lambda: next(effects))
+
+        assert run_unit("w", None, conflicting_once(stage)) == (1, 2)
+
+    def test_what_an_attempt_has_read_is_read_again_in_the_next_one(self) -> None:
+        key, results = lock_key("w", what="slugs"), count(1)
+
+        def stage(unit: UnitOfWork, number: int) -> tuple[Any, int]:
+            result = unit.rows.read_beside([key], "query", lambda: next(results))
+            lock = unit.rows.find(LockRow, key)
+            if number == 1:
+                raise_lock()
+            return lock and lock.version, result
 
         assert run_unit("w", None, conflicting_once(stage)) == (1, 2)
 
@@ -248,7 +264,7 @@ class TestUndoing:
             pytest.raises(OutcomeUnknownError) as unknown,
         ):
             run_unit("w", None, stage)
-        assert "Repeat the call with the same idempotency key" in unknown.value.message
+        assert unknown.value.key == "outcome_unknown"
         assert there("a") == ["a"]
         assert undone_effects == []
 
@@ -400,6 +416,28 @@ class TestBatches:
         assert run_unit("w", EVENT, conflicting_once(stage)) == b"outcome"
         (record,) = audit.latest("w")
         assert (record.operation, record.actor) == ("test", "actor")
+
+    def test_what_was_read_before_a_batch_is_read_again_after_it(self) -> None:
+        key = lock_key("w", what="slugs")
+
+        def change(_: UnitOfWork) -> bytes:
+            raise_lock()
+            return b"outcome"
+
+        def change_and_fail(_: UnitOfWork) -> bytes:
+            raise_lock()
+            raise TAKEN
+
+        def stage(unit: UnitOfWork) -> list[int]:
+            versions = [unit.rows.fetch([key])]
+            unit.commit_batch("one", change)
+            versions.append(unit.rows.fetch([key]))
+            with suppress(ConflictError):
+                unit.commit_batch("two", change_and_fail)
+            versions.append(unit.rows.fetch([key]))
+            return [row.version for rows in versions for row in rows]
+
+        assert run_unit("w", None, stage) == [1, 2]
 
     def test_a_batch_without_an_event_is_recorded_under_its_name(self) -> None:
         run_unit("w", None, lambda unit: unit.commit_batch("part", self.part, audited_in="other"))

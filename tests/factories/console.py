@@ -6,10 +6,10 @@ without TLS.
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 from urllib.parse import quote, urlencode
 
@@ -22,8 +22,14 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.clients.store.clients import new_client
-from chalicelib.domains.identity.flows import emails, reset_links
-from chalicelib.domains.identity.store import accounts, invitations, password_resets, workspaces
+from chalicelib.domains.identity.flows import emails, reset_links, sign_up_links
+from chalicelib.domains.identity.store import (
+    accounts,
+    invitations,
+    password_resets,
+    sign_ups,
+    workspaces,
+)
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.operations import deletion, page_deletion
@@ -32,10 +38,12 @@ from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import CODE_FIELD, PASSWORD_FIELD, SEEN
 from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES
+from infra.local.demo.examples import words_in
 from tests.conftest import PASSWORD, Answer, Api, Owner, call_console, call_operator
 from tests.factories.examples import top_up
 from tests.factories.oauth import connect
 from tests.factories.payments import record_payments
+from tests.factories.recipes import Ids, Recipes
 
 FORM = "application/x-www-form-urlencoded"
 BOUNDARY = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -54,7 +62,7 @@ _UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in (*UPDATES,
 
 CONFIRMED = re.compile(
     r"/oauth/authorize\?.*|/console/account"
-    r"|/console/w/[^/]+/(keys|apps/[^/]+/allow|members(/[^/]+)?|payment-settings(/former/[^/]+)?|services/[^/]+/payment"
+    r"|/console/w/[^/]+/(keys|apps/[^/]+/allow|members(/[^/]+)?|payment-settings(/former/[^/]+)?|exports|close|reopen|services/[^/]+/payment"
     r"|bookings/[^/]+(/payments/[^/]+)?)"
 )
 """Paths of the forms that ask for the password, or for a code of a second factor."""
@@ -190,47 +198,18 @@ PHONE = "+74951234567"
 PROMPT = "You are a bakery. Rye bread costs 120 rubles, and is baked at eight every morning."
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Ids):
     """A workspace with an API key, a private bot with a key and a source, a webhook and an app.
 
     It has a service of one resource, with hours, time off and a closed day. ``reset`` is the token
-    of a link for a new password of its owner.
+    of a link for a new password of its owner, ``sign_up`` that of a link of a newcomer. It has one
+    record of each other noun that a page is about, from the example of the operation that creates
+    it.
 
-    All these records, a form, a file and a client have hostile names. The webhook has an event to
-    which its receiver gave a hostile reply. ``member`` is the account of a member. ``invitation``
-    is the token of an invitation. In a ``World``, it invites the owner to the other workspace.
+    All records with a text have hostile names. The webhook has an event to which its receiver gave
+    a hostile reply. ``member`` is the account of a member. ``invitation`` is the token of an
+    invitation. In a ``World``, it invites the owner to the other workspace.
     """
-
-    workspace_id: str
-    slug: str
-    key: str
-    token: str
-    bot: str
-    bot_key: str
-    bot_token: str
-    source: str
-    webhook: str
-    connection: str
-    form: str
-    client: str
-    site: str
-    deleted_site: str
-    page: str
-    deleted_page: str
-    version: str
-    lead: str
-    dialog: str
-    member: str
-    invitation: str
-    reset: str
-    service: str
-    staff: str
-    booking: str
-    file: str
-    product: str
-    payment: str
-    merchant: str
 
     @property
     def path(self) -> str:
@@ -280,7 +259,7 @@ class Place:
         bot_key = call("create_bot_key", agentId=bot, name=name)
         source = call("add_knowledge", id=bot, title=name, text=PROMPT)["source"]["id"]
         url = f"https://bakery.example/events?name={quote(name)}"
-        webhook = call("create_webhook", url=url, types=["client.erased"])["webhookId"]
+        webhook = call("create_webhook", url=url, events=["client.erased"])["webhook"]["id"]
         delivery = deliveries.row(
             home,
             webhook_id=webhook,
@@ -308,7 +287,7 @@ class Place:
         call("set_booking_page", isOn=True, phone=name[:50], offer=[bookable["service"]])
         call("admit_assistants", isOn=True, orderFormId=form.id)
         sites = _edited_site(Owner(workspaces.get(home)).api(), name)
-        return cls(
+        place = cls(
             workspace_id=home,
             slug=workspace["slug"],
             key=key["keyId"],
@@ -325,13 +304,57 @@ class Place:
             member=who,
             form=form.id,
             file=file,
-            product=call("create_product", name=name, price=100)["product"]["id"],
             **_payment(home, who, bookable["booking"]),
             invitation=_lasting_invitation(home, f"new-{home.lower()}@example.com"),
             reset=_lasting_reset(email),
+            sign_up=_lasting_sign_up(f"newcomer-{home.lower()}@example.com"),
+            consent="terms",
             **sites,
             **bookable,
         )
+        return place.completed(_HostileRecipes(call, name))
+
+    def completed(self, recipes: Recipes) -> "Place":
+        """Return the place with a record of each other noun that a page is about."""
+        others = _VARIABLES - self.values_of("").keys()
+        return self.changed(**{noun: recipes.record(noun.upper())["id"] for noun in others})
+
+    def changed(self, **values: str) -> "Place":
+        """Return the place with other values."""
+        return Place(**vars(self) | values)
+
+
+_VARIABLES = {
+    variable
+    for route, page in ROUTES.items()
+    if not page.admin
+    for variable in re.findall(r"{(\w+)}", route)
+}
+"""The variables of routes. A variable stands for the id of a record."""
+
+
+class _HostileRecipes(Recipes):
+    """Records in whose examples each text is replaced by a name."""
+
+    differences: ClassVar = {"create_product": {"categoryId": None}}
+
+    def __init__(self, call: Callable[..., Any], name: str) -> None:
+        super().__init__(call)
+        self._name = name
+
+    def arguments(self, name: str) -> dict[str, Any]:
+        fields = REGISTRY[name].input_schema["properties"]
+        example = REGISTRY[name].example or {}
+        return super().arguments(name) | {
+            field: self._name[: fields[field].get("maxLength")]
+            for field, value in example.items()
+            if isinstance(value, str) and not words_in(value) and is_text(fields[field])
+        }
+
+
+def is_text(schema: Mapping[str, Any]) -> bool:
+    """Whether a field takes any text, as its JSON Schema says."""
+    return "string" in schema.get("type", "") and not {"enum", "format", "pattern"} & schema.keys()
 
 
 def _client(workspace_id: str, name: str) -> str:
@@ -464,6 +487,20 @@ def _lasting_reset(email: str) -> str:
         return reset_link(email)
 
 
+def sign_up_link(email: str) -> str:
+    """Ask to sign up without an e-mail, and return the token of the link."""
+    token = sign_up_links.token(new_id())
+    row = sign_ups.row(token, email=email, language="en", workspace_id=new_id())
+    run_unit(PLATFORM, None, lambda unit: unit.create(row))
+    return token
+
+
+def _lasting_sign_up(email: str) -> str:
+    """Return a link to sign up that works for years, as the world's invitation does."""
+    with patch.object(sign_ups, "LIFE", timedelta(days=3650)):
+        return sign_up_link(email)
+
+
 def _edited_site(api: Api, name: str) -> dict[str, str]:
     """Create a site with a page and a saved version, and delete another site and another page."""
 
@@ -527,12 +564,11 @@ class World:
         email = "colleague@example.com"
         call_operator("create_account", email=email, password=PASSWORD, name=f"colleague{HOSTILE}")
         call_operator("add_member", workspaceId=there.workspace_id, email=email)
-        here = replace(
-            here,
+        here = here.changed(
             member=accounts.require_by_email("member@example.com").id,
             invitation=_lasting_invitation(there.workspace_id, "boss@example.com"),
         )
-        return cls(here, replace(there, member=accounts.require_by_email(email).id))
+        return cls(here, there.changed(member=accounts.require_by_email(email).id))
 
     def sign_in_all(self) -> "World":
         """Return the world after its members have signed in."""

@@ -52,8 +52,8 @@ class World:
 
     def priced_bot(self, *script: Any, kopecks: int = 1_000_000) -> Bot:
         """Return a bot whose replies cost money, and whose model follows a script."""
-        spec = llm.resolve("claude-opus-4.1")._replace(takes_tools=True)
-        self.monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        spec = llm.resolve("claude-opus-4.1", tenant="w")._replace(takes_tools=True)
+        self.monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
         self.script(*script)
         return new_bot(self.owner, money=kopecks, capabilities=list(CAPABILITIES))
 
@@ -208,6 +208,17 @@ def _lose_receiver(world: World) -> None:
     run_until_idle()
 
 
+def _delete_webhook(world: World) -> None:
+    url = "https://receiver.example/"
+    made = call_operator("create_webhook", workspaceId=world.workspace_id, url=url)
+    call_operator("delete_webhook", id=made["webhook"]["id"])
+
+
+def _start_export(world: World) -> None:
+    run_jobs()  # One that runs is not started again.
+    world.api.post("/api/workspace/export", {})
+
+
 def _remove_member(world: World) -> None:
     world.member("member")
     call_operator("remove_member", workspaceId=world.workspace_id, email=MEMBER)
@@ -247,6 +258,22 @@ def _connect(world: World) -> None:
     connect(world.owner.workspace, accounts.require_by_email(MEMBER).id)
 
 
+def _create(noun: str, **values: Any) -> Callable[[World], object]:
+    return lambda world: world.api.post(f"/api/{noun}/create", values)
+
+
+def _change(noun: str, thing: str, **values: Any) -> Callable[[World], object]:
+    return lambda world: world.api.post(
+        f"/api/{noun}/update", {"id": getattr(world.things, thing), **values}
+    )
+
+
+def _delete(noun: str, thing: str) -> Callable[[World], object]:
+    return lambda world: world.api.post(
+        f"/api/{noun}/delete", {"id": getattr(world.things, thing), "confirm": True}
+    )
+
+
 TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "balance.low": _spend,
     "balance.returned": _return_top_up,
@@ -261,6 +288,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "bot.limit_half": _spend_half,
     "bot.limit_reached": _reach_limit,
     "client.contacts_changed": _change_contacts,
+    "client.created": _create("clients", name="Grace", email="grace@example.com"),
     "client.erased": _erase_client,
     "client.updated": _update_client,
     "dialog.handover_requested": _ask_for_person,
@@ -268,6 +296,9 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "connection.created": _connect,
     "key.created": World.new_key,
     "key.revoked": lambda world: call_operator("revoke_key", id=world.new_key()),
+    "form.created": _create("forms", title="Order", fields=[{"name": "email"}]),
+    "form.deleted": _delete("forms", "form"),
+    "form.updated": _change("forms", "form", title="Order"),
     "lead.created": lambda world: submit(world.things.form, name="Ada", email="ada@example.com"),
     "lead.status_changed": _set_status_of_lead,
     "lead.updated": _update_lead,
@@ -276,6 +307,24 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "member.role_changed": _change_role,
     "order.created": _order,
     "payment.refused": _refuse_payment,
+    "page.created": lambda world: world.api.post(
+        "/api/pages/create", {"projectId": world.things.site, "title": "Prices"}
+    ),
+    "page.deleted": _delete("pages", "page"),
+    "page.updated": lambda world: world.api.post(
+        "/api/pages/save-html", {"id": world.things.page, "html": "<h1>New</h1>"}
+    ),
+    "product.created": _create("products", name="Rye", price=1),
+    "product.deleted": _delete("products", "product"),
     "product.low_stock": _sell,
+    "product.updated": _change("products", "product", price=1),
+    "service.created": _create("services", name="Cut", durationMin=60),
+    "service.deleted": _delete("services", "service"),
+    "service.updated": _change("services", "service", price=1),
+    "export.started": _start_export,
+    "webhook.changed": lambda world: call_operator(
+        "create_webhook", workspaceId=world.workspace_id, url="https://receiver.example/"
+    ),
+    "webhook.deleted": _delete_webhook,
     "webhook.switched_off": _lose_receiver,
 }

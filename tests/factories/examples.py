@@ -1,14 +1,15 @@
 """A valid call of every operation, for the tests that run all operations of the registry."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
+from urllib.parse import urlencode
 
 import pytest
 
 from chalicelib.application.invoke import invoke
+from chalicelib.core import clock
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import ApiKeyPrincipal, Audience, VisitorPrincipal
@@ -17,142 +18,150 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.domains.webhooks.store.webhooks import WEBHOOKS
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways.object_store import FolderStore
+from chalicelib.transports.api_docs import samples
 from chalicelib.transports.chat import chat_route, chat_stream
 from chalicelib.transports.http import HttpRequest, HttpResponse
+from infra.local.demo.examples import Record, fill, words_in, words_of
+from tests.factories.recipes import Ids, Recipes, example_of
 from tests.support.sweep import sweep
 
 
-@dataclass(frozen=True)
-class Things:
-    """Ids of one record of every type that a workspace can have."""
-
-    site: str
-    deleted_site: str
-    page: str
-    version: str
-    deleted_page: str
-    home: str
-    folder: str
-    file: str
-    upload: str
-    product: str
-    category: str
-    service: str
-    resource: str
-    time_off: str
-    booking: str
-    form: str
-    lead: str
-    client: str
-    post: str
-    post_slug: str
-    agent: str
-    dialog: str
-    source: str
+class Things(Ids):
+    """Ids of one record of each noun that examples for keys name, and of a site's home page."""
 
     @classmethod
-    def made_with(cls, api: Any) -> "Things":
-        """Create one record of every type."""
-        site = api.post("/api/projects/create", {"title": "Bakery", "description": "Rye bread"})[
-            "project"
-        ]
-        home, page = (
-            api.post("/api/pages/create", {"projectId": site["id"], "title": title})["page"]
-            for title in ("Home", "About")
-        )
+    def made_with(cls, api: Any) -> Self:
+        """Create one record of each noun."""
+        return cls.of(KeyRecipes(partial(call, api)).values(WORDS))
+
+    @classmethod
+    def unknown(cls) -> Self:
+        """Return ids that no record has."""
+        return cls.unknown_of(WORDS)
+
+    @property
+    def placeholders(self) -> dict[str, str]:
+        """Values for the words in capitals of examples."""
+        return self.values_of(WORDS)
+
+
+WORDS = (*words_of(Audience.KEY), "HOME_ID")
+
+
+class KeyRecipes(Recipes):
+    """Records that a key with all scopes makes."""
+
+    # What lists search for, and names that the examples do not take again.
+    differences: ClassVar = {
+        "create_blog_post": {"title": "How we bake"},
+        "create_category": {"name": "Bread"},
+        "create_product": {"name": "Loaf", "price": 9900, "stock": 5, "barcode": "4006381333931"},
+        "create_resource": {"name": "Anna"},
+        "create_service": {
+            "name": "Tasting",
+            "durationMin": 30,
+            **dict.fromkeys(("price", "siteId", "agentId")),
+        },
+        "create_site": {"title": "Bakery", "description": "Rye bread"},
+        "create_time_off": {"startAt": "2027-01-01", "endAt": "2027-01-02"},
+        "create_webhook": {"events": ["bot.limit_reached"]},
+        "create_upload": {"name": "b.txt", "size": 5, "folderId": None},
+        "upload_file": {"folderId": None},
+    }
+
+    def make_booking(self) -> Record:
+        client = {"name": "Eve", "email": f"{new_id()}@example.com"}
+        return self.create("create_booking", startAt="2026-01-05T12:00", client=client)
+
+    def make_folder(self) -> Record:
+        return self.create("create_folder", name=f"Papers {new_id()}")
+
+    def make_product(self) -> Record:
+        return self.create("create_product", sku=new_id())
+
+    def make_resource(self) -> Record:
+        resource = self.create("create_resource")
+        self.call("set_availability", resourceId=resource["id"], rules=HOURS)
+        return resource
+
+    def make_home(self) -> Record:
+        return self.create("create_page", title="Home")
+
+    def make_page(self) -> Record:
+        self.record("HOME")  # The first page of a site is its home page.
+        return self.create("create_page", title="About")
+
+    def make_version(self) -> Record:
+        page = self.value("PAGE_ID")
         for html in ("<h1>About us</h1>", "<h1>About</h1>"):
-            body = {"id": page["id"], "html": html}
-            api.post("/api/pages/save-html", body)
-        (version,) = api.get(f"/api/pages/{page['id']}/versions")["versions"]
-        body = {"projectId": site["id"], "title": "Old"}
-        deleted_page = api.post("/api/pages/create", body)["page"]
-        api.post("/api/pages/delete", {"id": deleted_page["id"], "confirm": True})
-        deleted_site = api.post("/api/projects/create", {"title": "Closed"})["project"]
-        api.post("/api/projects/delete", {"id": deleted_site["id"]})
-        folder = api.post("/api/file-folders", {"name": f"Papers {new_id()}"})["folder"]
-        file = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
-        upload = api.post("/api/files/uploads/create", {"name": "b.txt", "size": 5})["upload"]
-        FolderStore(Path(settings().object_store.removeprefix("file://"))).put_upload(
-            upload["url"].rpartition("/")[2], b"hello"
+            self.call("save_page_html", id=page, html=html)
+        (version,) = self.call("list_page_versions", id=page)["versions"]
+        return dict(version)
+
+    def make_upload(self) -> Record:
+        upload = self.create("create_upload")
+        store = FolderStore(Path(settings().object_store.removeprefix("file://")))
+        store.put_upload(upload["url"].rpartition("/")[2], b"hello")
+        return upload
+
+    def make_lead(self) -> Record:
+        order = {"productId": self.value("PRODUCT_ID"), "quantity": 2}
+        email = f"{new_id()}@example.com"
+        return {"id": submit(self.value("FORM_ID"), name="Ada", email=email, items=[order])}
+
+    def make_client(self) -> Record:
+        return {"id": self.call("get_lead", id=self.value("LEAD_ID"))["lead"]["clientId"]}
+
+    def make_delivery(self) -> Record:
+        """Store a delivery that is done, so that no job sends it."""
+        webhook = self.value("WEBHOOK_ID")
+        workspace_id = WEBHOOKS.workspace_of(webhook)
+        assert workspace_id
+        delivery = deliveries.row(
+            workspace_id,
+            webhook_id=webhook,
+            event_id=f"evt_{new_id()}_0",
+            type="bot.limit_reached",
+            record_id=self.value("AGENT_ID"),
+            occurred_at=clock.now(),
         )
-        category = api.post("/api/categories/create", {"name": "Bread"})["category"]
-        body = {
-            "name": "Loaf",
-            "price": 9900,
-            "sku": new_id(),
-            "stock": 5,
-            "barcode": "4006381333931",
-        }
-        product = api.post("/api/products/create", body | {"categoryId": category["id"]})["product"]
-        service = api.post("/api/services/create", {"name": "Tasting", "durationMin": 30})[
-            "service"
-        ]
-        body = {"name": "Anna", "serviceIds": [service["id"]]}
-        resource = api.post("/api/resources/create", body)["resource"]["id"]
-        body = {"resourceId": resource, "rules": HOURS}
-        api.post("/api/resources/set-availability", body)
-        body = {"resourceId": resource, "startAt": "2027-01-01", "endAt": "2027-01-02"}
-        time_off = api.post("/api/resources/create-time-off", body)["timeOff"]["id"]
-        booked = api.post(
-            "/api/bookings/create",
-            {
-                "serviceId": service["id"],
-                "startAt": "2026-01-05T12:00",
-                "client": {"name": "Eve", "email": f"{new_id()}@example.com"},
-                "ignoreSchedule": True,
-            },
-        )["booking"]
-        form = api.post("/api/forms/create", FORM | {"projectId": site["id"]})["form"]["id"]
-        line = {"productId": product["id"], "quantity": 2}
-        lead = submit(form, name="Ada", email=f"{new_id()}@example.com", items=[line])
-        client = api.get(f"/api/forms/collection/{lead}")["lead"]["clientId"]
-        post = create_post(title="How we bake", content="With *time*.")
-        agent = api.post("/api/agents/create", AGENT)["agent"]["id"]
+        delivery.state, delivery.o1 = deliveries.DELIVERED, None
+        run_unit(workspace_id, None, lambda unit: unit.create(delivery))
+        return {"id": delivery.id}
+
+    def make_dialog(self) -> Record:
+        agent = self.value("AGENT_ID")
         workspace_id = AGENTS.workspace_of(agent)
         assert workspace_id
         top_up(workspaces.get(workspace_id).owner_id, 10_000)
         assert talk(agent, "Do you sell bread?").status == 200
-        (dialog,) = api.get(f"/api/agents/dialogs?agentId={agent}")["dialogs"]
-        body = {"title": "Delivery", "text": "We deliver bread."}
-        source = api.post(f"/api/agents/{agent}/knowledge", body)["source"]["id"]
-        return cls(
-            site=site["id"],
-            deleted_site=deleted_site["id"],
-            page=page["id"],
-            version=version["id"],
-            deleted_page=deleted_page["id"],
-            home=home["id"],
-            folder=folder["id"],
-            file=file["id"],
-            upload=upload["id"],
-            product=product["id"],
-            category=category["id"],
-            service=service["id"],
-            resource=resource,
-            time_off=time_off,
-            booking=booked["id"],
-            form=form,
-            lead=lead,
-            client=client,
-            post=post["id"],
-            post_slug=post["slug"],
-            agent=agent,
-            dialog=dialog["id"],
-            source=source,
-        )
+        (dialog,) = self.call("list_agent_dialogs", agentId=agent)["dialogs"]
+        return dict(dialog)
 
-    @property
-    def placeholders(self) -> dict[str, str]:
-        """Values for the placeholders of examples, which are words in capitals."""
-        ids = {f"{name.upper()}_ID": value for name, value in vars(self).items()}
-        return {**ids, "POST_SLUG": self.post_slug}
 
-    @classmethod
-    def unknown(cls) -> "Things":
-        """Return ids that no record has."""
-        return cls(**{field.name: new_id() for field in fields(cls)})
+def send(api: Any, operation: Operation, arguments: dict[str, Any]) -> Any:
+    """Call an operation over REST, and return the response."""
+    path, left = operation.path, dict(arguments)
+    for name in operation.path_parameters:
+        path = path.replace(f"{{{name}}}", left.pop(name))
+    if operation.reads_query:
+        query = {name: samples.query_text(value) for name, value in left.items()}
+        return api.call(operation.method, f"{path}?{urlencode(query)}")
+    return api.call(operation.method, path, left)
+
+
+def call(api: Any, name: str, /, **arguments: Any) -> Any:
+    """Call an operation with a key, or as an ADMIN account, and return the data of the response."""
+    operation = REGISTRY[name]
+    if operation.platform:
+        return call_admin(name, **arguments)
+    answer = send(api, operation, arguments)
+    assert answer.status == 200, answer.body
+    return answer.data
 
 
 def _example_of(name: str, *fields: str) -> dict[str, Any]:
@@ -189,13 +198,17 @@ def submit(
 
 def create_post(**values: Any) -> dict[str, Any]:
     """Write a post of the platform's blog as an ADMIN account, and return it."""
+    post: dict[str, Any] = call_admin("create_blog_post", **values)["post"]
+    return post
+
+
+def call_admin(name: str, /, **arguments: Any) -> Any:
+    """Call an operation as an ADMIN account, and return the data of the response."""
     admin = ApiKeyPrincipal(
         key_id="blog", account_id="writer", plan="business", role="admin", scopes=frozenset(Scope)
     )
-    operation = REGISTRY["create_blog_post"]
-    reply = invoke(operation, admin, lambda: values, request_id=new_id())
-    post: dict[str, Any] = json.loads(reply.body)["data"]["post"]
-    return post
+    reply = invoke(REGISTRY[name], admin, lambda: arguments, request_id=new_id())
+    return json.loads(reply.body)["data"]
 
 
 def top_up(account_id: str, kopecks: int) -> None:
@@ -224,27 +237,13 @@ def talk(agent_id: str, message: str, **options: Any) -> HttpResponse:
 
 def example(operation: Operation, things: Things) -> dict[str, Any]:
     """Return the arguments of a valid call: the declared example with ids of existing records."""
-    filled: dict[str, Any] = fill(operation.example, things.placeholders)
+    filled: dict[str, Any] = fill(example_of(operation), things.placeholders)
     return filled
-
-
-def fill(value: Any, placeholders: Mapping[str, str]) -> Any:
-    """Return a JSON value in which placeholders are replaced."""
-    match value:
-        case str():
-            return placeholders.get(value, value)
-        case Mapping():
-            return {name: fill(inner, placeholders) for name, inner in value.items()}
-        case list():
-            return [fill(inner, placeholders) for inner in value]
-        case _:
-            return value
 
 
 def uses_ids(operation: Operation) -> bool:
     """Whether the operation's example contains an id."""
-    one, other = (Things(**{field.name: letter for field in fields(Things)}) for letter in "ab")
-    return example(operation, one) != example(operation, other)
+    return bool(words_in(operation.example))
 
 
 OPERATIONS = REGISTRY.select(Audience.KEY)

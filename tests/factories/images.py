@@ -77,7 +77,11 @@ def animation(kind: str, count: int = 3) -> bytes:
 
 
 def reason(body: bytes) -> str:
+    return refused_image(body).reason
+
+
+def refused_image(body: bytes) -> ImageError:
     with pytest.raises(ImageError) as caught:
         sanitize(body)
     assert str(caught.value) == caught.value.reason
-    return caught.value.reason
+    return caught.value

@@ -1,7 +1,7 @@
 """Accounts at the test merchant, and payments that are stored without a provider."""
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from chalicelib.application.invoke import invoke
@@ -65,6 +65,7 @@ def record_payments(workspace_id: str, account_id: str, booking_id: str) -> Paym
         payment = payments.new(
             workspace_id,
             "booking",
+            "RUB",
             subject_id=booking_id,
             merchant_id=merchant.merchant_id,
             amount=AMOUNT,
@@ -106,6 +107,16 @@ def copy_booking(workspace_id: str, booking_id: str, **changes: str | int | date
     return str(copy.id)
 
 
+def payable_token(workspace_id: str, booking_id: str) -> str:
+    """Copy a booking as one that has to be paid, and return the token of the link that pays it."""
+    take_payments(workspace_id)
+    start = clock.now() + timedelta(days=1)
+    values = {"status": "pending_payment", "due": 100, "starts_at": start}
+    copy_id = copy_booking(workspace_id, booking_id, **values)
+    link = call_console(workspace_id, "get_booking_money", bookingId=copy_id)["paymentUrl"]
+    return str(link.rpartition("/")[2])
+
+
 def pay_booking(workspace_id: str, booking_id: str) -> None:
     """Pay a held booking at the test merchant by its link, and settle the payment."""
     set_merchant(workspace_id)
@@ -116,8 +127,8 @@ def pay_booking(workspace_id: str, booking_id: str) -> None:
 
 def open_payment(workspace_id: str, booking_id: str) -> str:
     """Open the payment of a held booking by its link, and return its id at the test merchant."""
-    link = call_console(workspace_id, "get_payment_link", bookingId=booking_id)["paymentUrl"]
+    link = call_console(workspace_id, "get_booking_money", bookingId=booking_id)["paymentUrl"]
     arguments = {"token": link.rpartition("/")[2]}
     visitor = VisitorPrincipal(visitor="v")
     reply = invoke(REGISTRY["pay_booking"], visitor, lambda: arguments, request_id="r")
-    return str(json.loads(reply.body)["data"]["url"].rpartition("/")[2])
+    return str(json.loads(reply.body)["data"]["paymentUrl"].rpartition("/")[2])

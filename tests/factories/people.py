@@ -63,6 +63,11 @@ def request_reset(email: str) -> Any:
     return _call("request_password_reset", VisitorPrincipal(visitor="v"), {"email": email})
 
 
+def ask_to_sign_up(email: str) -> Any:
+    """Ask to sign up as a visitor."""
+    return _call("request_sign_up", VisitorPrincipal(visitor="v"), {"email": email})
+
+
 def invite(account: Account, workspace_id: str, email: str, role: str = "member") -> str:
     """Invite a user, and return the token of the link."""
     invitation = account.call(workspace_id, "invite_member", email=email, role=role)

@@ -1,239 +1,296 @@
-"""A valid call of every console operation, for the tests that run all operations."""
+"""A valid call of every operation, for the tests that run operations of all callers."""
 
 import base64
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
+from chalicelib.application.invoke import invoke
 from chalicelib.core import clock
-from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY, Operation
-from chalicelib.core.principals import Audience
+from chalicelib.core.principals import Audience, VisitorPrincipal
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.identity.flows import emails, sign_in_proofs
 from chalicelib.domains.identity.flows.second_factor import derive_seed
 from chalicelib.domains.identity.rules.one_time_codes import DIGITS, STEP_SECONDS, app_secret
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
-from chalicelib.lib.tokens import REFRESH_PREFIX
+from chalicelib.domains.payments.flows.merchant_pages import Rows
+from infra.local.demo.examples import Record, fill, words_in, words_of
 from tests.conftest import PASSWORD, Owner, call_console, call_operator
-from tests.factories.examples import Things, example
-from tests.factories.oauth import GRANT, connect, forged
-from tests.factories.payments import MERCHANT, copy_booking, record_payments
+from tests.factories.booking_links import requested
+from tests.factories.console import invite, reset_link, sign_up_link
+from tests.factories.examples import WORDS, Things
+from tests.factories.oauth import CLIENT_ID, GRANT, connect, exchange_arguments, grant
+from tests.factories.payments import (
+    MERCHANT,
+    PaymentIds,
+    copy_booking,
+    record_payments,
+    take_payments,
+)
+from tests.factories.recipes import Ids, Recipes, example_of
+
+OTHER_WORDS = sorted(
+    {*words_of(Audience.SESSION, Audience.OPERATOR), "OWNER_ID"} - {*WORDS} | {"WEBHOOK_ID"}
+)
+"""Words that only examples of operations for sessions and for the operator have, and those whose
+records differ. The webhook of the console gets events of all types, that of keys one rare type."""
 
 
-@dataclass(frozen=True)
-class WorkspaceIds:
-    """Ids of a workspace that examples use: its records, its keys, its owner and their session."""
+class WorkspaceIds(Ids):
+    """What the words in capitals of all examples stand for in one workspace.
+
+    ``things`` are its records for keys, and ``connection`` is an app with its tokens.
+    """
 
     things: Things
-    workspace_id: str
-    account_id: str
-    email: str
-    key: str
-    bot_key: str
-    session: str
-    webhook: str
-    event: str
-    connection: str
     refresh_token: str
-    member: str
-    member_id: str
-    open_invitation: str
-    invitation_token: str
-    proof_token: str
-    payment: str
-    refund: str
-    top_up: str
-    held: str
-    visited: str
-    former_merchant: str
 
     @classmethod
-    def collect(cls, workspace_id: str, things: Things) -> "WorkspaceIds":
+    def collect(cls, workspace_id: str, things: Things) -> Self:
         """Create the records that examples need beyond a workspace's ``things``."""
-        workspace = workspaces.get(workspace_id)
-        owner = accounts.get(workspace.owner_id)
-        scopes = ["crm:read"]
-        key = call_operator("create_key", workspaceId=workspace_id, name="Laptop", scopes=scopes)
-        bot_key = call_operator("create_bot_key", agentId=things.agent, name="Site")
-        url = "https://receiver.example/"
-        webhook = call_operator("create_webhook", workspaceId=workspace_id, url=url)
-        event = call_operator("send_test_event", webhookId=webhook["webhookId"])
-        Owner(workspace).start_session()
-        sessions = call_console(workspace_id, "list_sessions", account_id=owner.id)["sessions"]
-        app = connect(workspace)
-        member = f"member-{workspace_id.lower()}@example.com"
-        call_operator("create_account", email=member, password=PASSWORD)
-        call_operator("add_member", workspaceId=workspace_id, email=member)
-        guest = {"workspaceId": workspace_id, "email": f"guest-{member}"}
-        other = call_operator("create_workspace", owner=member, name="Other")["workspaceId"]
-        to_other = call_operator("invite_member", workspaceId=other, email=owner.email)
-        return cls(
-            things,
-            workspace_id,
-            owner.id,
-            owner.email,
-            key=key["keyId"],
-            bot_key=bot_key["keyId"],
-            session=sessions[0]["id"],
-            webhook=webhook["webhookId"],
-            event=event["eventId"],
-            connection=app.id,
-            refresh_token=app.refresh,
-            member=member,
-            member_id=accounts.require_by_email(member).id,
-            open_invitation=call_operator("invite_member", **guest)["id"],
-            invitation_token=to_other["url"].rpartition("/")[2],
-            proof_token=emails.proof_page_url(owner).rpartition("/")[2],
-            **record_payments(workspace_id, owner.id, things.booking)._asdict(),
-            held=copy_booking(
-                workspace_id,
-                things.booking,
-                status="pending_payment",
-                due=100,
-                starts_at=clock.now() + timedelta(days=1),
-                ends_at=clock.now() + timedelta(days=1, minutes=30),
-                client_email="held@example.com",
-            ),
-            visited=copy_booking(workspace_id, things.booking, status="completed", price=100),
-        )
+        recipes = WorkspaceRecipes(workspace_id, things)
+        values = recipes.values(OTHER_WORDS)
+        refresh_token = recipes.record("CONNECTION")["refresh"]
+        return cls.of(values, things=things, refresh_token=refresh_token)
 
     @classmethod
-    def unknown(cls) -> "WorkspaceIds":
-        """Return ids that no record has."""
-        return cls(
-            Things.unknown(),
-            new_id(),
-            new_id(),
-            f"{new_id().lower()}@example.com",
-            key=new_id(),
-            bot_key=new_id(),
-            session=new_id(),
-            webhook=new_id(),
-            event=f"evt_{new_id()}",
-            connection=new_id(),
-            refresh_token=forged(new_id(), REFRESH_PREFIX),
-            member=f"{new_id().lower()}@example.com",
-            member_id=new_id(),
-            open_invitation=new_id(),
-            invitation_token=new_id(),
-            proof_token=new_id(),
-            payment=new_id(),
-            refund=new_id(),
-            top_up=new_id(),
-            held=new_id(),
-            visited=new_id(),
-            former_merchant=new_id(),
-        )
+    def unknown(cls) -> Self:
+        """Return values that no record has."""
+        return cls.unknown_of(OTHER_WORDS, things=Things.unknown())
+
+    @property
+    def workspace_id(self) -> str:
+        return self.workspace
+
+    @property
+    def account_id(self) -> str:
+        return self.owner
+
+    @property
+    def email(self) -> str:
+        return self.owner_email
+
+    @property
+    def placeholders(self) -> dict[str, str]:
+        """Values for the words in capitals of examples."""
+        return self.things.placeholders | self.values_of(OTHER_WORDS)
 
     @property
     def ids(self) -> list[str]:
         """All ids that members of other workspaces must not see."""
-        own_ids = [text for text in vars(self).values() if isinstance(text, str)]
+        own_ids = [value for value in vars(self).values() if isinstance(value, str)]
         return [*own_ids, *vars(self.things).values()]
 
 
-SESSION_EXAMPLES: dict[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
-    "admit_assistants": lambda h: {"isOn": True, "knowledgeBotId": h.things.agent},
-    "accept_invitation": lambda h: {"token": h.invitation_token},
-    "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
-    "check_merchant": lambda _: {},
-    "create_bot_key": lambda h: {"agentId": h.things.agent, "name": "App"},
-    "create_key": lambda _: {"name": "Laptop", "scopes": ["*:read"]},
-    "create_webhook": lambda _: {"url": "https://receiver.example/", "types": ["lead.created"]},
-    "delete_bot_key": lambda h: {"agentId": h.things.agent, "keyId": h.bot_key},
-    "delete_webhook": lambda h: {"webhookId": h.webhook},
-    "end_second_factor": lambda _: {},
-    "forget_browsers": lambda _: {},
-    "set_sign_in_factor": lambda _: {"isAsked": True},
-    "prepare_second_factor": lambda _: {},
-    "set_second_factor": lambda h: first_code(h.account_id),
-    "end_connection": lambda h: {"id": h.connection},
-    "widen_connection": lambda h: {"id": h.connection, "scopes": ["pages:write"]},
-    "end_session": lambda h: {"id": h.session},
-    "export_leads": lambda _: {"status": "new"},
-    "erase_client": lambda h: {"clientId": h.things.client},
-    "get_account": lambda _: {},
-    "get_assistants": lambda _: {},
-    "get_balance": lambda h: {"account": h.email},
-    "get_booking_money": lambda h: {"bookingId": h.things.booking},
-    "get_booking_page": lambda _: {},
-    "get_bot_limits": lambda h: {"agentId": h.things.agent},
-    "get_dialog_details": lambda h: {"id": h.things.dialog},
-    "get_lead_details": lambda h: {"id": h.things.lead},
-    "get_invitation": lambda h: {"token": h.invitation_token},
-    "get_merchant": lambda _: {},
-    "get_notifications": lambda _: {},
-    "get_first_steps": lambda _: {},
-    "get_overview": lambda _: {},
-    "get_staff_calendar": lambda _: {"view": "week", "date": "2027-01-18"},
-    "get_payment_link": lambda h: {"bookingId": h.things.booking},
-    "get_payment_terms": lambda h: {"serviceId": h.things.service},
-    "get_spending": lambda _: {},
-    "get_statement": lambda _: {"limit": 5},
-    "get_telegram": lambda _: {},
-    "get_former_merchant": lambda h: {"id": h.former_merchant},
-    "list_former_merchants": lambda _: {},
-    "remove_merchant_secret": lambda h: {"id": h.former_merchant},
-    "get_top_up": lambda h: {"id": h.top_up},
-    "get_workspace": lambda _: {},
-    "grant_access": lambda _: GRANT,
-    "invite_member": lambda _: {"email": "new@example.com", "role": "manager"},
-    "leave_workspace": lambda _: {},
-    "link_member": lambda h: {"accountId": h.member_id, "resourceId": h.things.resource},
-    "link_telegram": lambda _: {},
-    "list_audit_log": lambda _: {"area": "sites", "limit": 5},
-    "list_bot_keys": lambda h: {"agentId": h.things.agent},
-    "list_bookings_at_closed_times": lambda _: {},
-    "list_connections": lambda _: {},
-    "list_dialogs": lambda _: {"search": "bread"},
-    "list_held_back_bots": lambda _: {},
-    "list_invitations": lambda _: {},
-    "list_keys": lambda _: {},
-    "list_ledger": lambda h: {"account": h.email, "limit": 5},
-    "list_members": lambda _: {},
-    "list_my_workspaces": lambda _: {},
-    "list_payments": lambda _: {"day": "2027-01-15"},
-    "list_sessions": lambda _: {},
-    "list_unbookable_services": lambda _: {"ids": []},
-    "list_webhook_deliveries": lambda h: {"webhookId": h.webhook},
-    "list_webhooks": lambda _: {},
-    "note_visit_payment": lambda h: {"bookingId": h.visited, "method": "cash"},
-    "refund_payment": lambda h: {"id": h.payment, "amount": 100},
-    "reply_to_visitor": lambda h: {"id": h.things.dialog, "text": "Hello"},
-    "remove_member": lambda h: {"email": h.member},
-    "resend_webhook_delivery": lambda h: {"webhookId": h.webhook, "eventId": h.event},
-    "retry_refund": lambda h: {"id": h.payment, "refundId": h.refund},
-    "revoke_invitation": lambda h: {"id": h.open_invitation},
-    "revoke_key": lambda h: {"id": h.key},
-    "rotate_webhook_secret": lambda h: {"webhookId": h.webhook},
-    "send_test_event": lambda h: {"webhookId": h.webhook},
-    "send_payment_link": lambda h: {"bookingId": h.held},
-    "set_booking_page": lambda h: {"isOn": True, "offer": [h.things.service]},
-    "set_bot_limits": lambda h: {"agentId": h.things.agent, "daily": 500},
-    "set_closing_receipts": lambda _: {"closedBy": "register"},
-    "set_member_role": lambda h: {"email": h.member, "role": "manager"},
-    "set_merchant": lambda _: MERCHANT,
-    "set_notifications": lambda _: {"language": "ru"},
-    "set_payment_terms": lambda h: {
-        "serviceId": h.things.service,
-        "depositPercent": 30,
-        "refundUntilMin": 60,
+class WorkspaceRecipes(Recipes):
+    """Records that the owner of a workspace makes in the console, and the operator."""
+
+    differences: ClassVar = {"create_webhook": {"events": None}}
+
+    def __init__(self, workspace_id: str, things: Things) -> None:
+        self.workspace, self.things = workspaces.get(workspace_id), things
+        self.owner = accounts.get(self.workspace.owner_id)
+        super().__init__(partial(call_console, workspace_id, account_id=self.owner.id))
+
+    def value(self, word: str) -> Any:
+        if word in OTHER_WORDS:
+            return super().value(word)
+        return self.things.placeholders.get(word) or super().value(word)
+
+    def make_workspace(self) -> Record:
+        return {"id": self.workspace.id}
+
+    def make_owner(self) -> Record:
+        return {"id": self.owner.id, "email": self.owner.email}
+
+    def make_sign_in(self) -> Record:
+        Owner(self.workspace).start_session()
+        return dict(self.call("list_sessions")["sessions"][0])
+
+    def make_connection(self) -> Record:
+        return vars(connect(self.workspace))
+
+    def make_newcomer(self) -> Record:
+        return self._new_account("newcomer")
+
+    def make_member(self) -> Record:
+        member = self._new_account("member")
+        where = {"workspaceId": self.workspace.id, "email": member["email"]}
+        call_operator("add_member", **where)
+        return member
+
+    def _new_account(self, name: str) -> Record:
+        email = f"{name}-{self.workspace.id.lower()}@example.com"
+        account = call_operator("create_account", email=email, password=PASSWORD)
+        return {"id": account["accountId"], "email": email}
+
+    def make_invitation(self) -> Record:
+        """Invite the owner to another workspace."""
+        owner = self.value("MEMBER_EMAIL")
+        other = call_operator("create_workspace", owner=owner, name="Other")["workspaceId"]
+        return {"token": invite(other, self.owner.email)}
+
+    def make_open_invitation(self) -> Record:
+        email = f"guest-{self.value('MEMBER_EMAIL')}"
+        return dict(call_operator("invite_member", workspaceId=self.workspace.id, email=email))
+
+    def make_proof(self) -> Record:
+        return {"token": emails.proof_page_url(self.owner).rpartition("/")[2]}
+
+    @cached_property
+    def payments(self) -> PaymentIds:
+        return record_payments(self.workspace.id, self.owner.id, self.things.booking)
+
+    def make_payment(self) -> Record:
+        return {"id": self.payments.payment}
+
+    def make_refund(self) -> Record:
+        return {"id": self.payments.refund}
+
+    def make_top_up(self) -> Record:
+        return {"id": self.payments.top_up}
+
+    def make_former_merchant(self) -> Record:
+        return {"id": self.payments.former_merchant}
+
+    def make_held_booking(self) -> Record:
+        start = clock.now() + timedelta(days=1)
+        return self._copied_booking(
+            status="pending_payment",
+            due=100,
+            client_email="held@example.com",
+            starts_at=start,
+            ends_at=start + timedelta(minutes=30),
+        )
+
+    def make_visited_booking(self) -> Record:
+        return self._copied_booking(status="completed", price=100)
+
+    def _copied_booking(self, **changes: Any) -> Record:
+        return {"id": copy_booking(self.workspace.id, self.things.booking, **changes)}
+
+
+ADA = {"name": "Ada", "email": "ada@example.com"}
+
+
+def booking_page(w: WorkspaceIds) -> dict[str, Any]:
+    """Open the booking page of a workspace, and return what names a service on it."""
+    call_console(w.workspace_id, "set_booking_page", isOn=True, offer=[w.things.service])
+    return {"workspace": workspaces.get(w.workspace_id).slug, "serviceId": w.things.service}
+
+
+def booking_page_request(w: WorkspaceIds) -> dict[str, Any]:
+    """Open the booking page of a workspace, and return a booking on it."""
+    page = booking_page(w)
+    return page | {
+        "startAt": visitors_call("find_page_times", **page)["slots"][0]["startAt"],
+        "client": {"name": "Ada", "phone": "+74951234567"},
+    }
+
+
+def booked_on_page(w: WorkspaceIds) -> dict[str, Any]:
+    """Book on the booking page, and return the token that manages the booking."""
+    booked = visitors_call("book_on_page", **booking_page_request(w))
+    return {"token": booked["manageUrl"].rpartition("/")[2]}
+
+
+def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
+    """Book on the booking page, and return the move of the booking to another time."""
+    booking = booked_on_page(w)
+    slots = visitors_call("find_move_times", **booking)["slots"]
+    return booking | {"startAt": slots[-1]["startAt"]}
+
+
+def unpaid_booking(w: WorkspaceIds) -> dict[str, Any]:
+    """Hold a booking until it is paid, without an event. Return the token of the link that pays."""
+    take_payments(w.workspace_id)
+    booking = BOOKINGS.require(w.workspace_id, record_id=w.things.booking)
+    booking.status, booking.due = "pending_payment", 100
+    booking.starts_at = clock.now() + timedelta(days=1)
+    booking.save()
+    link = call_console(w.workspace_id, "get_booking_money", bookingId=booking.id)["paymentUrl"]
+    return {"token": link.rpartition("/")[2]}
+
+
+def visitors_call(operation: str, /, **arguments: Any) -> Any:
+    """Call an operation as a visitor, and return the data of the response."""
+    visiting = VisitorPrincipal(visitor="v")
+    reply = invoke(REGISTRY[operation], visiting, lambda: arguments, request_id="r")
+    return json.loads(reply.body)["data"]
+
+
+def payment_of_a_test(w: WorkspaceIds) -> dict[str, Any]:
+    """Return a payment at the test merchant of a test workspace."""
+    made = call_operator("create_workspace", owner=w.email, name="Tests", isTest=True)
+    rows, payment_id = Rows(made["workspaceId"]), "0" * 32
+    with rows.change(payment_id) as payment:
+        payment |= {"amount": 100, "purpose": "Haircut", "status": "pending", "refunds": {}}
+        payment["return_url"] = "https://example.com/"
+    return {"id": f"{rows.workspace_id}{payment_id}"}
+
+
+COMPUTED: Mapping[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
+    "book_by_link": lambda w: {
+        "token": requested(w.workspace_id, {**booking_page_request(w), "client": ADA})
     },
-    "set_workspace": lambda _: {"name": "Renamed"},
-    "sign_out_everywhere": lambda _: {},
-    "start_top_up": lambda _: {"amount": 10_000},
-    "unlink_telegram": lambda _: {},
-    "prove_email": lambda h: {"token": h.proof_token},
-    "request_proof": lambda _: {},
-    "update_account": lambda _: {"name": "Ada", "language": "ru"},
-    "update_webhook": lambda h: {"webhookId": h.webhook, "types": ["lead.created"]},
+    "book_on_page": booking_page_request,
+    "change_password": lambda _: {"current": PASSWORD, "password": "battery staple"},
+    "create_account": lambda _: {"email": "new@example.com", "password": PASSWORD},
+    "create_invited_account": lambda w: {
+        "token": invite(w.workspace_id, "invited@example.com"),
+        "name": "Ivy",
+        "password": PASSWORD,
+    },
+    "exchange_code": lambda w: exchange_arguments(grant(workspaces.get(w.workspace_id))["code"]),
+    "find_move_times": booked_on_page,
+    "find_page_times": booking_page,
+    "get_managed_booking": booked_on_page,
+    "get_merchant_payment": payment_of_a_test,
+    "get_password_reset": lambda w: {"token": reset_link(w.email)},
+    "get_payable_booking": unpaid_booking,
+    "get_sign_up": lambda _: {"token": sign_up_link("newcomer@example.com")},
+    "grant_access": lambda _: GRANT,
+    "move_public_booking": to_another_time,
+    "open_booking_page": booking_page,
+    "pay_booking": unpaid_booking,
+    "receive_payment_hook": lambda w: {
+        "merchantId": take_payments(w.workspace_id).merchant_id,
+        "body": '{"payment": "unknown"}',
+    },
+    "refresh_tokens": lambda w: {"refreshToken": w.refresh_token, "clientId": CLIENT_ID},
+    "reset_password": lambda w: {"token": reset_link(w.email), "password": "battery staple"},
+    "revoke_token": lambda w: {"token": w.refresh_token, "clientId": CLIENT_ID},
+    "settle_merchant_payment": lambda w: {
+        **payment_of_a_test(w),
+        "outcome": "paid",
+        "refundsFail": False,
+    },
+    "set_merchant": lambda _: MERCHANT,
+    "set_password": lambda w: {"email": w.email, "password": "battery staple"},
+    "set_platform_merchant": lambda _: MERCHANT,
+    "set_second_factor": lambda w: first_code(w.account_id),
+    "sign_in": lambda w: {"email": w.email, "password": PASSWORD},
+    "sign_up": lambda _: {
+        "token": sign_up_link("newcomer@example.com"),
+        "name": "Grace",
+        "password": PASSWORD,
+        "workspace": "Salon",
+        "country": "GB",
+        "terms": True,
+        "personalData": True,
+    },
+    "submit_form": lambda w: {"id": w.things.form, "values": ADA},
+    "sign_in_by_code": lambda w: code_after_password(w.account_id),
 }
-"""Examples of operations that are not for keys, too."""
+"""Calls that no example can show: with secrets and codes, or with a token of a new record. The
+example of a form has the fields as a browser sends them."""
 ADMITTED_BY_TOKEN = {"accept_invitation", "get_invitation"}
 """Operations that a secret of the input admits, whatever the workspace of the session."""
 
@@ -262,21 +319,14 @@ def code_after_password(account_id: str) -> dict[str, Any]:
 
 def caller_of(operation: Operation, ids: WorkspaceIds) -> str:
     """Return the account that calls an operation: the owner, unless the owner cannot."""
-    return ids.member_id if operation.name == "leave_workspace" else ids.account_id
+    return ids.member if operation.name == "leave_workspace" else ids.account_id
 
 
 def session_example(operation: Operation, ids: WorkspaceIds) -> dict[str, Any]:
     """Return the arguments of a valid call."""
-    if operation.example is not None:
-        return example(operation, ids.things)
-    return SESSION_EXAMPLES[operation.name](ids)
-
-
-def uses_workspace_ids(operation: Operation) -> bool:
-    """Whether the operation's example contains an id of the workspace."""
-    one, other = (session_example(operation, WorkspaceIds.unknown()) for _ in "ab")
-    # The code of a second factor depends on the account, and names no record.
-    return one != other and operation.name != "set_second_factor"
+    computed = COMPUTED.get(operation.name)
+    arguments = computed(ids) if computed else fill(example_of(operation), ids.placeholders)
+    return dict(arguments)
 
 
 def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
@@ -289,5 +339,5 @@ def session_operations(*, with_ids: bool | None = None) -> list[Operation]:
         for operation in operations
         if operation.name not in ADMITTED_BY_TOKEN
         and not (operation.scope and operation.scope.admin_only)  # The blog is the platform's.
-        and uses_workspace_ids(operation) is with_ids
+        and bool(words_in(operation.example)) is with_ids
     ]

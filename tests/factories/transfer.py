@@ -12,6 +12,8 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import ApiKeyPrincipal, Audience
 from chalicelib.core.scopes import Scope
 from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.imports.rules.job_kinds import IMPORT
+from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import Item
 from tests.conftest import Answer, Api, Owner, all_rows, call_operator
 from tests.factories.examples import FORM, Things, example, submit, talk
@@ -24,6 +26,13 @@ READS = [
     if operation.read_only
     and not operation.platform
     and operation.name not in {*OUTSIDE, "list_workspaces", "get_available_slots"}
+    # Exports, imports, deliveries, calls and the audit log are not exported.
+    # Webhooks are imported paused.
+    and operation.name
+    not in {
+        *("get_export", "get_import", "get_usage", "list_audit_log", "list_key_errors"),
+        *("list_webhook_deliveries", "list_webhooks"),
+    }
 ]
 """Read operations that show a key data of its own workspace."""
 PHOTO = (
@@ -32,6 +41,8 @@ PHOTO = (
 )
 ID = re.compile(r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}")
 BEHIND = (
+    "EXPORT",
+    "IMPORT",
     "MEMBER",
     "APIKEY",
     "BOTKEY",
@@ -81,7 +92,8 @@ def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
     for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
         reads[f"all {noun}"] = call_with_key(workspace, f"list_{noun}")
     del reads["get_agent"]["keys"]  # These are not exported.
-    reads["list_page_versions"]["versions"].clear()  # as above
+    versions = reads["list_page_versions"]  # as above
+    versions.update(versions=[], total=0, pagination={})
     slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}
     reads["slots"] = call_with_key(workspace, "get_available_slots", **slots)
     days = {"from": "2027-01-01", "to": "2027-01-31"}
@@ -109,15 +121,20 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     api.post("/api/pages/save-html", {"id": t.page, "html": html})
     api.post("/api/pages/update", {"id": t.page, "designSystem": {"a": "x" * 5000}})
     body = {"name": "Ёлочный", "price": 100, "images": [{"url": file["url"]}], "sku": "Ё-1"}
+    body |= {"externalId": "erp-1", "metadata": {"shelf": "A7"}}
     api.post("/api/products/create", body | {"categoryId": t.category})
     submit(t.form, name="Long", email="long@example.com", message="ж" * 4900)
     call_with_key(workspace, "set_lead_status", id=t.lead, status="in_progress")
     call_with_key(workspace, "update_lead", id=t.lead, notes="Call")
-    gone = api.post("/api/projects/create", {"title": "Gone"})["project"]["id"]
-    page = api.post("/api/pages/create", {"projectId": gone, "title": "Gone"})["page"]["id"]
+    marks = {"externalId": "erp-1", "metadata": {"shelf": "A7"}}
+    gone = api.post("/api/projects/create", {"title": "Gone", **marks})["project"]["id"]
+    page = api.post("/api/pages/create", {"projectId": gone, "title": "Gone", **marks})
+    page = page["page"]["id"]
     api.post("/api/pages/save-html", {"id": page, "html": "<p>Gone</p>"})
-    api.post("/api/forms/create", FORM | {"projectId": gone})
+    api.post("/api/forms/create", FORM | {"projectId": gone, **marks})
     api.post("/api/projects/delete", {"id": gone})
+    for noun, record in (("projects", t.site), ("pages", t.page), ("forms", t.form)):
+        api.post(f"/api/{noun}/update", {"id": record, **marks})
     binding = api.post("/api/projects/set-domain", {"id": t.site, "domain": "www.example.com"})
     for record in binding["domain"]["records"]:
         txt_records[record["host"]] = {record["value"]}
@@ -142,6 +159,9 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     event = {"agentId": t.agent, "visitId": "V" * 20, "stage": "opened", "projectId": t.site}
     public("/api/public/widget-event", event | {"pageUrl": "https://a.example/x"})
     public("/api/public/hit", {"projectId": t.site, "pageId": t.page})
+    # The table would arrive before or after the rows are read, as the order of jobs decides.
+    for job in JobRow.scan(JobRow.kind == IMPORT):
+        job.delete()
     email = accounts.get(owner.workspace.owner_id).email
     return Furnished(workspace, email, t, salon.service, booking["id"], {})
 
@@ -162,7 +182,8 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
     """Return rows without the values that an import changes although their meaning is the same."""
     comparable_rows = {}
     for key, item in rows.items():
-        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/")
+        # Webhooks are imported paused.
+        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/", "#WEBHOOK#TRASH/")
         if is_behind(key, workspace) or any(part in key for part in skipped):
             continue
         if "#CALENDAR#" in key:

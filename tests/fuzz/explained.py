@@ -26,15 +26,17 @@ BEYOND_A_SCHEMA = {
     ),
     "Days exist, come in order, and stay within bounds that depend on today.": (
         r"expected a (date|time) such as",
+        r"expected a date from",
         r"expected at most \d+ (days|dates)",
         r"expected a time from",
         r"expected a year from",
         r"expected \S+ or (a later|an earlier) (date|day|time)",
     ),
-    "Time zones, countries, languages and models are names of a list that grows.": (
-        r"expected the ISO 3166 code",
+    "Time zones, countries, currencies, models and events are names of a list that grows.": (
+        r"expected the ISO (3166|4217) code",
         r"expected the name of a model",
         r"expected an IANA name",
+        r"expected one of booking\.created, ",
     ),
     "Barcodes end in a check digit.": (r"expected (8, 12, 13 or 14 digits|the check digit)",),
     "Addresses, domains and origins have a grammar of their own.": (
@@ -56,11 +58,14 @@ BEYOND_A_SCHEMA = {
         r"expected (no options, which only|options for a field of type) ",
         r"expected intervals, such as",
         r"[Nn]othing to change",
+        r"expected the price that you saw for each item",
         r"^value: is required",  # for some actions of a bulk change
         r"[Ee]xpected \w+ up to \w+, received the larger",
         r"[Ss]end at least one of",
         r"[Ee]xpected (email, phone or both|stock or stockDelta), received",
         r"Repeat with confirm",
+        r"expected a name, an e-mail address or a phone, received none",
+        r"expected no sortDir with the sort",
     ),
     "Names are shown in mails, where a web address in them would look like ours.": (
         r"expected a name without a web address",
@@ -91,7 +96,10 @@ BEYOND_A_SCHEMA = {
     ),
     "Some inputs depend on what there is: another record, a page that has HTML.": (
         r"expected another",
+        r"expected the value of next on the previous page",
         r"expected a page with HTML",
+        r"expected a txt, md, html, csv or pdf file",
+        r"^fileId: ",  # what a file contains
     ),
     "Moments lie ahead, exist in their zone, and fit what they belong to.": (
         r"expected (a time after|the time of from or)",

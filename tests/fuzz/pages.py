@@ -26,6 +26,9 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "/booking/{manage}": ("step", "staff", "at", "resource", "month", "day"),
     "/pay/{pay}": ("back",),
     "/api/public/services/{service}/slots": ("from", "to", "timezone", "resourceId", "limit"),
+    "/api/public/business": ("workspace",),
+    "/api/public/services": ("workspace", "page", "size"),
+    "/api/public/products": ("workspace", "page", "size"),
     "/api/public/agents/{agent}": ("apiKey",),
     "/api/blog/list": ("page", "size", "tag"),
 }
@@ -60,6 +63,12 @@ EXTREMES = (
     "99999999999999999999.a",
 )
 """Values at and beyond the bounds of dates, numbers and texts."""
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "/api/public/business": ("workspace",),
+    "/api/public/services": ("workspace",),
+    "/api/public/products": ("workspace",),
+}
+"""Required parameters. Their values are those of the paths."""
 STEPS: Mapping[str, Mapping[str, str]] = {
     "/book/{workspace}/{service}": {"staff": "any", "at": "2999-12-31T23:59:59+00:00"},
     "/booking/{manage}": {"step": "move"},
@@ -73,10 +82,11 @@ def document(places: Mapping[str, str]) -> dict[str, Any]:
 
     def parameter(path: str, name: str) -> dict[str, Any]:
         """Any text, or one of the extremes. Other steps than the first need a fixed value."""
-        step = STEPS.get(path, {}).get(name)
-        texts = [*EXTREMES, *([step] if step else [])]
+        is_required = name in REQUIRED.get(path, ())
+        value = places[name] if is_required else STEPS.get(path, {}).get(name)
+        texts = [*EXTREMES, *([value] if value else [])]
         schema = {"anyOf": [{"type": "string"}, {"enum": texts}]}
-        return {"name": name, "in": "query", "required": False, "schema": schema}
+        return {"name": name, "in": "query", "required": is_required, "schema": schema}
 
     return {
         "openapi": "3.1.0",

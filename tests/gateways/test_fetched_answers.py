@@ -31,6 +31,7 @@ from tests.fakes.internet import (
     to,
 )
 from tests.support.effort import examples, slow_but_for
+from tests.support.keyed import failed
 from tests.support.patience import FOR_EVER, PATIENCE
 
 
@@ -76,7 +77,7 @@ class TestAnswer:
     )
     def test_an_error_status_is_a_failure_that_names_it(self, status: str, net: Internet) -> None:
         net.serve(HTTP, http_response(b"<html>", status))
-        with pytest.raises(UpstreamError, match=f"expected status 200 .* received {status[:3]}"):
+        with pytest.raises(UpstreamError, check=failed("status", status[:3])):
             fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
@@ -105,16 +106,14 @@ class TestAnswer:
         self, answer: Answer, net: Internet
     ) -> None:
         net.serve(HTTP, answer)
-        with pytest.raises(UpstreamError) as failure:
+        with pytest.raises(UpstreamError, check=failed("malformed_response")) as failure:
             fetch.fetch(HTTP, allow_http=True)
-        assert failure.value.reason == (
-            "files.example.com sent a malformed or incomplete HTTP response"
-        )
+        assert failure.value.reason.startswith("files.example.com sent ")
 
     @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "identity, gzip"])
     def test_an_unrequested_encoding_is_a_failure(self, encoding: str, net: Internet) -> None:
         net.serve(HTTP, http_response(zlib.compress(bytes(1000)), content_encoding=encoding))
-        with pytest.raises(UpstreamError, match="uncompressed or compressed with gzip"):
+        with pytest.raises(UpstreamError, check=failed("compression")):
             fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ class TestAnswer:
 
     def test_truncated_response_is_a_failure(self, net: Internet) -> None:
         net.serve(HTTP, reset)
-        with pytest.raises(UpstreamError, match="refused or closed the connection"):
+        with pytest.raises(UpstreamError, check=failed("connection_closed")):
             fetch.fetch(HTTP, allow_http=True)
 
     @given(
@@ -262,7 +261,7 @@ class TestSize:
 
     def test_a_declared_size_over_the_limit_is_refused_before_reading(self, net: Internet) -> None:
         net.serve(HTTP, http_response(b"", content_length=str(10 * MB + 1)))
-        with pytest.raises(TooLargeError, match="expected at most 10 MB, received more"):
+        with pytest.raises(TooLargeError, check=failed("too_large", "10 MB")):
             fetch.fetch(HTTP, allow_http=True)
 
     @pytest.mark.parametrize(
@@ -276,7 +275,7 @@ class TestSize:
         def expect_refusal() -> None:
             with pytest.raises(FetchError) as refusal:
                 fetch.fetch(HTTP, allow_http=True, max_bytes=MB, timeout_seconds=1.5)
-            assert isinstance(refusal.value, TooLargeError) or "too slow" in refusal.value.reason
+            assert isinstance(refusal.value, TooLargeError) or failed("too_slow")(refusal.value)
 
         assert peak_of(expect_refusal) < 8 * MB
 
@@ -305,7 +304,7 @@ class TestTime:
         self, url: str, answer: Answer, net: Internet
     ) -> None:
         net.serve(url, answer)
-        with pytest.raises(UpstreamError, match=r"too slow: .* complete within 0\.3$"):
+        with pytest.raises(UpstreamError, check=failed("too_slow", "0.3")):
             fetch.fetch(url, allow_http=True, timeout_seconds=0.3)
 
     def test_the_time_limit_ends_a_slow_handshake(
@@ -325,7 +324,7 @@ class TestTime:
         dripping.start()
         net.names["files.example.com"] = [PUBLIC]
         monkeypatch.setattr(public_http, "connect", lambda _place, _timeout: ours)
-        with pytest.raises(UpstreamError, match="too slow"):
+        with pytest.raises(UpstreamError, check=failed("too_slow")):
             fetch.fetch(HTTPS, timeout_seconds=0.5)
         dripping.join(PATIENCE)
         assert not dripping.is_alive(), "the connection was left open"
@@ -335,7 +334,7 @@ class TestTime:
     ) -> None:
         monkeypatch.setattr(fetch, "STEP_SECONDS", 0.3)
         net.serve(HTTP, silence)
-        with pytest.raises(UpstreamError, match=r"expected a response within 0\.3 seconds"):
+        with pytest.raises(UpstreamError, check=failed("too_slow", "0.3 seconds")):
             fetch.fetch(HTTP, allow_http=True, timeout_seconds=FOR_EVER)
 
     def test_the_total_time_includes_redirects(
@@ -349,7 +348,7 @@ class TestTime:
 
         monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         server = net.serve(HTTP, slowly)
-        with pytest.raises(UpstreamError, match="too slow"):
+        with pytest.raises(UpstreamError, check=failed("too_slow")):
             fetch.fetch(HTTP, allow_http=True, timeout_seconds=FOR_EVER)
         assert len(server.requests) == 3
 
@@ -366,7 +365,7 @@ class TestTime:
 
         monkeypatch.setattr(deadline, "monotonic", lambda: now[0])
         monkeypatch.setattr(dns, "lookup_addresses", slowly)
-        with pytest.raises(UpstreamError, match="too slow"):
+        with pytest.raises(UpstreamError, check=failed("too_slow")):
             fetch.fetch(HTTP, allow_http=True)
         assert net.connections == []
 
@@ -378,5 +377,5 @@ class TestTime:
 
         net.names["files.example.com"] = [PUBLIC]
         monkeypatch.setattr(public_http, "connect", never)
-        with pytest.raises(UpstreamError, match="too slow"):
+        with pytest.raises(UpstreamError, check=failed("too_slow")):
             fetch.fetch(HTTPS)

@@ -17,6 +17,7 @@ from infra.deploy.policies import FUNCTIONS
 from tests.fakes import openai_api
 from tests.fakes.openai_api import Answering, OpenAiApi
 from tests.support import aws_calls
+from tests.support.keyed import keyed
 
 pytestmark = pytest.mark.usefixtures("pauses")
 
@@ -147,7 +148,7 @@ class TestStoredKey:
         self, answer: Answering, secrets: OpenAiApi, caplog: pytest.LogCaptureFixture
     ) -> None:
         secrets.answers = [answer]
-        with pytest.raises(NotConfiguredError, match="master key of this deployment is missing"):
+        with pytest.raises(NotConfiguredError, check=keyed("master_key")):
             master_key()
         assert "the master key is missing" in caplog.text
 
@@ -155,6 +156,6 @@ class TestStoredKey:
         self, configure: Configure, caplog: pytest.LogCaptureFixture
     ) -> None:
         configure(OBJECT_STORE="s3://bucket")
-        with pytest.raises(NotConfiguredError, match="operator must restore"):
+        with pytest.raises(NotConfiguredError, check=keyed("master_key")):
             master_key()
         assert "MASTER_KEY_SECRET: expected the ARN" in str(caplog.records[-1].__dict__["cause"])

@@ -15,6 +15,7 @@ from chalicelib.gateways.photos import Openverse, Orientation, Photo, photo_sour
 from tests import fakes
 from tests.conftest import Time
 from tests.fakes.openverse import FakeOpenverse, image
+from tests.support.keyed import keyed
 from tests.support.patience import FOR_EVER
 
 
@@ -205,18 +206,18 @@ class TestFailing:
             Openverse(base, timeout_seconds=seconds).search("bread")
         error = failure.value
         assert (error.status, error.code) == (502, "upstream_failed")
-        assert error.message.startswith("The photo search failed: openverse ")
-        assert error.message.endswith("or send the URL of your own image.")
+        assert error.key == "photo_search"
+        assert "openverse" in error.message
         return error
 
     @pytest.mark.parametrize(
         ("breaks", "what"),
         [
-            (fakes.status(500), "answered with status 500"),
-            (fakes.status(401), "answered with status 401"),
-            (fakes.status(301, Location="/x"), "answered with status 301"),
+            (fakes.status(500), "500"),
+            (fakes.status(401), "401"),
+            (fakes.status(301, Location="/x"), "301"),
             (fakes.cut_off, "cannot be reached"),
-            (fakes.huge, "sent more than 1 MB"),
+            (fakes.huge, "1 MB"),
         ],
     )
     def test_a_failure_is_a_502_with_advice(
@@ -224,7 +225,7 @@ class TestFailing:
     ) -> None:
         openverse.breaks = breaks
         error = self.failure()
-        assert f"{what}. Try again later" in error.message
+        assert what in error.message
         assert error.headers == {}
 
     def test_a_failure_shows_no_url(self, openverse: FakeOpenverse) -> None:
@@ -244,7 +245,7 @@ class TestFailing:
         self, raw: bytes, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = fakes.body(raw)
-        assert "sent a response that is not" in self.failure().message
+        assert "sent a response" in self.failure().message
 
     @pytest.mark.parametrize(
         "breaks",
@@ -254,7 +255,7 @@ class TestFailing:
         self, breaks: fakes.Misbehaviour, openverse: FakeOpenverse
     ) -> None:
         openverse.breaks = breaks
-        assert "did not answer in time" in self.failure(seconds=0.3).message
+        assert "in time" in self.failure(seconds=0.3).message
 
     def test_the_time_limit_leaves_time_within_api_gateways_29_seconds(self) -> None:
         assert gateway.TOTAL_SECONDS <= 10
@@ -270,8 +271,7 @@ class TestFailing:
         openverse.breaks = fakes.status(code, Retry_After=retry_after)
         error = self.failure()
         assert error.headers.get("Retry-After") == passed_on
-        when = f"in {passed_on} seconds" if passed_on else "later"
-        assert f"Try again {when}" in error.message
+        assert (f"{passed_on} seconds" in error.message) is bool(passed_on)
 
     def test_a_retry_date_is_passed_on_as_a_delay(
         self, openverse: FakeOpenverse, time: Time
@@ -290,7 +290,7 @@ class TestSetting:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.use(monkeypatch, "")
-        with pytest.raises(NotConfiguredError, match="switched off") as failure:
+        with pytest.raises(NotConfiguredError, check=keyed("photo_search")) as failure:
             photo_source()
         assert (failure.value.status, failure.value.code) == (503, "not_configured")
 

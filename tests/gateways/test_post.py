@@ -1,6 +1,5 @@
 """POST requests to URLs from users, against a fake internet."""
 
-import re
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from tests.fakes.internet import (
     silence,
     to,
 )
+from tests.support.keyed import failed
 from tests.support.patience import PATIENCE, stretched
 from tests.support.sweep import sweep
 
@@ -71,17 +71,14 @@ class TestRequest:
 
     def test_a_public_url_without_https_is_refused(self, net: Internet) -> None:
         net.serve(HTTP, http_response())
-        with pytest.raises(RefusedUrlError, match="begins with https://"):
+        with pytest.raises(RefusedUrlError, check=failed("invalid_url", "https://")):
             send(HTTP)
         assert net.connections == []
 
     def test_host_with_an_internal_address_is_refused(self, net: Internet) -> None:
         net.names["files.example.com"] = [PUBLIC, "10.20.30.40"]
-        with pytest.raises(RefusedUrlError) as refusal:
+        with pytest.raises(RefusedUrlError, check=failed("not_public", "files.example.com")):
             send()
-        assert refusal.value.reason == (
-            "expected a host on the public internet, received files.example.com"
-        )
         assert net.connections == []
 
     def test_the_checked_address_is_used_even_if_the_next_lookup_differs(
@@ -99,7 +96,7 @@ class TestRequest:
         self, net: Internet
     ) -> None:
         server = net.serve(HTTPS, http_response(), certified="evil.example.com")
-        with pytest.raises(UpstreamError, match="no valid certificate"):
+        with pytest.raises(UpstreamError, check=failed("invalid_certificate")):
             send()
         assert server.requests == []
 
@@ -224,8 +221,6 @@ class TestReply:
         assert stretched(attempt, 0.5, lambda status: status is not None) == 200
 
 
-_BROKEN_CONNECTION = "refused or closed the connection"
-_BROKEN_ANSWER = "sent a malformed or incomplete HTTP response"
 """A reset is either of both: the reset can arrive after the end of the response."""
 
 
@@ -242,7 +237,7 @@ class TestFailure:
         self, answer: Answer, net: Internet
     ) -> None:
         net.serve(HTTPS, answer)
-        with pytest.raises(UpstreamError, match=r"files\.example\.com was too slow"):
+        with pytest.raises(UpstreamError, check=failed("too_slow", "files.example.com")):
             send(seconds=0.5)
 
     def test_a_server_may_think_for_longer_than_a_fetch_waits_for_a_read(
@@ -266,25 +261,27 @@ class TestFailure:
         assert max(filter(None, waits)) > public_http.STEP_SECONDS
 
     @pytest.mark.parametrize(
-        ("answer", "reason"),
+        ("answer", "keys"),
         [
-            (reset, f"({_BROKEN_CONNECTION}|{_BROKEN_ANSWER})"),
-            (raw(b"SSH-2.0-x\r\n"), _BROKEN_ANSWER),
-            (raw(b""), _BROKEN_ANSWER),
+            (reset, {"connection_closed", "malformed_response"}),
+            (raw(b"SSH-2.0-x\r\n"), {"malformed_response"}),
+            (raw(b""), {"malformed_response"}),
         ],
     )
     def test_a_failure_has_a_reason_without_an_address(
-        self, answer: Answer, reason: str, net: Internet
+        self, answer: Answer, keys: set[str], net: Internet
     ) -> None:
         net.serve(HTTPS, answer)
         with pytest.raises(FetchError) as failure:
             send()
         assert isinstance(failure.value, UpstreamError)
-        assert re.fullmatch(f"files.example.com {reason}", failure.value.reason)
+        assert failure.value.key in keys
+        assert failure.value.reason.startswith("files.example.com ")
+        assert PUBLIC not in failure.value.reason
 
     def test_a_host_that_accepts_no_connection_is_a_failure(self, net: Internet) -> None:
         net.names["files.example.com"] = [PUBLIC]
-        with pytest.raises(UpstreamError, match="refused or closed the connection"):
+        with pytest.raises(UpstreamError, check=failed("connection_closed")):
             send()
 
 

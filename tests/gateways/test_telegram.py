@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.core import deadline
 from chalicelib.core.errors import NotConfiguredError
+from chalicelib.core.principals import PLATFORM
 from chalicelib.gateways import telegram as gateway
 from chalicelib.gateways.telegram import BusyError, ChatGoneError, TelegramError
 from tests import fakes
@@ -20,7 +21,7 @@ def units(text: str) -> int:
 
 
 def test_a_message_is_sent_as_plain_text_without_link_previews(telegram: FakeTelegram) -> None:
-    gateway.send(7, "*New* lead: https://example.com")
+    gateway.send(7, "*New* lead: https://example.com", origin=PLATFORM)
     assert telegram.sent_messages == [
         {
             "chat_id": 7,
@@ -34,7 +35,7 @@ def test_a_message_is_sent_as_plain_text_without_link_previews(telegram: FakeTel
     "text", ["x" * 4096, "😀" * 2048, "x" * 4097, "😀" * 2049, "x" + "😀" * 3000]
 )
 def test_a_message_has_at_most_4096_utf_16_code_units(telegram: FakeTelegram, text: str) -> None:
-    gateway.send(7, text)
+    gateway.send(7, text, origin=PLATFORM)
     (sent_text,) = telegram.texts
     assert sent_text == text if units(text) <= 4096 else units(sent_text) in {4095, 4096}
     assert text.startswith(sent_text.removesuffix("…"))
@@ -52,13 +53,13 @@ def test_a_message_has_at_most_4096_utf_16_code_units(telegram: FakeTelegram, te
 def test_a_chat_that_takes_no_more_messages_is_gone(telegram: FakeTelegram, answer: Any) -> None:
     telegram.failures = [answer]
     with pytest.raises(ChatGoneError):
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
 
 
 def test_requested_wait_is_passed_on(telegram: FakeTelegram) -> None:
     telegram.failures = [failure(429, "Too Many Requests: retry after 35", retry_after=35)]
     with pytest.raises(BusyError) as caught:
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
     assert caught.value.retry_after == 35
 
 
@@ -76,7 +77,7 @@ def test_requested_wait_is_passed_on(telegram: FakeTelegram) -> None:
 def test_other_refusals_are_temporary(telegram: FakeTelegram, answer: Any) -> None:
     telegram.failures = [answer]
     with pytest.raises(TelegramError) as caught:
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
     assert type(caught.value) is TelegramError
 
 
@@ -84,7 +85,7 @@ def test_other_refusals_are_temporary(telegram: FakeTelegram, answer: Any) -> No
 def test_malformed_responses_are_temporary(telegram: FakeTelegram, misbehaviour: Any) -> None:
     telegram.breaks = misbehaviour
     with pytest.raises(TelegramError):
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
 
 
 def test_the_token_is_in_no_log_line_and_in_no_error(
@@ -93,10 +94,10 @@ def test_the_token_is_in_no_log_line_and_in_no_error(
     caplog.set_level(logging.INFO)
     telegram.breaks = fakes.cut_off
     with pytest.raises(TelegramError) as broken:
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
     telegram.close()
     with pytest.raises(TelegramError) as unreachable:
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
     for error in (broken.value, unreachable.value):
         assert error.__cause__ is None
         assert TOKEN not in str(error)
@@ -106,7 +107,7 @@ def test_the_token_is_in_no_log_line_and_in_no_error(
 def test_a_request_that_hangs_ends_at_the_deadline(telegram: FakeTelegram) -> None:
     telegram.breaks = fakes.silent
     with deadline.within(0.2), pytest.raises(TelegramError, match="did not answer in time"):
-        gateway.send(7, "Hello")
+        gateway.send(7, "Hello", origin=PLATFORM)
 
 
 def test_the_name_of_the_bot_is_read_once(telegram: FakeTelegram) -> None:
@@ -142,7 +143,11 @@ def test_bot_requires_a_token(
     monkeypatch.delenv("TELEGRAM_BOT_TOKEN")
     reload_settings()
     assert not gateway.is_configured()
-    for call in (gateway.bot_name, gateway.webhook_secret, lambda: gateway.send(1, "x")):
+    for call in (
+        gateway.bot_name,
+        gateway.webhook_secret,
+        lambda: gateway.send(1, "x", origin=PLATFORM),
+    ):
         with pytest.raises(NotConfiguredError):
             call()
 
@@ -154,5 +159,5 @@ def test_a_malformed_token_is_refused_without_being_repeated(
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123/../x")
     reload_settings()
     with pytest.raises(TelegramError) as caught:
-        gateway.send(1, "x")
+        gateway.send(1, "x", origin=PLATFORM)
     assert "123/" not in str(caught.value)

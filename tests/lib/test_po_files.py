@@ -9,6 +9,7 @@ from babel.messages.pofile import read_po
 from chalicelib import lib
 from chalicelib.lib import po_files
 from chalicelib.transports.web.languages import LANGUAGES
+from tests.support.registers import check_register
 
 PACKAGE = Path(lib.__file__).parents[1]
 FILES = sorted(PACKAGE.rglob("*.po"))
@@ -56,7 +57,14 @@ def test_every_text_exists_in_every_language_with_the_same_placeholders(
     catalogues = [po_files.read(folder, language, name).texts for language in LANGUAGES]
     assert {file.name for file in folder.iterdir()} == set(LANGUAGES)
     keys = set(catalogues[0])
-    assert all(set(texts) == keys for texts in catalogues)
+    for language, texts in zip(LANGUAGES, catalogues, strict=True):
+        check_register(
+            texts,
+            declared={key for texts in catalogues for key in texts},
+            place=str((folder / language / "LC_MESSAGES" / name).relative_to(PACKAGE.parent))
+            + ".po",
+            line="its msgid and its translation",
+        )
     for key in keys:
         assert len({isinstance(texts[key], str) for texts in catalogues}) == 1
         names = {

@@ -44,7 +44,10 @@ def runner(time: Time, owner: Owner, api: Api) -> ExampleRunner:
 def gateways(
     tmp_path: Path, reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every gateway is set up. Gateways that are not replaced need no network."""
+    """Every gateway is set up. Gateways that are not replaced need no network.
+
+    It comes before the records, of which some are sealed with the master key.
+    """
     os.environ |= {
         "MAIL": "file",
         "MAIL_FOLDER": str(tmp_path),
@@ -98,7 +101,7 @@ def _link_telegram(workspace_id: str) -> None:
 
 
 @pytest.fixture
-def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
+def attack(gateways: None, runner: ExampleRunner, time: Time) -> Iterator[Attack]:
     """Every kind of requests, on two workspaces with webhooks."""
     people = console.World.create()
     _link_telegram(runner.world.workspace_id)
@@ -109,7 +112,7 @@ def attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack
 
 
 @pytest.fixture
-def small_attack(runner: ExampleRunner, gateways: None, time: Time) -> Iterator[Attack]:
+def small_attack(gateways: None, runner: ExampleRunner, time: Time) -> Iterator[Attack]:
     """Only the operations."""
     with attacking(runner, None, time) as attack:
         yield attack

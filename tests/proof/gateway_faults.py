@@ -122,9 +122,11 @@ def _fetched(url: str, **_: Any) -> fetch.Fetched:
 
 
 _FETCH_ERRORS: Errors = {
-    "RefusedUrlError": lambda: public_http.RefusedUrlError("the host is not public"),
-    "TooLargeError": lambda: public_http.TooLargeError("expected at most 10 MB"),
-    "UpstreamError": lambda: public_http.UpstreamError("the host does not answer"),
+    "RefusedUrlError": lambda: public_http.RefusedUrlError(
+        "the host is not public", key="not_public"
+    ),
+    "TooLargeError": lambda: public_http.TooLargeError("expected at most 10 MB", key="too_large"),
+    "UpstreamError": lambda: public_http.UpstreamError("the host does not answer", key="too_slow"),
 }
 _TELEGRAM_ERRORS: Errors = {
     "ChatGoneError": lambda: telegram.ChatGoneError("the chat is gone"),
@@ -150,7 +152,13 @@ def _object_call(name: str, *, writes: bool = False) -> Gateway:
 GATEWAYS: tuple[Gateway, ...] = (
     Gateway(fetch, "fetch", _FETCH_ERRORS, _deadline_wait(fetch.TOTAL_SECONDS), _fetched),
     Gateway(post, "post", _FETCH_ERRORS, _deadline_wait(post.TOTAL_SECONDS), lambda *_, **__: OK),
-    Gateway(telegram, "send", _TELEGRAM_ERRORS, _deadline_wait(telegram.SECONDS), lambda *_: None),
+    Gateway(
+        telegram,
+        "send",
+        _TELEGRAM_ERRORS,
+        _deadline_wait(telegram.SECONDS),
+        lambda *_, **__: None,
+    ),
     Gateway(
         telegram, "bot_name", _TELEGRAM_ERRORS, _deadline_wait(telegram.SECONDS), lambda: "bot"
     ),
@@ -201,7 +209,7 @@ GATEWAYS: tuple[Gateway, ...] = (
         isolation,
         "call",
         {
-            "RaisedError": lambda: isolation.RaisedError("the file is empty"),
+            "RaisedError": lambda: isolation.RaisedError("no_text", "the file is empty", {}),
             "TooSlowError": lambda: isolation.TooSlowError(DETAIL),
             "IsolationError": lambda: isolation.IsolationError(DETAIL),
         },

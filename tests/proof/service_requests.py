@@ -18,12 +18,12 @@ from chalicelib.gateways import telegram
 from chalicelib.transports.api_docs import failures, samples
 from chalicelib.transports.api_docs.model import OperationDoc
 from chalicelib.transports.routes import MCP_PATH, TELEGRAM_PATH
+from infra.local.demo.examples import fill
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
 from tests.factories.console import FORM, Person, World
 from tests.factories.console_forms import FORMS, OPEN
-from tests.factories.examples import fill
 from tests.fakes.telegram import update
 from tests.proof.observers import BrokenPromiseError
 

@@ -1,7 +1,7 @@
 """Bugs that the simulation must find, so that a simulation without findings means something."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +19,12 @@ from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBookin
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
+from chalicelib.domains.services.store import time_off
+from chalicelib.domains.services.store.time_off import CheckedTimeOff
 from chalicelib.engine import connection
+from chalicelib.engine.reading import Key
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.spans import Span
 from tests.simulation.database import RATES, TRANSACTION, Reply, Sent, SimulatedDatabase
 from tests.simulation.schedule import Schedule
 
@@ -160,6 +164,16 @@ def _take_a_return_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(payments, "stage_change", stage_change)
 
 
+def _read_the_lock_after_the_time_off(patch: pytest.MonkeyPatch) -> None:
+    def read_checked(unit: UnitOfWork, span: Span, keys: Iterable[Key] = ()) -> CheckedTimeOff:
+        workspace_id = unit.workspace_id
+        rows = time_off.overlapping(workspace_id, span.start, last_ms=span.end)
+        unit.rows.read(keys)
+        return CheckedTimeOff(time_off.read_lock(workspace_id), rows)
+
+    patch.setattr(time_off, "read_checked", read_checked)
+
+
 def _nothing(_: pytest.MonkeyPatch) -> None:
     pass
 
@@ -177,6 +191,7 @@ class Bug:
 
 BUGS = {
     "a lost condition": Bug("booking", 0, LostCondition),
+    "a lock that is read too late": Bug("closing", 4, plant=_read_the_lock_after_the_time_off),
     "a retry without a marker": Bug("creating", 29, RetryWithoutMarker),
     "a counter outside the transaction": Bug("creating", 5, CounterOutside),
     "an event outside the transaction": Bug("events", 9, EventOutside),

@@ -143,6 +143,50 @@ class Booking(Scenario):
             assert own_bookings[0].starts_at == datetime.fromisoformat(booking["startAt"])
 
 
+class Closing(Scenario):
+    """Clients book and move, while the owner closes two of the three days."""
+
+    PROMISE = "A booking in time off is refused, or reported to whoever takes the time off."
+    DAYS = ("2027-01-18", "2027-01-19", "2027-01-20")
+    CLOSE = "/api/resources/create-time-off"
+
+    def prepare(self) -> None:
+        self.salon = Salon.opened(self.api, [{}, {}])
+
+    def begin(self, simulation: Simulation) -> None:
+        super().begin(simulation)
+        for day in self.DAYS[:2]:
+            simulation.client(partial(self._close, simulation, day))
+
+    def _close(self, simulation: Simulation, day: str) -> None:
+        simulation.schedule.pause(simulation.random.uniform(0, 0.1))
+        body = {"startAt": day, "endAt": day}
+        self.answers[day] = simulation.persist(self.api, self.CLOSE, body, f"close {day}")
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        random, name = simulation.random, f"Client {number}"
+        order = self.salon.order(f"{random.choice(self.DAYS)}T1{number}:00", name)
+        answer = simulation.persist(self.api, CREATE, order, f"book {number}")
+        if answer is None or answer.status != 200:
+            return
+        start = f"{random.choice(self.DAYS)}T1{number}:00"
+        change = {"id": answer.data["booking"]["id"], "status": "confirmed", "startAt": start}
+        simulation.persist(self.api, STATUS, change, f"move {number}")
+
+    def check(self) -> None:
+        check_calendars(self.workspace, self.salon.resources)
+        for day in self.DAYS[:2]:
+            answer = self.answers[day]
+            if answer is not None:
+                assert answer.status == 200, answer.body
+                booked = {
+                    row.id
+                    for row in bookings_of(self.workspace)
+                    if str(row.starts_at.date()) == day
+                }
+                assert booked <= set(answer.data["affectedBookings"])
+
+
 class Creating(Scenario):
     """Clients create sites, with a key or without one."""
 
@@ -429,7 +473,7 @@ class Events(Scenario):
         fields = [{"name": "name", "label": "Name", "type": "text"}]
         body = {"projectId": site, "title": "Contact", "fields": fields}
         self.form = self.api.post("/api/forms/create", body)["form"]["id"]
-        webhook = {"url": "https://receiver.example/events", "types": list(self.TYPES)}
+        webhook = {"url": "https://receiver.example/events", "events": list(self.TYPES)}
         call_operator("create_webhook", workspaceId=self.workspace, **webhook)
 
     def begin(self, simulation: Simulation) -> None:
@@ -480,7 +524,7 @@ class Events(Scenario):
         reported = (event["type"], data["id"], data["revision"], data.get("previousStatus"))
         assert self.received.setdefault(headers["webhook-id"], reported) == reported
         if random.random() < fails:
-            raise UpstreamError("the answer is lost")
+            raise UpstreamError("the answer is lost", key="malformed_response")
         return PostReply(200, b"", None, 1)
 
     def check(self) -> None:
@@ -575,7 +619,7 @@ class Paying(Scenario):
         """Erase the client. An erasure that the database interrupts is not repeated."""
         with suppress(AppError):
             client_id = BOOKINGS.require(self.workspace, record_id=booking_id).client_id
-            call_console(self.workspace, "erase_client", clientId=client_id)
+            call_console(self.workspace, "erase_client", id=client_id)
 
     def _pay(self, booking_id: str) -> None:
         with suppress(AppError):
@@ -819,6 +863,7 @@ def call_visitor(operation: str, **arguments: str) -> None:
 
 SCENARIOS: dict[str, type[Scenario]] = {
     "booking": Booking,
+    "closing": Closing,
     "charging": Charging,
     "creating": Creating,
     "stock": Stock,

@@ -56,7 +56,10 @@ KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
 OBJECT = "{object}"
 """Stands for an object's key until the function that requested the object is known."""
-STORE_METHODS = ("put", "get", "delete", "delete_under", "upload_request", "download_url")
+STORE_METHODS = (
+    *("put", "get", "size", "delete", "delete_under", "upload_request", "download_url"),
+    *("begin_parts", "put_part", "complete_parts", "abort_parts"),
+)
 
 
 class Right(NamedTuple):
@@ -277,6 +280,12 @@ _S3 = {
     "PutObject": [("PutObject", f"{BUCKET}/{OBJECT}")],
     # Without the right to list, an unknown object is answered with 403 instead of 404.
     "GetObject": [("GetObject", f"{BUCKET}/{OBJECT}"), ("ListBucket", BUCKET)],
+    "HeadObject": [("GetObject", f"{BUCKET}/{OBJECT}"), ("ListBucket", BUCKET)],
+    # Multipart upload and permissions (S3 user guide).
+    "CreateMultipartUpload": [("PutObject", f"{BUCKET}/{OBJECT}")],
+    "UploadPart": [("PutObject", f"{BUCKET}/{OBJECT}")],
+    "CompleteMultipartUpload": [("PutObject", f"{BUCKET}/{OBJECT}")],
+    "AbortMultipartUpload": [("AbortMultipartUpload", f"{BUCKET}/{OBJECT}")],
     "DeleteObject": [("DeleteObject", f"{BUCKET}/{OBJECT}")],
     "DeleteObjects": [("DeleteObject", f"{BUCKET}/{OBJECT}")],
     "ListObjectsV2": [("ListBucket", BUCKET)],

@@ -28,6 +28,7 @@ CONDITIONS = (
     {f"aws:RequestTag/{STAGE_TAG}": "test"},
     {f"aws:ResourceTag/{STAGE_TAG}": "test"},
     {"dynamodb:LeadingKeys": ["CLAIM#domain#*"]},
+    {"dynamodb:LeadingKeys": ["CLAIM#*", "ACCOUNT#*#WORKSPACES", "W#*#MEMBER"]},
 )
 
 Statements = list[dict[str, Any]]

@@ -4,8 +4,9 @@ Usage: ``python -m tests.support.with_server [--within S] COMMAND…``.
 
 The server is started as by ``make dev`` with its demo, on a free port and with its own data folder.
 Rate limits are off. Photos and barcodes come from fake services. The command
-receives the server's URL in ``BASE_URL``, the demo's key in ``API_KEY``, and its port and folder.
-It fails if it takes longer than ``S`` seconds.
+receives the server's URL in ``BASE_URL``, the demo's key in ``API_KEY``, its port and folder, and
+the Python that runs the operator's commands in ``SERVICE_PYTHON``. It fails if it takes longer than
+``S`` seconds.
 """
 
 import argparse
@@ -72,6 +73,7 @@ def served() -> Iterator[dict[str, str]]:
         try:
             wait_until_ready(server)
             url, place = f"http://127.0.0.1:{port}", {"PORT": str(port), "DATA_DIR": folder}
+            place["SERVICE_PYTHON"] = sys.executable
             yield {"BASE_URL": url, "API_KEY": data.demo["key"], **place}
         finally:
             server.terminate()

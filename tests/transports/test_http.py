@@ -25,6 +25,7 @@ from chalicelib.transports.http import (
 )
 from infra.local.devserver import LocalRoute
 from tests.conftest import Owner
+from tests.support.warned import warned
 from tests.transports.conftest import WireReply, serving
 
 
@@ -255,12 +256,13 @@ class TestForms:
         status, data = self.send(order, owner, kind, body)
         assert status == 200, data
         expected = {"id": "7", "amount": 2, "tags": ["a b", "ё&"], "gift": True}
-        assert data.pop("warnings", []) == (
-            ['Unknown field "unknown" was ignored; known fields: id, amount, tags, gift.']
-            if b"unknown" in body
-            else []
-        )
-        assert data == {"status": True, **expected}
+        facts = {"field": "unknown", "suggestion": None}
+        unknown = [{"code": "unknown_field", **facts}] if b"unknown" in body else []
+        assert warned(data) == unknown
+        without_warnings = {
+            name: value for name, value in data.items() if not name.startswith("warning")
+        }
+        assert without_warnings == {"status": True, **expected}
 
     @pytest.mark.parametrize(
         ("kind", "body"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import app as application
+from chalicelib import SERVICE
 from chalicelib.transports.scheduled_functions import run_jobs
 from infra.local import devserver
 from tests.conftest import Api
@@ -95,3 +96,13 @@ def test_a_name_of_others_that_leads_here_is_refused(
 
 def test_an_unbound_name_below_localhost_has_no_site(port: int) -> None:
     assert get(port, "/api/health", "other.localhost")[0] == 404
+
+
+def test_the_service_and_a_site_have_an_llms_txt_each(port: int) -> None:
+    (status, own), (site_status, of_site) = (
+        get(port, "/llms.txt", host) for host in ("localhost", "shop.localhost")
+    )
+    assert (status, site_status) == (200, 200)
+    assert own.startswith(f"# {SERVICE}\n".encode())
+    assert SERVICE.encode() not in of_site
+    assert b"http://shop.localhost" in of_site

@@ -47,9 +47,9 @@ def test_another_method_of_a_record_is_405(path: str) -> None:
 
 
 def test_the_guess_of_an_operation_names_the_one_that_exists() -> None:
-    answer = api.call_refused("POST", "/api/public/bookings/reschedule")
+    answer = api.call_refused("POST", "/api/public/bookings/postpone")
     assert "POST /api/public/bookings/cancel" in answer.data["operations"]
-    answer = api.call_refused("POST", "/api/clients/create", {"name": "Ada"})
+    answer = api.call_refused("POST", "/api/clients/add", {"name": "Ada"})
     assert "POST /api/clients/update" in answer.data["operations"]
     answer = api.call_refused("POST", "/api/forms/collection/update")
     assert "POST /api/forms/collection-update" in answer.data["operations"]

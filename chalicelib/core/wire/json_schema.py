@@ -17,7 +17,7 @@ from pydantic.json_schema import (
 from pydantic_core import core_schema, to_json
 
 from chalicelib.core.wire.fields import fields_of
-from chalicelib.core.wire.schema import OPENAPI_ONLY, Patch, Wire, wire_name
+from chalicelib.core.wire.schema import NOT_IN_TOOLS, OPENAPI_ONLY, Patch, Wire, wire_name
 
 NULL = {"type": "null"}
 REF = "#/components/schemas/"
@@ -196,6 +196,7 @@ def _tidy(
         )
         for key, value in node.items()
         if key not in {"$defs", "title", OPENAPI_ONLY}
+        and not (key == NOT_IN_TOOLS and for_openapi)
         and not (key == "default" and any(value is default for default in omitted_defaults))
     }
 

@@ -7,15 +7,18 @@ costly mistakes. ``from_query`` first converts a query string to the declared ty
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import ErrorDetails, core_schema
 
+from chalicelib.core.call_warnings import CallWarning, WarningCode
 from chalicelib.core.errors import HOW_TO_CLEAR, FieldError, ValidationError
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.fields import fields_of, normalize
-from chalicelib.core.wire.schema import Partial, Wire
+from chalicelib.core.wire.list_names import other_names
+from chalicelib.core.wire.schema import RECEIVED, Partial, Wire
 
 W = TypeVar("W", bound=Wire)
 
@@ -38,7 +41,8 @@ def parse(model: type[W], raw: Mapping[str, Any], *, drop_empty: bool = False) -
     except PydanticValidationError as failure:
         if drop_empty and (without_empty := _drop_rejected_empty(model, data, failure)) != data:
             return parse(model, without_empty)
-        raise to_validation_error(model, data, failure) from None
+        sent_names = raw.sent_names if isinstance(raw, QueryInput) else {}
+        raise to_validation_error(model, data, failure, sent_names=sent_names) from None
 
 
 def to_validation_error(
@@ -47,23 +51,35 @@ def to_validation_error(
     failure: PydanticValidationError,
     *,
     name: str = "",
+    sent_names: Mapping[str, str] = MappingProxyType({}),
 ) -> ValidationError:
     """Return the error for input that pydantic refused as a model or as another type.
 
-    ``name`` is the name of the whole input in errors.
+    ``name`` is the name of the whole input in errors, ``sent_names`` those of renamed fields.
     """
     unknown: list[_UnknownKey] = []
     if isinstance(data, Mapping) and isinstance(kind, type) and issubclass(kind, Wire):
         unknown = list(islice(_unknown_keys(kind, data), MAX_REPORTED))
     details = failure.errors(include_url=False)[:MAX_REPORTED]
     if name:
-        details = [{**detail, "loc": detail["loc"] or (name,)} for detail in details]
+        details = [
+            detail
+            if detail["loc"] or "field" in detail.get("ctx", {})
+            else {**detail, "loc": (name,)}
+            for detail in details
+        ]
     errors = [
-        FieldError(_field(error), _error_text(error, unknown) + _clearing_advice(kind, error))
+        FieldError(
+            sent_names.get(_field(error), _field(error)),
+            _error_text(error, unknown) + _clearing_advice(kind, error),
+            _key(error),
+        )
         for error in details
     ]
     return ValidationError(
-        "; ".join(map(_summary, errors[:5])), errors=[error for error in errors if error.field]
+        "; ".join(map(_summary, errors[:5])),
+        key=next((error.key for error in errors if not error.field), ""),
+        errors=[error for error in errors if error.field],
     )
 
 
@@ -105,43 +121,53 @@ def _inside(locations: Iterable[_Location], step: int | str) -> list[_Location]:
 
 
 _EXPECTED = {
-    "missing": "is required",
-    "string_type": "expected a string",
-    "string_unicode": "expected a string of valid Unicode",
-    "string_too_short": "expected at least {min_length} character(s)",
-    "string_too_long": "expected at most {max_length} characters",
-    "int_type": "expected an integer",
-    "float_type": "expected a number",
-    "finite_number": "expected a finite number",
-    "bool_type": "expected true or false",
-    "datetime_type": "expected ISO 8601, such as 2030-01-31T12:00:00Z",
-    "dict_type": "expected an object",
-    "list_type": "expected an array",
-    "model_type": "expected an object",
-    "model_attributes_type": "expected an object",
-    "greater_than_equal": "expected at least {ge}",
-    "less_than_equal": "expected at most {le}",
-    "too_short": "expected at least {min_length} item(s)",
-    "too_long": "expected at most {max_length} items",
-    "literal_error": "expected {expected}",
+    "missing": ("required", "is required"),
+    "string_type": ("invalid_type", "expected a string"),
+    "string_unicode": ("invalid_unicode", "expected a string of valid Unicode"),
+    "string_too_short": ("too_short", "expected at least {min_length} character(s)"),
+    "string_too_long": ("too_long", "expected at most {max_length} characters"),
+    "int_type": ("invalid_type", "expected an integer"),
+    "float_type": ("invalid_type", "expected a number"),
+    "finite_number": ("invalid_type", "expected a finite number"),
+    "bool_type": ("invalid_type", "expected true or false"),
+    "datetime_type": ("iso_8601", "expected ISO 8601, such as 2030-01-31T12:00:00Z"),
+    "dict_type": ("invalid_type", "expected an object"),
+    "list_type": ("invalid_type", "expected an array"),
+    "model_type": ("invalid_type", "expected an object"),
+    "model_attributes_type": ("invalid_type", "expected an object"),
+    "greater_than_equal": ("too_small", "expected at least {ge}"),
+    "less_than_equal": ("too_large", "expected at most {le}"),
+    "too_short": ("too_few_items", "expected at least {min_length} item(s)"),
+    "too_long": ("too_many_items", "expected at most {max_length} items"),
+    "literal_error": ("unknown_value", "expected {expected}"),
 }
-"""Pydantic's errors in terms of JSON. Errors that are not listed have their text already."""
-_EXPECTED_OTHER = "expected another value"
+"""Keys and sentences, in terms of JSON, of pydantic's errors. Our own errors have theirs."""
+_EXPECTED_OTHER = ("invalid", "expected another value")
 _PYDANTIC_ERRORS = frozenset(get_args(core_schema.ErrorType))
 
 
-def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
-    kind, about = error["type"], error.get("ctx", {})
-    if kind == "missing":
-        return "is required" + _misnamed_hint(error["loc"], unknown)
+def _kind(error: ErrorDetails) -> str:
+    kind = error["type"]
     if kind in {"too_short", "too_long"} and isinstance(error["input"], str):
         # Behind a validator, pydantic describes a bound as the bound of a list.
-        kind = f"string_{kind}"
+        return f"string_{kind}"
+    return kind
+
+
+def _key(error: ErrorDetails) -> str:
+    kind = _kind(error)
+    return _EXPECTED.get(kind, _EXPECTED_OTHER)[0] if kind in _PYDANTIC_ERRORS else kind
+
+
+def _error_text(error: ErrorDetails, unknown: Iterable["_UnknownKey"]) -> str:
+    kind, about = _kind(error), error.get("ctx", {})
+    if kind == "missing":
+        return "is required" + _misnamed_hint(error["loc"], unknown)
     if kind in _PYDANTIC_ERRORS:
-        message = _EXPECTED.get(kind, _EXPECTED_OTHER).format(**about)
+        message = _EXPECTED.get(kind, _EXPECTED_OTHER)[1].format(**about)
     else:
         message = error["msg"]
-    if error["loc"] and "field" not in about and "received" not in message:
+    if error["loc"] and not about.keys() & {"field", RECEIVED}:
         message += f", received {_describe(error['input'])}"
     return f"{message}; {about['advice']}" if "advice" in about else message
 
@@ -211,12 +237,38 @@ class _UnknownKey(NamedTuple):
     def nearest_name(self) -> str | None:
         return nearest(self.key, self.known)
 
-    def warning(self, filtered_list: Callable[[], str] | None) -> str:
-        hint = f'did you mean "{nearest_name}"?' if (nearest_name := self.nearest_name) else None
+    @property
+    def field(self) -> str:
+        return _path((*self.path, self.key))
+
+    @property
+    def refusal(self) -> str:
         names = ", ".join(self.known)
-        hint = hint or (f"known fields: {names}." if names else "no fields are expected.")
+        known = f"known names: {names}" if names else "no names are expected"
+        hint = f'did you mean "{name}"? ' if (name := self.nearest_name) else ""
+        return f"is unknown; {hint}{known}"
+
+    def warning(
+        self, filtered_list: Callable[[], str] | None, explained: set[tuple[str, ...]]
+    ) -> CallWarning:
+        """Return the warning. Only the first one of a place, ``explained``, has the known names."""
+        facts = {"field": self.field, "suggestion": self.nearest_name}
+        message = self._message(filtered_list, self._hint(explained))
+        return CallWarning(message, WarningCode.UNKNOWN_FIELD, facts)
+
+    def _hint(self, explained: set[tuple[str, ...]]) -> str:
+        if nearest_name := self.nearest_name:
+            return f'did you mean "{nearest_name}"?'
+        place = tuple(part for part in self.path if isinstance(part, str))
+        if place in explained:
+            return "known fields: as above."
+        explained.add(place)
+        names = ", ".join(self.known)
+        return f"known fields: {names}." if names else "no fields are expected."
+
+    def _message(self, filtered_list: Callable[[], str] | None, hint: str) -> str:
         if filtered_list is None or self.path:
-            return f'Unknown field "{_path((*self.path, self.key))}" was ignored; {hint}'
+            return f'Unknown field "{self.field}" was ignored; {hint}'
         hint = hint[0].upper() + hint[1:]
         ignored = f'"{self.key}" is not an argument of {filtered_list()}'
         return f"{ignored}; this list is NOT filtered by it. {hint}"
@@ -227,7 +279,7 @@ def unknown_fields(
     raw: Mapping[str, Any],
     *,
     filtered_list: Callable[[], str] | None = None,
-) -> list[str]:
+) -> list[CallWarning]:
     """Return a warning for each key of ``raw`` that the model ignores, with the nearest known name.
 
     ``filtered_list`` returns the name of the call if it returns a filtered list. Its warnings state
@@ -235,10 +287,11 @@ def unknown_fields(
     filtered.
     Query parameters that were sent more than once are also named.
     """
-    unknown = islice(_unknown_keys(model, raw), MAX_REPORTED + 1)
-    warnings = [unknown_key.warning(filtered_list) for unknown_key in unknown]
+    unknown, explained = islice(_unknown_keys(model, raw), MAX_REPORTED + 1), set[tuple[str, ...]]()
+    warnings = [unknown_key.warning(filtered_list, explained) for unknown_key in unknown]
     if len(warnings) > MAX_REPORTED:
-        warnings[MAX_REPORTED] = "More unknown fields were ignored."
+        more = WarningCode.MORE_UNKNOWN_FIELDS
+        warnings[MAX_REPORTED] = CallWarning("More unknown fields were ignored.", more, {})
     return [*(raw.repeated if isinstance(raw, QueryInput) else ()), *warnings]
 
 
@@ -261,6 +314,18 @@ def _unknown_keys(
             for i, item in enumerate(value):
                 if isinstance(item, Mapping):
                     yield from _unknown_keys(nested, item, (*path, key, i))
+
+
+def check_known(model: type[Wire], raw: Mapping[str, Any]) -> None:
+    """Raise ValidationError for keys of ``raw`` that the model does not have, with the known ones.
+
+    Unlike other input, it is refused and not ignored.
+    """
+    unknown = list(islice(_unknown_keys(model, raw), MAX_REPORTED))
+    if unknown:
+        errors = [FieldError(each.field, each.refusal, "unknown_field") for each in unknown]
+        text = "; ".join(f"{each.field}: {each.message}" for each in errors[:5])
+        raise ValidationError(text, errors=errors)
 
 
 _MAX_SUGGESTED = 3
@@ -290,7 +355,9 @@ _INTEGER = re.compile(r"(-?[0-9]{1,18})(?:\.0{1,18})?")
 class QueryInput(dict[str, Any]):
     """Input from a query string. ``repeated`` holds a warning for each value that was not used."""
 
-    repeated: Sequence[str] = ()
+    repeated: Sequence[CallWarning] = ()
+    # The names that were sent instead of those of fields (``list_names.other_names``).
+    sent_names: Mapping[str, str] = MappingProxyType({})
 
 
 def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryInput:
@@ -299,12 +366,20 @@ def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryIn
     A value that does not convert remains a string, so that validation can name it. Unknown
     parameters are kept, so that they are named like unknown fields. If a parameter takes one value,
     the last one sent counts.
+
+    Raises:
+        ValidationError: two names of one field have different values.
     """
     fields = fields_of(model)
     raw = QueryInput()
+    query, raw.sent_names = _renamed(model, query)
     raw.repeated = [
-        f'"{name}" was sent {len(values)} times, but accepts only one value. The last value '
-        f"was used: {used}."
+        CallWarning(
+            f'"{name}" was sent {len(values)} times, but accepts only one value. The last value '
+            f"was used: {used}.",
+            WarningCode.REPEATED_PARAMETER,
+            {"field": name, "count": len(values)},
+        )
         for name, values in islice(query.items(), MAX_REPORTED)
         if len(values) > 1 and name in fields and list not in fields[name].kinds
         for used in [_describe(_read(values[-1], fields[name].kinds))]
@@ -316,6 +391,28 @@ def from_query(model: type[Wire], query: Mapping[str, Sequence[str]]) -> QueryIn
         elif values:
             raw[name] = _read(values[-1], kinds)
     return raw
+
+
+def _renamed(
+    model: type[Wire], query: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
+    sent = {other: name for other, name in other_names(model).items() if query.get(other)}
+    if not sent:
+        return query, {}
+    renamed = {name: values for name, values in query.items() if name not in sent}
+    fields = fields_of(model)
+    for other, name in sent.items():
+        values = [
+            _read(some[-1], fields[name].kinds) for some in (query[other], query.get(name)) if some
+        ]
+        if values[-1] != values[0]:
+            message = (
+                f"expected the same as {name}, {_describe(values[-1])}, received "
+                f"{_describe(values[0])}; send one of the two"
+            )
+            raise ValidationError.of(other, message=message, key="conflicting")
+        renamed.setdefault(name, query[other])
+    return renamed, {name: other for other, name in sent.items() if name not in query}
 
 
 def _read(text: str, kinds: Collection[Any]) -> object:

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+from pydantic_core import ValidationError as PydanticValidationError
 
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import OR_CLEAR
@@ -70,10 +71,14 @@ class Wire(BaseModel):
     @classmethod
     def from_row(cls, attributes: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return a model of stored and computed values. Missing fields are null."""
-        # ``model_validate`` only adds options, which takes a fifth of its time.
-        return cls.__pydantic_validator__.validate_python(  # type: ignore[no-any-return]
-            {**_nulls_by_field(cls), **attributes, **computed}
-        )
+        values = {**_nulls_by_field(cls), **attributes, **computed}
+        try:
+            # ``model_validate`` only adds options, which takes a fifth of its time.
+            return cls.__pydantic_validator__.validate_python(values)  # type: ignore[no-any-return]
+        except PydanticValidationError as failure:
+            for error in failure.errors(include_url=False, include_context=False):
+                failure.add_note(_unfit(cls, error["loc"], error["input"]))
+            raise
 
     def provided(self, *excluded: str) -> dict[str, Any]:
         """Return the fields that the caller sent, by Python name, without ``excluded``."""
@@ -83,6 +88,15 @@ class Wire(BaseModel):
             for name in type(self).__pydantic_fields__
             if name in submitted and name not in excluded
         }
+
+
+def _unfit(model: type[Wire], path: tuple[int | str, ...], value: object) -> str:
+    # The value may be personal, so only its type is named.
+    return (
+        f"{model.__module__}.{model.__name__}.{'.'.join(map(str, path))} does not take the row's "
+        f"{type(value).__name__}. Give both the same type: a date is AnyDate and DateAttribute, a "
+        "moment Timestamp and UTCDateTimeAttribute."
+    )
 
 
 @cache
@@ -104,6 +118,9 @@ class Patch(Partial):
     CONDITIONS: ClassVar[frozenset[str]] = frozenset({"id", "if_version"})
     """Fields that select the record or set a condition. They change nothing."""
 
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
+    """Fields of a new record that the patch does not take."""
+
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:  # noqa: ANN401  pydantic's
         """Make the fields of a new record optional.
@@ -111,11 +128,13 @@ class Patch(Partial):
         A new field of the body stands before the inherited field that the body has next, or last.
         """
         fields, body = cls.__pydantic_fields__, set(cls.__annotations__)
+        for name in cls.LEFT_OUT:
+            fields.pop(name, None)
         bases = [base for base in cls.__bases__ if issubclass(base, Wire)]
         inherited = {name for base in bases for name in base.model_fields}
         complete = [base for base in bases if not issubclass(base, Partial)]
         for name in {name for base in complete for name in base.model_fields}:
-            if name not in body | cls.CONDITIONS:
+            if name not in body | cls.CONDITIONS | cls.LEFT_OUT:
                 fields[name].default = fields[name].default_factory = None
         order = [name for name in fields if name in inherited]
         place = len(order)
@@ -139,7 +158,7 @@ class Patch(Partial):
             clearable = any(NoneType in get_args(info.annotation) for info in fields.values())
             or_clear = OR_CLEAR if clearable else ""
             raise PydanticCustomError(
-                "empty_patch",
+                "no_changes",
                 f"nothing to change; send at least one of {{names}}{or_clear}",
                 {"names": names},
             )
@@ -172,7 +191,7 @@ def require_ordered_bounds(model: Wire, lower: str, *, upper: str) -> None:
     if low is not None and high is not None and low > high:
         low, high = (wire_name(type(model), name) for name in (lower, upper))
         message = "expected {low} up to {high}, received the larger one first; swap them"
-        raise PydanticCustomError("bounds", message, {"low": low, "high": high})
+        raise PydanticCustomError("bounds", message, {"low": low, "high": high, RECEIVED: True})
 
 
 def optional(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
@@ -201,11 +220,24 @@ A field whose type does not include None refuses ``null``.
 """
 
 
+RECEIVED: Final = "received"
+"""A mark, in the context of a custom error, that its message says what was received.
+
+Other messages get the received value at their end. A message about a secret has the mark.
+"""
+
+
 OPENAPI_ONLY = "x-document"
 """A keyword in a field's JSON Schema. It contains keywords for the OpenAPI document only.
 
 Tool schemas omit these keywords, because some AI clients refuse unknown ones. They would also make
 every list of the tools longer.
+"""
+
+
+NOT_IN_TOOLS = "x-not-in-tools"
+"""A keyword in a field's JSON Schema: true if tool schemas omit the field, or the values of an
+enumeration that they omit. Tools accept what they omit: a program needs it, and a model does not.
 """
 
 
@@ -236,7 +268,7 @@ def refuse_link(text: str) -> str:
     """Refuse a name with a web address. The service writes names into e-mail to any address."""
     if has_link(text):
         raise PydanticCustomError(
-            "link",
+            "has_link",
             "expected a name without a web address",
             {"advice": "remove :// and www., and put a space after each dot"},
         )
@@ -293,7 +325,7 @@ class Unique(GroupedMetadata):
     def _check(self, items: list[Any]) -> list[Any]:
         texts = [item for item in items if isinstance(item, str)]
         if len(set(texts)) < len(texts):
-            raise PydanticCustomError("unique", "expected {what}", {"what": self.expected})
+            raise PydanticCustomError("not_unique", "expected {what}", {"what": self.expected})
         return items
 
 
@@ -309,7 +341,7 @@ Slug = Annotated[
 
 def _must_be_true(value: bool) -> bool:  # noqa: FBT001  a validator
     if not value:
-        raise PydanticCustomError("true", "expected true")
+        raise PydanticCustomError("not_true", "expected true")
     return value
 
 
@@ -342,29 +374,6 @@ class DeletedResult(Wire):
 
     id: Id = Field(description="Id of the record.")
     deleted: bool = Field(description="Whether it was deleted; false for a dry run.")
-
-
-class ListQuery(Wire):
-    """Page of a list, to which the classes of the nouns add filters or another size."""
-
-    page: PageNumber = Field(default=1, description="Page, from 1.")
-    size: int = Field(default=20, ge=1, le=100, description="Records per page.")
-
-
-class Pagination(Wire):
-    """Pagination of a list of sites or files."""
-
-    total: int = Field(description="Number of matching records on all pages.")
-    page: int = Field(description="The page returned.")
-    limit: int = Field(description="The page size used.")
-
-
-class SizedPagination(Wire):
-    """Pagination of a list of services or bookings."""
-
-    total: int = Field(description="Number of matching records on all pages.")
-    page: int = Field(description="The page returned.")
-    size: int = Field(description="The page size used.")
 
 
 def wire_name(model: type[BaseModel], field: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from chalicelib.core.wire.schema import OPENAPI_ONLY
+from chalicelib.core.wire.schema import OPENAPI_ONLY, RECEIVED
 
 _YEARS = range(1971, 3000)
 """Years that callers may send. Ids can represent them in every time zone, and sums do not overflow.
@@ -41,7 +41,9 @@ def _iso_as(kind: type[date], value: object) -> date | None:
     if moment.year in _YEARS:
         return moment
     raise PydanticCustomError(
-        "year", "expected a year from 1971 to 2999, received {year}", {"year": moment.year}
+        "year",
+        "expected a year from 1971 to 2999, received {year}",
+        {"year": moment.year, RECEIVED: True},
     )
 
 
@@ -98,6 +100,27 @@ Day = Annotated[
     _ISO,
     WithJsonSchema({"type": "string", "format": "date", **_IN_YEARS}),
 ]
-"""A calendar day."""
+"""A calendar day of bookings, hours and statistics."""
+
+
+def _any_date(value: object) -> date:
+    if isinstance(value, date):  # of a row; JSON has none
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise PydanticCustomError("date", "expected a date such as 2030-01-31") from None
+
+
+AnyDate = Annotated[
+    date,
+    PlainValidator(_any_date),
+    _ISO,
+    WithJsonSchema({"type": "string", "format": "date"}),
+]
+"""A date of any year in requests and responses, such as a date of birth.
+
+A row has it as ``DateAttribute``.
+"""
 When = Annotated[date, PlainValidator(_when), _ISO, WithJsonSchema({"type": "string", **_IN_YEARS})]
 """A day, or a ``datetime`` that may lack an offset. ``clock.moment_of`` returns its moment."""

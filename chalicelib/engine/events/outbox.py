@@ -28,6 +28,7 @@ class Outbox:
     def __init__(self, workspace_id: str) -> None:
         self._workspace_id = workspace_id
         self._changed: dict[str, tuple[Listing[Any], Record]] = {}
+        self._deleted: dict[str, Event] = {}
         self._emitted: list[Event] = []
         self.is_confirmed = False
         """Whether the actor has confirmed the change, and is told of it by an e-mail of its own."""
@@ -40,6 +41,10 @@ class Outbox:
         if listing and listing.events and isinstance(row, Record):
             self._changed[row.id] = (listing, row)
 
+    def note_deletion(self, listing: Listing[Any] | None, row: Row) -> None:
+        if listing and listing.deletion_event and isinstance(row, Record):
+            self._deleted[row.id] = Event(listing.deletion_event, row.id, row.revision)
+
     def jobs(self, change: AuditEvent | None) -> list[JobRow]:
         """Return the jobs for the events to which the workspace subscribes.
 
@@ -48,9 +53,7 @@ class Outbox:
         visitor's hash. ``byKey`` is set if a program made the change with a key, and
         ``isConfirmed`` if the actor is told of it already.
         """
-        events = [*self._emitted]
-        for listing, record in self._changed.values():
-            events += _derive(listing, record)
+        events = self.events()
         if not events:
             return []
         subscribed = subscriptions.read_subscribed(self._workspace_id)
@@ -78,6 +81,13 @@ class Outbox:
             for kind, some in events_by_kind.items()
             if some
         ]
+
+    def events(self) -> list[Event]:
+        """Return the events of all staged changes, whether anybody subscribes to them or not."""
+        events = [*self._emitted]
+        for listing, record in self._changed.values():
+            events += _derive(listing, record)
+        return [*events, *self._deleted.values()]
 
 
 def _has_message(event: Event, events: list[Event]) -> bool:

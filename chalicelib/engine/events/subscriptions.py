@@ -1,4 +1,8 @@
-"""The events that have a receiver in a workspace, so that units of work store no others."""
+"""What every request may need of a workspace's row: wanted events, and whether it is open.
+
+Units of work store no events without a receiver, and visitors see nothing of a workspace that is
+suspended or closed.
+"""
 
 import logging
 from collections import OrderedDict
@@ -7,7 +11,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, NamedTuple
 
-from pynamodb.attributes import ListAttribute, NumberAttribute
+from pynamodb.attributes import ListAttribute, NumberAttribute, UnicodeAttribute
 from pynamodb.exceptions import PynamoDBException
 from pynamodb.expressions.update import Action
 
@@ -36,6 +40,7 @@ class SubscriptionsRow(IdentityRow):
     # None while no member has made a choice: the owner then gets all kinds by mail that are not
     # opt-in.
     unwanted_messages: ListAttribute[Any] = ListAttribute(null=True)
+    halt = UnicodeAttribute(null=True)  # ``core.plans.Halt``
 
 
 Change = tuple[SubscriptionsRow, list[Action]]  # the arguments of UnitOfWork.update
@@ -52,6 +57,7 @@ class SubscribedTypes(NamedTuple):
 class _Known(NamedTuple):
     types: SubscribedTypes
     until: datetime
+    halt: str | None
 
 
 _known: OrderedDict[str, _Known] = OrderedDict()
@@ -60,9 +66,8 @@ _lock = Lock()
 
 def read_subscribed(workspace_id: str) -> SubscribedTypes:
     """Return the types of events to which a workspace subscribes."""
-    with _lock:
-        subscription = _known.get(workspace_id)
-    if subscription is not None and clock.now() < subscription.until:
+    subscription = _find_known(workspace_id)
+    if subscription is not None:
         return subscription.types
     try:
         row = SubscriptionsRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY)
@@ -70,15 +75,40 @@ def read_subscribed(workspace_id: str) -> SubscribedTypes:
         # All events count as subscribed. The job that follows finds whether there is a receiver.
         log.warning("the wanted events could not be read", exc_info=True)
         return SubscribedTypes(frozenset(EVENT_TYPES), _message_types(()), VISITOR_EVENTS)
+    return _learn_row(workspace_id, row)
+
+
+def halt_of(workspace_id: str) -> str | None:
+    """Return why a workspace serves nobody, if it is so. It may be ten seconds old.
+
+    Raises UnavailableError if it cannot be read.
+    """
+    known = _find_known(workspace_id)
+    if known is None:
+        _learn_row(workspace_id, SubscriptionsRow.find(f"WORKSPACE#{workspace_id}", SORT_KEY))
+        known = _known.get(workspace_id)
+    return known.halt if known else None
+
+
+def _find_known(workspace_id: str) -> _Known | None:
+    with _lock:
+        known = _known.get(workspace_id)
+    return known if known is not None and clock.now() < known.until else None
+
+
+def _learn_row(workspace_id: str, row: SubscriptionsRow | None) -> SubscribedTypes:
     if row is None:
         return learn(workspace_id, (), MESSAGE_KINDS)
-    return learn(workspace_id, row.webhook_events, row.unwanted_messages)
+    return learn(workspace_id, row.webhook_events, row.unwanted_messages, row.halt)
 
 
 def learn(
-    workspace_id: str, types: Iterable[str] | None, unwanted: Collection[str] | None
+    workspace_id: str,
+    types: Iterable[str] | None,
+    unwanted: Collection[str] | None,
+    halt: str | None = None,
 ) -> SubscribedTypes:
-    """Cache the subscriptions of a workspace, as its row has just been read."""
+    """Cache what is wanted of a workspace's row, which has just been read."""
     has_mail = settings().mail != "off"
     if unwanted is None:
         unwanted = _OPT_IN if has_mail else MESSAGE_KINDS
@@ -88,7 +118,7 @@ def learn(
         VISITOR_EVENTS if has_mail else frozenset(),
     )
     with _lock:
-        _known[workspace_id] = _Known(wants, clock.now() + KNOWN_FOR)
+        _known[workspace_id] = _Known(wants, clock.now() + KNOWN_FOR, halt)
         _known.move_to_end(workspace_id)
         while len(_known) > MAX_KNOWN:
             _known.popitem(last=False)

@@ -16,6 +16,7 @@ from pynamodb.expressions.condition import Condition
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.jobs import JobKind
 from chalicelib.core.text import cut_bytes, search_fold
+from chalicelib.core.wire.list_names import UPDATED_AT
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing import counters, lookups
 from chalicelib.engine.listing.event_rules import EventRules
@@ -23,6 +24,7 @@ from chalicelib.engine.listing.index_entries import (
     ENTRY_ATTRIBUTES,
     INLINE_TEXT_BYTES,
     NAME_BYTES,
+    UPDATED_SLOT,
     EntryRow,
     IndexEntry,
     SortKey,
@@ -33,14 +35,14 @@ from chalicelib.engine.listing.index_entries import (
     texts_partition,
     token,
 )
-from chalicelib.engine.listing.lookups import Lookup, SideRow
+from chalicelib.engine.listing.lookups import EXTERNAL_ID, Lookup, SideRow
 from chalicelib.engine.reading import Cost, Key, fetch
-from chalicelib.engine.tables import ContentRow, Facets, Record
+from chalicelib.engine.tables import ContentRow, Facets, ProgramRecord, Record
 
 R = TypeVar("R", bound=Record)
 
 FACET_SLOTS = ("s", "f1", "f2", "f3")
-NUMBER_SLOTS = ("n1", "n2", "y1", "y2")  # for numbers; lists can also be sorted by the first two
+NUMBER_SLOTS = ("n1", "n2", "y1")  # for numbers; lists can also be sorted by the first two
 INDEX_SLOTS = ("o1", "o2", "o3", "o4")
 
 
@@ -60,11 +62,11 @@ class Declaration(Generic[R]):
     # Searchable strings; the first one is also the name to sort by.
     text: Callable[[R], Sequence[str]]
     # Wire names of sorts, each with its key: ``id`` (creation), ``t`` (the name), or the slot of a
-    # number, ``n1`` or ``n2``.
+    # number, ``n1`` or ``n2``. Each listing also sorts by ``updatedAt``.
     sorts: Mapping[str, SortKey]
     label: str = ""  # in English error messages; the noun in lower case by default
     plural: str = ""  # "the" and the label with an "s" by default
-    listed_by: str = ""  # the tool that lists its records
+    listed_by: str = ""  # the ``word`` of the operation that lists its records
     not_found_message: str = ""  # the error for an unknown id, if the usual sentence does not fit
     unavailable_message: str = ""  # for a visitor, if a record does not exist or is not public
     status: str | None = None  # the attribute that holds the status; records are counted by it
@@ -77,9 +79,11 @@ class Declaration(Generic[R]):
     partitioned: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()  # attributes to filter by that hold several strings
     presence: tuple[str, ...] = ()  # attributes to filter by whether they are set and true
-    # Up to four attributes, integers or times, to filter by ranges. Lists can be sorted by the
-    # first two.
+    # Up to three attributes, integers or times, to filter by ranges, besides ``updated_at``. Lists
+    # can be sorted by the first two.
     numbers: tuple[str, ...] = ()
+    # The attribute with a price in minor units of the workspace's currency, which then stays.
+    price: str | None = None
     # The number that orders the entries, instead of creation. The cost of a search within a range
     # of the number depends only on the records in the range.
     scan_along: str | None = None
@@ -93,6 +97,7 @@ class Declaration(Generic[R]):
     # Bytes of search text in an index entry. A longer text takes one more row.
     inline_bytes: int = INLINE_TEXT_BYTES
     events: EventRules = field(default_factory=dict)
+    deletion_event: str = ""  # the name of the event that a record is deleted, if it is one
     # The job that follows each change of a record. The changes of a workspace within some seconds
     # share it (``engine.jobs.for_changes``).
     followed_by: JobKind | None = None
@@ -101,7 +106,7 @@ class Declaration(Generic[R]):
         names = {self.status, *self.facets}
         problems = {
             "more than three facets": len(self.facets) >= len(FACET_SLOTS),
-            "more than four numbers": len(self.numbers) > len(NUMBER_SLOTS),
+            "more than three numbers": len(self.numbers) > len(NUMBER_SLOTS),
             "more than four indexes": len(self.indexes) > len(INDEX_SLOTS),
             "counted attributes that are no facets": bool(set(self.counted) - set(self.facets)),
             "counters that it does not keep": bool(
@@ -122,12 +127,15 @@ class Declaration(Generic[R]):
                 "t" in self.sorts.values() and self.inline_bytes < NAME_BYTES
             ),
             "an attribute of the record that it has not": not all(
-                name is None or hasattr(self.row, name) for name in names
+                name is None or hasattr(self.row, name) for name in (*names, self.price)
             ),
         }
         if wrong := [problem for problem, there in problems.items() if there]:
             msg = f"the listing of {self.noun} has {', '.join(wrong)}"
             raise ValueError(msg)
+        object.__setattr__(self, "sorts", {**self.sorts, UPDATED_AT: UPDATED_SLOT})
+        if issubclass(self.row, ProgramRecord):
+            object.__setattr__(self, "lookups", (*self.lookups, EXTERNAL_ID))
 
     def _serves_scans_along(self) -> bool:
         slots = {self.sorts[index.sort] for index in self.indexes if index.partition_by is None}
@@ -148,7 +156,8 @@ class Declaration(Generic[R]):
 
     @property
     def number_slots(self) -> dict[str, str]:
-        return dict(zip(self.numbers, NUMBER_SLOTS, strict=False))
+        slots = dict(zip(self.numbers, NUMBER_SLOTS, strict=False))
+        return {**slots, "updated_at": UPDATED_SLOT}
 
     def set_index_keys(self, record: R) -> None:
         text = self.folded(record)
@@ -161,6 +170,7 @@ class Declaration(Generic[R]):
         numbers = [_to_integer(getattr(record, name)) for name in self.numbers]
         for slot, number in zip(NUMBER_SLOTS, numbers, strict=False):
             setattr(record, slot, number)
+        record.y2 = _to_integer(record.updated_at)
         n1, n2, *_ = (*(number or 0 for number in numbers), 0, 0)
         entry = IndexEntry(record.id, (n1, n2), text, cut=False)
         for slot, index in zip(INDEX_SLOTS, self.indexes, strict=False):

@@ -22,6 +22,14 @@ from chalicelib.engine.tables import ContentRow, Record
 R = TypeVar("R", bound=Record)
 
 
+def is_within(number: int | None, bounds: Bounds) -> bool:
+    """Whether a number is within inclusive bounds. None is within no bounds."""
+    lower, upper = map(to_number, bounds)
+    return number is not None and (
+        (lower is None or number >= lower) and (upper is None or number <= upper)
+    )
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Filters(Generic[R]):
     listing: Declaration[R]
@@ -58,7 +66,7 @@ class Filters(Generic[R]):
             *(self.any_of.keys() - listing.facet_slots.keys()),
             *(self.lookups.keys() - {lookup.name for lookup in listing.lookups}),
             *(self.present.keys() - set(listing.presence)),
-            *(self.ranges.keys() - {*listing.numbers, "created_at"}),
+            *(self.ranges.keys() - {*listing.number_slots, "created_at"}),
             *({query.sort} - listing.sorts.keys()),
             *(self.ranges.keys() & {"created_at"} if listing.parent or listing.scan_along else ()),
             *([] if query.parent is None or listing.parent else ["parent"]),
@@ -94,11 +102,9 @@ class Filters(Generic[R]):
         if name == "created_at":
             first, last = id_bounds(bounds)
             return (first or "") <= record.id and (last is None or record.id <= last + "~")
-        number = getattr(record, self.listing.number_slots[name])
-        lower, upper = map(to_number, bounds)
-        return number is not None and (
-            (lower is None or number >= lower) and (upper is None or number <= upper)
-        )
+        if name == "updated_at":  # rows of earlier releases have no copy in a slot
+            return is_within(to_number(record.updated_at), bounds)
+        return is_within(getattr(record, self.listing.number_slots[name]), bounds)
 
     def where(self, words: str) -> Condition | None:
         """Return DynamoDB's filter expression for a full scan."""
@@ -117,10 +123,13 @@ class Filters(Generic[R]):
     def _bounds(self, name: str, bounds: Bounds) -> list[Condition]:
         slot = getattr(ContentRow, self.listing.number_slots[name])
         lower, upper = map(to_number, bounds)
-        return [
+        conditions = [
             *([slot >= lower] if lower is not None else []),
             *([slot <= upper] if upper is not None else []),
         ]
+        if name == "updated_at":  # the record tells
+            return [reduce(and_, conditions) | slot.does_not_exist()]
+        return conditions
 
     def scanned(self, query: Query) -> IndexRange:
         """Return the range of entries to scan: of a parent, or within bounds of their order."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from pynamodb.attributes import Attribute, UnicodeAttribute
 from pynamodb.expressions.condition import Condition
 
+from chalicelib.core.clock import epoch_ms
 from chalicelib.core.text import cut_bytes, fold, is_found
 from chalicelib.engine.reading import Partition
 from chalicelib.engine.tables import ContentRow, Record
@@ -22,9 +23,12 @@ INLINE_TEXT_BYTES = 512
 NAME_BYTES = 900
 MOST_WORDS = 10  # DynamoDB filters by the longest words of a search.
 BY_ROW = "by_row"
-ENTRY_ATTRIBUTES = ("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1", "y2")
+# The slot of the time of the last change. Entries in the partitions of values lack it, because each
+# change of a record would write them all.
+UPDATED_SLOT = "y2"
+ENTRY_ATTRIBUTES = ("r", "s", "f1", "f2", "f3", "n1", "n2", "t", "x", "c", "y1")
 
-SortKey = Literal["id", "t", "n1", "n2"]
+SortKey = Literal["id", "t", "n1", "n2", "y2"]
 
 # Ends a part of a key. Lower than every character in a part, so that a shorter part sorts first.
 SEPARATOR = "\t"
@@ -59,23 +63,30 @@ def token_values(name: str, *, tokens: str) -> list[str]:
 
 
 class IndexEntry(NamedTuple):
-    """An index entry. ``cut`` means that the record's search text is longer than its entry."""
+    """An index entry. ``cut`` means that the record's search text is longer than its entry.
+
+    ``updated_ms`` is None in entries of earlier releases, and in the partitions of values.
+    """
 
     id: str
     numbers: tuple[int, int]
     text: str
     cut: bool
+    updated_ms: int | None = None
 
     @classmethod
     def read(cls, item: Mapping[str, Any]) -> "IndexEntry":
         n1, n2 = (int(item[slot]["N"]) if slot in item else 0 for slot in ("n1", "n2"))
         text = item["t"]["S"] if "t" in item else ""
-        return cls(item["sk"]["S"], (n1, n2), text, cut="x" in item)
+        updated = int(item[UPDATED_SLOT]["N"]) if UPDATED_SLOT in item else None
+        return cls(item["sk"]["S"], (n1, n2), text, cut="x" in item, updated_ms=updated)
 
     @classmethod
     def from_record(cls, record: Record) -> "IndexEntry":
         n1, n2 = (int(number or 0) for number in (record.n1, record.n2))
-        return cls(record.id, (n1, n2), record.t or "", cut=record.x is not None)
+        updated = epoch_ms(record.updated_at)
+        text, cut = record.t or "", record.x is not None
+        return cls(record.id, (n1, n2), text, cut=cut, updated_ms=updated)
 
     @property
     def texts(self) -> list[str]:
@@ -94,6 +105,8 @@ class IndexEntry(NamedTuple):
                 part = cut_bytes(self.texts[0], NAME_BYTES)
             case "n1" | "n2":
                 part = number_key(self.numbers[int(sort[1]) - 1])
+            case "y2":
+                part = number_key(self.updated_ms or 0)
         return f"{part}{SEPARATOR}{self.id}"
 
 

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
-from chalicelib.core.wire.schema import ListQuery
+from chalicelib.core.wire.list_names import UPDATED_AT
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing import lookups, queries
 from chalicelib.engine.listing.counters import ReadCounts
@@ -28,11 +28,14 @@ from chalicelib.engine.listing.index_entries import (
     partition_of,
     token,
 )
-from chalicelib.engine.listing.lookups import LookupRow
+from chalicelib.engine.listing.lookups import EXTERNAL_ID, LookupRow
 from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.query import Query, ResultPage, Selection
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
 from chalicelib.engine.tables import ContentRow, Record
+
+if TYPE_CHECKING:
+    from chalicelib.core.wire.lists import ListQuery
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
@@ -107,11 +110,12 @@ class Listing(Declaration[R]):
         return result
 
     def not_found(self) -> NotFoundError:
+        key = self.noun.lower()
         if self.not_found_message:
-            return NotFoundError(self.not_found_message)
-        label = self.label or self.noun.lower()
+            return NotFoundError(self.not_found_message, key=key)
+        label = self.label or key
         return NotFoundError.of(
-            label, plural=self.plural or f"the {label}s", listed_by=self.listed_by
+            label, key=key, plural=self.plural or f"the {label}s", listed_by=self.listed_by
         )
 
     def found_for_visitor(self, result: T | None) -> T:
@@ -121,7 +125,7 @@ class Listing(Declaration[R]):
         return result
 
     def unavailable(self) -> NotFoundError:
-        return NotFoundError(self.unavailable_message)
+        return NotFoundError(self.unavailable_message, key=self.noun.lower())
 
     def workspace_of(self, record_id: str) -> str | None:
         """Return the workspace of a live record, or None. Requires the look-up ``by_id``."""
@@ -186,6 +190,12 @@ class Listing(Declaration[R]):
             where = has if where is None else where & has
         return list(entries(partition, keys, where=where, consistent=True))
 
+    def ordered_ids(self, workspace_id: str, *, status: str) -> list[str]:
+        """Return the ids of the records with a status, in their manual order."""
+        in_order = self.sorts["sortOrder"]
+        rows = self.entries(workspace_id, status=status)
+        return [entry.id for entry in sorted(rows, key=lambda entry: entry.sort_key(in_order))]
+
     def read_along(
         self,
         workspace_id: str,
@@ -207,19 +217,47 @@ class Listing(Declaration[R]):
         )
         return [SortPosition(number_in(item[slot]["S"]), item["sk"]["S"]) for item in items]
 
-    def query(self, args: ListQuery, **selected: Unpack[Selection]) -> Query:
+    def query(self, args: "ListQuery", **selected: Unpack[Selection]) -> Query:
         """Return the query of a list operation, newest first unless it names a sort.
 
         Each field of the input with the name of the status, a facet or a tag filters by it, and the
-        value "all" does not. ``filters`` adds or replaces some.
+        value "all" does not. ``filters`` adds or replaces some. The external id, the order and the
+        time of changes that the input names are those of the query.
         """
         names = {self.status, *self.facets, *self.tags} & type(args).__pydantic_fields__.keys()
         submitted = {name: getattr(args, name) for name in names if name}
         filters = {name: None if value == "all" else value for name, value in submitted.items()}
         if "sort" not in selected:
             selected |= {"sort": "createdAt", "descending": True}
+        if args.sorts_by_update:
+            selected |= {"sort": UPDATED_AT, "descending": False}
+        if (direction := getattr(args, "sort_dir", None)) is not None:
+            selected["descending"] = direction == "desc"
+        if args.updated_since is not None:
+            since = {"updated_at": (args.updated_since, None)}
+            selected["ranges"] = {**selected.get("ranges", {}), **since}
+        if (external_id := getattr(args, "external_id", None)) is not None:
+            selected["lookups"] = {**selected.get("lookups", {}), EXTERNAL_ID.name: external_id}
         selected["filters"] = {**filters, **selected.get("filters", {})}
         return Query(args.page, args.size, **selected)
+
+    def select(self, records: Iterable[R], args: "ListQuery") -> tuple[list[R], int]:
+        """Return the page of records that were all read, and the number of all that match.
+
+        They are in their order, unless the input names the order of changes.
+        """
+        since = args.updated_since
+        matches = [
+            record
+            for record in records
+            if since is None or clock.epoch_ms(record.updated_at) >= clock.epoch_ms(since)
+        ]
+        descending = getattr(args, "sort_dir", None) == "desc"
+        if args.sorts_by_update:
+            matches.sort(key=lambda record: (record.updated_at, record.id), reverse=descending)
+        elif descending:
+            matches.reverse()
+        return matches[args.rows], len(matches)
 
     def page(
         self, workspace_id: str, query: Query, counts: ReadCounts | None = None

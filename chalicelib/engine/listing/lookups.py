@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pynamodb.attributes import UnicodeAttribute
 
@@ -32,6 +32,12 @@ class Lookup(Generic[R]):
     def values(self, record: R) -> list[str]:
         text = self.value(record) or ()
         return list(filter(None, [text] if isinstance(text, str) else text))
+
+
+EXTERNAL_ID: Lookup[Any] = Lookup(
+    "external_id", lambda record: record.external_id, unique=True, key=str
+)
+"""The look-up of a ``ProgramRecord``. Only a record with an external id has its row."""
 
 
 def id_claim(noun: str) -> str:

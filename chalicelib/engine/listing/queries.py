@@ -14,11 +14,13 @@ from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from chalicelib.core import deadline
+from chalicelib.core.clock import epoch_ms
 from chalicelib.core.text import search_words
+from chalicelib.core.wire.list_names import UPDATED_AT
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.counters import NounCounts, ReadCounts
 from chalicelib.engine.listing.declaration import INDEX_SLOTS, Declaration, SortIndex
-from chalicelib.engine.listing.filters import Filters
+from chalicelib.engine.listing.filters import Filters, is_within
 from chalicelib.engine.listing.index_entries import (
     BY_ROW,
     SEPARATOR,
@@ -109,7 +111,8 @@ class _PageReader(Generic[R]):
                 consistent = rows <= CONSISTENT_ROWS
             elif (narrow := self._narrow_range(rows, consistent=consistent)) is not None:
                 return self._range_scan(narrow)
-            if self.query.search and self.query.charge and not consistent:
+            reads_all = bool(self.query.search) or self._needs_update_times
+            if reads_all and self.query.charge and not consistent:
                 self.query.charge(rows // CONSISTENT_ROWS)
         if consistent or not isinstance(self.partition, Partition):
             return self._full_scan(consistent=consistent)
@@ -119,7 +122,8 @@ class _PageReader(Generic[R]):
     # facet. For several values, their partitions are merged, unless that reads more than the noun's
     # own.
     def _choose_partition(self) -> None:
-        for facet in self.listing.partitioned:
+        # Only the noun's own partition has the times of changes.
+        for facet in () if self._needs_update_times else self.listing.partitioned:
             if (value := self.filters.equal.get(facet)) is not None:
                 del self.filters.equal[facet]
                 self.value = (facet, value)
@@ -136,7 +140,11 @@ class _PageReader(Generic[R]):
             for facet in self.listing.partitioned
             if facet in self.listing.counted and facet in self.filters.any_of
         )
-        return None if self.value else next(several, None)
+        return None if self.value or self._needs_update_times else next(several, None)
+
+    @property
+    def _needs_update_times(self) -> bool:
+        return self.query.sort == UPDATED_AT or "updated_at" in self.filters.ranges
 
     def _count_rows(self) -> int:
         if self._several_values is not None:
@@ -366,8 +374,25 @@ class _PageReader(Generic[R]):
 
     def _page_of_entries(self, entries: Iterable[IndexEntry], *, consistent: bool) -> ResultPage[R]:
         matches = self._search(entries, consistent=consistent)
+        if self._needs_update_times:
+            matches = self._add_update_times(matches)
         ids = [entry.id for entry in self._sorted_page(matches)]
         return ResultPage(self._records(ids), len(matches), "full scan", self.cost)
+
+    # Entries that an earlier release wrote lack the time of the last change. Their records have it.
+    def _add_update_times(self, entries: list[IndexEntry]) -> list[IndexEntry]:
+        unknown = [entry.id for entry in entries if entry.updated_ms is None]
+        if not unknown:
+            return entries
+        times = {record.id: epoch_ms(record.updated_at) for record in self._records(unknown)}
+        bounds = self.filters.ranges.get("updated_at", (None, None))
+        complete = (
+            entry
+            if entry.updated_ms is not None
+            else entry._replace(updated_ms=times.get(entry.id))
+            for entry in entries
+        )
+        return [entry for entry in complete if is_within(entry.updated_ms, bounds)]
 
     def _sorted_page(self, entries: list[IndexEntry]) -> list[IndexEntry]:
         query, sort = self.query, self.listing.sorts[self.query.sort]

@@ -30,7 +30,8 @@ class Query:
     search: str | None = None
     ids: Collection[str] | None = None  # limits the result to these records
     parent: str | None = None
-    # Called with a weight before a search reads a large collection, and may refuse it.
+    # Called with a weight before a search, or a list by the time of changes, reads a large
+    # collection, and may refuse it.
     charge: Callable[[int], object] | None = None
 
     @property

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import Provider, settings
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.gateways.llm import models, observed_limits
 from chalicelib.gateways.llm.cancellation import Cancellation
 from chalicelib.gateways.llm.messages import Message, ToolCall, ToolSpec
@@ -183,11 +184,15 @@ def complete(  # noqa: PLR0913  the arguments of ``stream`` and one limit
     raise ModelError("garbage", "The stream ended without usage.", before_first_token=not pieces)
 
 
-def resolve(name: str) -> ModelSpec:
-    """Return the provider, tariff and current limits of the model that a bot names.
+def resolve(name: str, *, tenant: str) -> ModelSpec:
+    """Return the provider, tariff and current limits of the model that a bot of a tenant names.
 
-    Raises NotConfiguredError if no configured provider has it (``gateways.llm.models.resolve``).
+    In a test workspace the model ``demo`` stands in for every model, and costs nothing. Raises
+    NotConfiguredError if no configured provider has it (``gateways.llm.models.resolve``).
     """
+    if is_test(tenant):
+        spec = models.resolve(name, ("demo",))
+        return spec._replace(input_price=0, output_price=0)
     current = settings()
     spec = models.resolve(
         name,
@@ -205,18 +210,18 @@ def resolve(name: str) -> ModelSpec:
     )
 
 
-def takes_tools(name: str) -> bool:
+def takes_tools(name: str, *, tenant: str) -> bool:
     """Return whether a bot's model can call tools. Without a provider, every model can."""
     try:
-        return resolve(name).takes_tools
+        return resolve(name, tenant=tenant).takes_tools
     except NotConfiguredError:
         return True
 
 
-def is_known(name: str) -> bool:
+def is_known(name: str, *, tenant: str) -> bool:
     """Return whether the catalogue has the model of a name."""
     try:
-        return resolve(name).known
+        return resolve(name, tenant=tenant).known
     except NotConfiguredError:
         return models.find(name) is not None
 
@@ -226,25 +231,27 @@ def chat_model_for(spec: ModelSpec) -> ChatModel:
     return _provider(spec.provider)
 
 
-def drafting_model() -> tuple[ChatModel, str]:
+def drafting_model(tenant: str) -> tuple[ChatModel, str]:
     """Return the adapter and the model id for drafting cards, or raise NotConfiguredError."""
-    providers = settings().llm_providers
+    providers = ("demo",) if is_test(tenant) else settings().llm_providers
     if not providers:
         raise NotConfiguredError(
             "AI drafts are switched off. The operator can set LLM_PROVIDER to demo or to a "
-            "provider."
+            "provider.",
+            key="models",
         )
     if providers == ("demo",):
         return _provider("demo"), "demo"
     name = settings().llm_model
     if not name:
         raise NotConfiguredError(
-            "AI drafts have no model. The operator can set LLM_MODEL to the name of a model."
+            "AI drafts have no model. The operator can set LLM_MODEL to the name of a model.",
+            key="model",
         )
     spec = models.find(name)
     if spec is None or spec.provider not in providers:
         return _provider(providers[0]), name
-    return _provider(spec.provider), resolve(name).provider_id
+    return _provider(spec.provider), resolve(name, tenant=tenant).provider_id
 
 
 @cache

@@ -127,9 +127,9 @@ def _lines(data: Mapping[str, Any], language: Language) -> list[str]:
     """Return what an answer may quote of a passage or an offer."""
     if "text" in data:
         return list(extracts.sentences(data["text"]))
-    if "price_rub" not in data:
+    if (amount := facts.price_in(data)) is None:
         return []
-    price = localized.money(language, round(data["price_rub"] * 100))
+    price = localized.money(language, *amount)
     return [f"{data['name']}: {price}. {data.get('about', '')}".rstrip()]
 
 

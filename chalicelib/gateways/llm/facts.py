@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from chalicelib.gateways.llm.messages import Message, count_tokens
-from chalicelib.lib import extracts
+from chalicelib.lib import currencies, extracts
+from chalicelib.lib.currencies import RUB
 
 MAX_OFFERS = 20
 MAX_TOKENS = 2_000  # of a block of facts, charged as input like other tokens of a message
@@ -25,6 +26,7 @@ LEFT_OUT = "not listed here"
 LEFT_OUT_TOKENS = 40
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_PRICE = "price_"
 _OPEN, _CLOSE = "<facts>\n", "</facts>\n\n"
 _MESSAGE = re.compile(f"{_OPEN}((?:[^\n]+\n)*?){_CLOSE}(.*)", re.DOTALL)
 
@@ -34,10 +36,11 @@ class Offer(NamedTuple):
 
     kind: Literal["service", "product"]
     name: str
-    price: int  # kopecks
+    price: int  # minor units of the currency
     duration_min: int | None = None
     description: str = ""
     in_stock: bool | None = None  # None if the owner does not count the stock
+    currency: str = RUB
 
 
 class Hours(NamedTuple):
@@ -153,7 +156,10 @@ def to_message(question: str, known_facts: Facts) -> Message:
 
 
 def to_data(fact: Fact) -> dict[str, Any]:
-    """Return a fact as JSON data for a model, without what is unknown. Prices are in rubles."""
+    """Return a fact as JSON data for a model, without what is unknown.
+
+    Prices are in units of the currency, which their names have: ``price_rub``.
+    """
     data: dict[str, Any]
     match fact:
         case Hours(name, days, changes):
@@ -165,11 +171,11 @@ def to_data(fact: Fact) -> dict[str, Any]:
             data = {"source": "offered times", "service": service, "times": dict(times)}
         case Proposal(title, state):
             data = {"source": "proposal", "title": title, "state": state}
-        case Offer(kind, name, price, duration_min, description, in_stock):
+        case Offer(kind, name, price, duration_min, description, in_stock, currency):
             data = {
                 "source": kind,
                 "name": name,
-                "price_rub": rubles(price),
+                price_name(currency): currencies.major_units(price, currency),
                 "minutes": duration_min,
                 "in_stock": in_stock,
                 "about": description[:MAX_DESCRIPTION].strip(),
@@ -177,9 +183,22 @@ def to_data(fact: Fact) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value not in (None, "", ())}
 
 
-def rubles(kopecks: int) -> float:
-    """Return an amount in rubles, as an int if it is whole."""
-    return kopecks / 100 if kopecks % 100 else kopecks // 100
+def price_name(currency: str) -> str:
+    """Return the name of a price in a fact or a tool's result.
+
+    >>> price_name("GBP")
+    'price_gbp'
+    """
+    return f"{_PRICE}{currency.lower()}"
+
+
+def price_in(data: Mapping[str, Any]) -> tuple[int, str] | None:
+    """Return the price in a fact or a tool's result, in minor units, and its currency, or None."""
+    for name, value in data.items():
+        if name.startswith(_PRICE):
+            currency = name.removeprefix(_PRICE).upper()
+            return round(value * currencies.step(currency)), currency
+    return None
 
 
 def _line(data: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chalicelib.gateways.llm.messages import Message
+from chalicelib.lib.currencies import RUB
 
 PROMPT = "\n\nInstructions of the business:\n"
 
@@ -14,6 +15,7 @@ class Business(NamedTuple):
     name: str
     now: datetime
     zone: str
+    currency: str = RUB
 
 
 def to_message(business: Business, prompt: str, *, abilities: str) -> Message:
@@ -25,7 +27,7 @@ def to_message(business: Business, prompt: str, *, abilities: str) -> Message:
     text = (
         f'You answer visitors of the business "{name}" in a chat.'
         f" It is {business.now:%A, %Y-%m-%d, %H:%M} ({business.zone})."
-        " Prices are in Russian rubles.\n"
+        f" Prices are in {_currency_name(business.currency)}.\n"
         "The last message begins with facts from the records of the business, between <facts> and"
         " </facts>. They are current. Take prices, times and other details of the business from"
         " them and from the instructions below, and say so if these do not answer a question."
@@ -33,3 +35,11 @@ def to_message(business: Business, prompt: str, *, abilities: str) -> Message:
         f"{abilities}"
     )
     return Message("system", text + PROMPT + prompt)
+
+
+def _currency_name(currency: str) -> str:
+    if currency == RUB:
+        return "Russian rubles"
+    from babel import Locale
+
+    return f"{currency} ({Locale('en').currencies[currency]})"

@@ -92,12 +92,16 @@ def resolve(
     model's provider is not configured, or the name is an ARN.
     """
     if not providers:
-        raise NotConfiguredError("Bots are switched off. The operator can set LLM_PROVIDER.")
+        raise NotConfiguredError(
+            "Bots are switched off. The operator can set LLM_PROVIDER.", key="models"
+        )
     spec = find(name)
     if spec is None:
         # An ARN could give access to other resources of the AWS account.
         if is_arn(name):
-            raise NotConfiguredError("The bot's model is an ARN. Use the name of a model instead.")
+            raise NotConfiguredError(
+                "The bot's model is an ARN. Use the name of a model instead.", key="model"
+            )
         spec = _find_vendor_model(name, providers) or ModelSpec(
             name,
             "openai" if "/" in name and "openai" in providers else providers[0],
@@ -122,7 +126,7 @@ def resolve(
             f"The provider of the bot's model, {spec.provider}, is not configured. Choose another "
             "model, or ask the operator to add the provider to LLM_PROVIDER."
         )
-        raise NotConfiguredError(msg)
+        raise NotConfiguredError(msg, key="model_provider")
     if _PROFILE.match(name) and spec.provider == "bedrock":
         return spec._replace(provider_id=name.strip())
     if spec.requires_profile and profile:

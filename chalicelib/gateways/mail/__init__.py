@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import refuse_from_test
 
 if TYPE_CHECKING:
     from chalicelib.lib.markup.mails import RenderedMail  # callers render; imports are dear
@@ -27,6 +28,9 @@ class Mail:
     id: str
     recipient: str
     content: "RenderedMail"
+    # The workspace whose event, member or visitor causes it, or ``PLATFORM``. That of a test
+    # workspace is never sent.
+    origin: str
     sender_name: str = ""  # shown as "{name} via {service}", or if empty, as the service's name
     reply_to: str | None = None
     attachments: Sequence[Attachment] = field(default=())
@@ -35,6 +39,8 @@ class Mail:
     # ``cause`` of the e-mail.
     workspace_id: str | None = None
     cause: str | None = None
+    # Only the recipient may read the content, because its link proves the recipient's address.
+    is_secret: bool = False
 
 
 class MailError(Exception):
@@ -78,12 +84,14 @@ def send(mail: Mail) -> None:
         MailDelayedError: the server is busy, cannot be reached, or refuses this service.
         NotConfiguredError: mail is off.
         ValueError: an id, the unsubscribe URL or an attachment's type is malformed.
+        InTestWorkspaceError: a test workspace causes the e-mail.
     """
     from chalicelib.gateways.mail import message
 
+    refuse_from_test(mail.origin)
     current = settings()
     if current.mail == "off":
-        raise NotConfiguredError("E-mail is switched off. The operator can set MAIL.")
+        raise NotConfiguredError("E-mail is switched off. The operator can set MAIL.", key="mail")
     raw = message.build(mail, current.mail_from)
     match current.mail:  # Load only the provider in use.
         case "ses":

@@ -1,5 +1,7 @@
 """Payment providers with hosted pages, behind one protocol. Amounts are in minor units (kopecks).
 
+Each adapter converts them to the units of its provider.
+
 A card number never reaches the service. The client pays on a page of the provider, and the service
 asks the provider for the state.
 """
@@ -11,6 +13,8 @@ from typing import Literal, NamedTuple, Protocol
 # A request is repeated with its key in this time. Both providers keep a key for 24 hours.
 IDEMPOTENCY_HOURS = 23
 
+# Providers that take rubles only.
+TAKES_RUBLES_ONLY = frozenset({"yookassa"})
 # The test merchant exists in a local stack only.
 ProviderName = Literal["yookassa", "stripe", "test"]
 # Kind of settlement on a receipt: whole price, deposit, top-up of a balance, closing receipt.

@@ -1,18 +1,19 @@
-"""The test merchant of a local stack, whose payments are files next to the local objects.
+"""The test merchant, which moves no money.
 
-A developer settles a payment on the page ``/dev/pay/{id}``. As at YooKassa, a pending payment does
-not end by request, and the page can be opened and paid later.
+In a local stack its payments are files next to the local objects, and a developer settles one on
+the page ``/dev/pay/{id}``. In a test workspace they are rows. As at YooKassa, a pending payment
+does not end by request, and the page can be opened and paid later.
 """
 
 import fcntl
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
@@ -36,14 +37,48 @@ PATH = "/dev/pay"
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
+class PaymentStore(Protocol):
+    """Where the test merchant keeps its payments, by id."""
+
+    def read(self, payment_id: str) -> dict[str, Any] | None:
+        """Return a payment, or None."""
+
+    def read_all(self) -> Mapping[str, dict[str, Any]]:
+        """Return all payments."""
+
+    def change(self, payment_id: str) -> AbstractContextManager[dict[str, Any]]:
+        """Store what the block does to a payment, or to an empty one. No other change is lost."""
+
+    def url(self, payment_id: str) -> str:
+        """Return the URL of the page of a payment."""
+
+
+class _Files:
+    def read(self, payment_id: str) -> dict[str, Any] | None:
+        return read_payment(payment_id)
+
+    def read_all(self) -> Mapping[str, dict[str, Any]]:
+        return {path.stem: json.loads(path.read_bytes()) for path in _folder().glob("*.json")}
+
+    def change(self, payment_id: str) -> AbstractContextManager[dict[str, Any]]:
+        return _change_payment(payment_id)
+
+    def url(self, payment_id: str) -> str:
+        _folder()
+        return f"{settings().public_url}{PATH}/{payment_id}"
+
+
+FILES: PaymentStore = _Files()
+
+
 class LocalMerchant:
-    def __init__(self, merchant: Merchant) -> None:
-        self._merchant = merchant
+    def __init__(self, merchant: Merchant, store: PaymentStore = FILES) -> None:
+        self._merchant, self._store = merchant, store
 
     def create(self, request: PaymentRequest) -> Created:
         self._require_access()
         payment_id = self._id(request.idempotency_key)
-        with _change_payment(payment_id) as payment:
+        with self._store.change(payment_id) as payment:
             if not payment:
                 payment |= {
                     "shop_id": self._merchant.shop_id,
@@ -56,7 +91,7 @@ class LocalMerchant:
                     "refunds": {},
                     "receipts": [request.receipt and request.receipt.payment_mode],
                 }
-        return Created(payment_id, f"{settings().public_url}{PATH}/{payment_id}")
+        return Created(payment_id, self._store.url(payment_id))
 
     def state(self, provider_id: str) -> PaymentState:
         payment = self._payment(provider_id)
@@ -79,9 +114,11 @@ class LocalMerchant:
     def refund(self, request: RefundRequest) -> RefundState:
         self._payment(request.provider_id)
         refund_id = f"{request.provider_id}-{self._id(request.idempotency_key)}"
-        with _change_payment(request.provider_id) as payment:
+        with self._store.change(request.provider_id) as payment:
             refunds = payment["refunds"]
             if refund_id not in refunds:
+                if payment.get("refunds_fail"):
+                    raise ProviderError("The test merchant refuses this, as its page says.")
                 if payment["status"] != "succeeded":
                     raise ProviderError("The test merchant refunds only what is paid.")
                 if sum(refunds.values()) + request.amount > payment["amount"]:
@@ -105,10 +142,9 @@ class LocalMerchant:
 
     def list_returned(self, since: datetime) -> Collection[str]:
         self._require_access()
-        payments = {path.stem: json.loads(path.read_bytes()) for path in _folder().glob("*.json")}
         return {
             payment_id
-            for payment_id, payment in payments.items()
+            for payment_id, payment in self._store.read_all().items()
             if payment["shop_id"] == self._merchant.shop_id
             and payment.get("returned_at", "") >= since.isoformat()
         }
@@ -120,7 +156,7 @@ class LocalMerchant:
         idempotency_key: str,
     ) -> None:
         self._payment(provider_id)
-        with _change_payment(provider_id) as payment:
+        with self._store.change(provider_id) as payment:
             payment["receipts"].append(receipt.payment_mode)
 
     def inspect(self) -> Account:
@@ -140,13 +176,14 @@ class LocalMerchant:
 
     def _payment(self, provider_id: str) -> dict[str, Any]:
         self._require_access()
-        payment = read_payment(provider_id)
+        payment = self._store.read(provider_id)
         if payment is None or payment["shop_id"] != self._merchant.shop_id:
             raise PaymentUnknownError("The test merchant does not have this payment.")
         return payment
 
     def _require_access(self) -> None:
-        _folder()
+        if self._store is FILES:
+            _folder()
         if not self._merchant.secret.startswith(SECRET_PREFIX):
             msg = f"The test merchant accepts secret keys that begin with {SECRET_PREFIX}"
             raise ProviderError(msg)
@@ -164,9 +201,9 @@ def read_payment(payment_id: str) -> dict[str, Any] | None:
     return payment
 
 
-def settle_payment(payment_id: str, status: PaymentStatus) -> None:
+def settle_payment(payment_id: str, status: PaymentStatus, *, store: PaymentStore = FILES) -> None:
     """Set the status of a payment, unless it is paid."""
-    with _change_payment(payment_id) as payment:
+    with store.change(payment_id) as payment:
         if payment["status"] != "succeeded":
             payment["status"] = status
             if status == "succeeded":

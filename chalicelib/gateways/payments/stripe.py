@@ -5,6 +5,7 @@ Facts that this module depends on, from Stripe's OpenAPI document and the pages 
 - A request is a form, and authenticates by HTTP Basic with the secret key as the user.
 - An ``Idempotency-Key`` is kept for 24 hours, and repeats the saved response, also a saved 500
   (https://docs.stripe.com/api/idempotent_requests). 409 means that the first one still runs.
+- An amount is in the units of its currency (``stripe_units``).
 - ``expires_at`` is 30 minutes to 24 hours after the creation.
 - Only an open session can be expired. Its payment intent cannot be cancelled.
 - A refund refers to the payment intent, which exists once the client has begun to pay.
@@ -22,6 +23,7 @@ import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from chalicelib.core.settings import settings
@@ -38,8 +40,10 @@ from chalicelib.gateways.payments import (
     RefundRequest,
     RefundState,
     RefundStatus,
+    stripe_units,
 )
 from chalicelib.gateways.payments.client import Client
+from chalicelib.lib import currencies
 
 # Without it, the version of the API that the account was created with would apply.
 VERSION = "2026-06-24.dahlia"
@@ -67,7 +71,7 @@ class Stripe:
             "payment_method_types[0]": "card",
             f"{line}[quantity]": 1,
             f"{line}[price_data][currency]": request.currency.lower(),
-            f"{line}[price_data][unit_amount]": request.amount,
+            f"{line}[price_data][unit_amount]": _their_units(request.amount, request.currency),
             f"{line}[price_data][product_data][name]": request.purpose[:250],
             # Stripe would convert the price to the client's currency.
             "adaptive_pricing[enabled]": "false",
@@ -104,17 +108,18 @@ class Stripe:
             } if session_id == provider_id:
                 intent = session.get("payment_intent") or {}
                 charge = intent.get("latest_charge") or {}
+                units = partial(self._minor_units, currency=currency.upper())
                 return PaymentState(
                     status=_status(status, payment_status=payment_status),
-                    amount=amount,
+                    amount=units(amount),
                     currency=currency.upper(),
                     account=None,
-                    refunded=int(charge.get("amount_refunded") or 0),
+                    refunded=units(int(charge.get("amount_refunded") or 0)),
                     payment_ref=intent.get("id"),
                     paid_at=_moment(charge.get("created")),
                     reference=session.get("client_reference_id"),
                     is_test=not livemode,
-                    disputed=self._disputed(intent) if charge.get("disputed") else 0,
+                    disputed=units(self._disputed(intent)) if charge.get("disputed") else 0,
                 )
         raise self._client.unusable()
 
@@ -126,7 +131,8 @@ class Stripe:
 
     def refund(self, request: RefundRequest) -> RefundState:
         intent = self._intent(request.provider_id, request.payment_ref)
-        form = {"payment_intent": intent, "amount": request.amount}
+        amount = _their_units(request.amount, request.currency)
+        form = {"payment_intent": intent, "amount": amount}
         return self._refund_state(self._post(form, request.idempotency_key, "refunds"))
 
     def refund_state(self, refund_id: str) -> RefundState:
@@ -187,6 +193,12 @@ class Stripe:
         headers = {"Stripe-Version": VERSION, **content.pop("headers", {})}
         return self._client.call(method, *path, headers=headers, **content)
 
+    def _minor_units(self, amount: int, *, currency: str) -> int:
+        units = stripe_units.from_stripe(amount, currency)
+        if units is None:
+            raise self._client.unusable()
+        return units
+
     def _disputed(self, intent: dict[str, Any]) -> int:
         disputes = self._list("disputes", payment_intent=intent["id"])
         return sum(int(each["amount"]) for each in disputes if each["status"] in _TAKEN)
@@ -213,13 +225,28 @@ class Stripe:
                 "id": str(refund_id),
                 "status": status,
                 "amount": int(amount),
+                "currency": str(currency),
                 "created": int(at),
             }:
-                created_at = datetime.fromtimestamp(at, UTC)
                 return RefundState(
-                    refund_id, _REFUND_STATUS.get(status, "pending"), amount, created_at
+                    refund_id,
+                    _REFUND_STATUS.get(status, "pending"),
+                    self._minor_units(amount, currency=currency.upper()),
+                    datetime.fromtimestamp(at, UTC),
                 )
         raise self._client.unusable()
+
+
+def _their_units(amount: int, currency: str) -> int:
+    units = stripe_units.to_stripe(amount, currency)
+    if units is not None:
+        return units
+    if currency in stripe_units.NOT_TAKEN:
+        msg = f"Stripe does not take payments in {currency}."
+    else:
+        least = currencies.plain(stripe_units.step(currency), currency)
+        msg = f"Stripe takes amounts in {currency} that are multiples of {least}."
+    raise ProviderError(msg)
 
 
 def _status(status: str, *, payment_status: str) -> PaymentStatus:

@@ -6,7 +6,7 @@ Facts that this module depends on, from YooKassa's OpenAPI document and the page
 - Each POST has an ``Idempotence-Key`` of at most 64 characters, which is kept for 24 hours.
 - A status of 4xx is a refusal. After 500 the outcome is unknown, so the request is repeated with
   its key (https://yookassa.ru/developers/using-api/response-handling/recommendations).
-- Amounts are strings with two decimals.
+- Amounts are strings with two decimals, in rubles only.
 - Only a payment that waits for its capture can be cancelled. A pending one ends by itself.
 - Notifications are not signed, and have the object
   (https://yookassa.ru/developers/using-api/webhooks).
@@ -34,7 +34,7 @@ from chalicelib.gateways.payments import (
     RefundStatus,
 )
 from chalicelib.gateways.payments.client import Client
-from chalicelib.lib.localized import CURRENCY
+from chalicelib.lib.currencies import RUB
 
 # Characters of a payment's description, and of an item of a receipt (tag 1030).
 MAX_DESCRIPTION = 128
@@ -127,8 +127,8 @@ class YooKassa:
             "type": "payment",
             "payment_id": provider_id,
             "send": True,
-            "settlements": [{"type": "prepayment", "amount": _money(receipt.amount, CURRENCY)}],
-            **_receipt(receipt, CURRENCY),
+            "settlements": [{"type": "prepayment", "amount": _money(receipt.amount, RUB)}],
+            **_receipt(receipt, RUB),
         }
         self._post("receipts", key=idempotency_key, body=body)
 
@@ -222,6 +222,9 @@ def _reference(payment: dict[str, Any]) -> str | None:
 
 
 def _money(amount: int, currency: str) -> dict[str, str]:
+    if currency != RUB:
+        msg = f"YooKassa takes rubles only, not {currency}."
+        raise ProviderError(msg)
     return {"value": f"{amount // 100}.{amount % 100:02}", "currency": currency}
 
 

@@ -45,6 +45,7 @@ CHAT: tuple[type[errors.AppError], ...] = (
     errors.ForbiddenError,
     errors.IdempotencyMismatchError,
     errors.InProgressError,
+    errors.InTestWorkspaceError,
     errors.StorageLimitError,
     SessionBusyError,
     errors.UnsupportedMediaTypeError,
@@ -70,9 +71,11 @@ def errors_of(operation: Operation) -> Iterator[type[errors.AppError]]:
     if not operation.reads_query:
         yield errors.UnsupportedMediaTypeError
     if not operation.read_only:
-        yield errors.StorageLimitError
+        yield from (errors.InTestWorkspaceError, errors.StorageLimitError)
     if operation.accepts_idempotency_key:
         yield from (errors.IdempotencyMismatchError, errors.InProgressError)
+        if operation.secret is not None:
+            yield errors.AlreadyCreatedError
     if operation.open_world:
         yield from (errors.UpstreamFailedError, errors.NotConfiguredError)
     yield from operation.errors
@@ -104,14 +107,20 @@ def _meaning(error: type[errors.AppError]) -> str:
     return " ".join((error.__doc__ or "").replace("``", "`").split())
 
 
-def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the schema of a failure. ``error_codes`` is the result of ``catalogue``."""
-    # ``warnings`` is the schema of that field.
+def schema(warnings: Mapping[str, Any], error_codes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the schema of a failure. ``error_codes`` is the result of ``catalogue``.
+
+    ``warnings`` are the fields of warnings with their schemas.
+    """
     text = {"type": "string"}
     field = {
         "type": "object",
-        "properties": {"field": text, "message": text},
-        "required": ["field", "message"],
+        "properties": {
+            "field": text,
+            "message": text,
+            "key": {**text, "description": "Stable kind of the problem, such as required."},
+        },
+        "required": ["field", "message", "key"],
     }
     data = {
         "type": "object",
@@ -127,12 +136,17 @@ def schema(warnings: dict[str, Any], error_codes: Iterable[Mapping[str, Any]]) -
                 "description": "Stable code.",
                 "examples": sorted(error_code["code"] for error_code in error_codes),
             },
+            "key": {
+                **text,
+                "description": "Stable reason, if several reasons have the same code.",
+                "examples": ["role_required"],
+            },
             "errors": {
                 "type": "array",
                 "items": field,
                 "description": "The invalid fields, on 400 only.",
             },
-            "warnings": warnings,
+            **warnings,
             "requestId": {**text, "description": "Send this id when you report a problem."},
         },
     }

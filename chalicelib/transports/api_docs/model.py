@@ -1,7 +1,7 @@
 """The OpenAPI document in the form that the reference shows."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ _LIMITS = (
     ("minimum", "maximum", ""),
 )
 # Fields that every successful response has, next to its own.
-_ENVELOPE = frozenset({"status", "warnings"})
+_ENVELOPE = frozenset({"status", "warnings", "warningDetails"})
 
 
 class TypePart(NamedTuple):
@@ -101,6 +101,12 @@ class Code(NamedTuple):
     description: str
 
 
+class WarningDoc(NamedTuple):
+    code: str
+    description: str
+    facts: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Record:
     """A named object, or a string that has a few allowed values. ``facts`` lists these values."""
@@ -134,6 +140,8 @@ class Reference:
             for tag in document["tags"]
         )
         self.codes = tuple(Code(**error) for error in document["x-errors"])
+        self.error_keys: Mapping[str, Sequence[str]] = document["x-error-keys"]
+        self.warnings = tuple(WarningDoc(**warning) for warning in document["x-warnings"])
 
     @cached_property
     def operations(self) -> tuple[OperationDoc, ...]:
@@ -147,6 +155,17 @@ class Reference:
         # The chat may have a server of its own.
         (chat,) = (operation for operation in self.operations if operation.name == "chat_stream")
         return chat.base_url + chat.path
+
+    @cached_property
+    def chat_events(self) -> dict[str, Record]:
+        """The events of the chat stream, by type."""
+        mapping = self._schemas["ChatEvent"]["discriminator"]["mapping"]
+        events = {}
+        for kind, ref in mapping.items():
+            name = ref.removeprefix(REF)
+            fields = (f for f in self._fields(self._schemas[name]) if f.name != "type")
+            events[kind] = Record(name, self._schemas[name]["description"], tuple(fields))
+        return events
 
     @cached_property
     def limits(self) -> dict[RateLimit, list[OperationDoc]]:

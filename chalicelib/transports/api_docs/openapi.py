@@ -9,22 +9,27 @@ from typing import Any
 
 from chalicelib import SERVICE, VERSION
 from chalicelib.core import areas, idempotency_keys
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.manifest import SERVER
 from chalicelib.core.operations import REGISTRY, Operation, ServedAs
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
+from chalicelib.core.wire.list_names import other_names
+from chalicelib.core.wire.message_detail import MessageDetail
 from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.chat.flows.accept_message import MESSAGES
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.transports import form_data, public, rest
-from chalicelib.transports.api_docs import failures
+from chalicelib.transports.api_docs import failures, response_headers
 from chalicelib.transports.chat import chat_events, chat_route
 from chalicelib.transports.http import JSON_TYPE, TEXT_TYPE
 
 CHAT_EXAMPLE = {"agentId": "AGENT_ID", "message": "Do you sell bread?"}
-# Recorded responses to the operations' examples, which ``make reference`` writes. The deployed
+# Recorded responses to the operations' examples, which ``make update`` writes. The deployed
 # service has the finished document instead.
 ANSWERS = Path(__file__).parents[3] / "docs" / "recorded_answers.json"
+# The keys of each error code, which ``make update`` collects from the raises.
+ERROR_KEYS = ANSWERS.with_name("error_keys.json")
 _SECURITY = "apiKey"
 _IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": idempotency_keys.HEADER,
@@ -50,7 +55,8 @@ def document() -> dict[str, Any]:
     """Return the OpenAPI document of every operation, with ``SERVER`` for the base URL.
 
     Operations have ``x-tool``, ``x-scope``, ``x-error-codes`` (by status), ``x-rate-limit`` and
-    ``x-destructive``; ``x-errors`` describes all codes. The reference is built only from this.
+    ``x-destructive``; ``x-errors`` and ``x-warnings`` describe all codes, and ``x-error-keys`` has
+    the keys of each error code. The reference is built only from this.
     """
     operations = _documented_operations()
     codes = failures.catalogue(operations)
@@ -59,6 +65,7 @@ def document() -> dict[str, Any]:
         outputs=[
             *(operation.output for operation in operations),
             *(operation.accepted for operation in operations if operation.accepted),
+            MessageDetail,
         ],
     )
     for operation in operations:
@@ -107,23 +114,30 @@ def document() -> dict[str, Any]:
                 **chat_events.schemas(),
                 "Failure": failures.schema(_WARNINGS, codes),
             },
+            "headers": response_headers.COMPONENTS,
             "responses": {
                 f"Failure{status}": {
                     "description": text,
+                    "headers": response_headers.of_failure(status),
                     "content": {"application/json": {"schema": {"$ref": f"{REF}Failure"}}},
                 }
                 for status, text in failures.STATUSES.items()
             },
         },
         "x-errors": codes,
+        "x-error-keys": json.loads(ERROR_KEYS.read_bytes()),
+        "x-warnings": [
+            {"code": code, "description": code.meaning, "facts": code.facts} for code in WarningCode
+        ],
     }
 
 
 _DESCRIPTION = (
     "Manage a workspace with an API key. Every response is `{data: {status, ...}}`; money is in "
-    "kopecks, durations are in minutes, times are ISO 8601 in UTC. Unknown fields of a request "
-    "are ignored and named in `data.warnings`. Responses may get new fields without notice, so "
-    "ignore unknown fields."
+    "minor units of the workspace's currency (kopecks), durations are in minutes, times are "
+    "ISO 8601 in UTC. Unknown fields of a request are ignored and named in `data.warnings`, and "
+    "refused with the header `Prefer: handling=strict`. Responses may get new fields without "
+    "notice, so ignore unknown fields."
 )
 
 
@@ -161,12 +175,15 @@ def _operation(operation: Operation, names: dict[type[Wire], str]) -> dict[str, 
     if operation.accepted is not None:
         entry["responses"]["202"] = {
             "description": "Accepted. The link in an e-mail completes the call.",
+            "headers": response_headers.of_success(operation),
             "content": {JSON_TYPE: {"schema": _success(names[operation.accepted])}},
         }
     if Audience.PUBLIC in operation.audience:
         entry["security"] = []
     if handler := public.handler_of(operation):
         entry["responses"].update(handler.responses)
+    success = {"headers": response_headers.of_success(operation), **entry["responses"]["200"]}
+    entry["responses"]["200"] = success
     if not operation.reads_query:
         entry["requestBody"] = _body(operation, names)
     return _add_example_response(entry)
@@ -207,9 +224,10 @@ def _add_example_response(entry: dict[str, Any]) -> dict[str, Any]:
 _CHAT_DESCRIPTION = """Send a visitor's message to a bot, which answers in server-sent events.
 
 Each event is `data:` with a JSON object, and a blank line. The first is `start` with `sessionId`, \
-which continues the dialog. Any number of `chunk` events with `content` follow. The last is `done` \
-with `usage` ({inputTokens, outputTokens, totalTokens}), or `error` with a text. Lines that begin \
-with a colon keep the connection alive.
+which continues the dialog. Any number of `chunk` events with `content` follow, and `action` \
+events for clients with the feature `actions`. The last is `done` with `usage` ({inputTokens, \
+outputTokens, totalTokens}), or `error` with a text. Lines that begin with a colon keep the \
+connection alive.
 
 Without `sessionId`, a new dialog begins. Private bots require `apiKey`. 429 has the code \
 `limit_daily`, `limit_weekly`, `limit_monthly` or `insufficient_balance` if the bot may not spend \
@@ -242,7 +260,11 @@ def _chat(body: str) -> dict[str, Any]:
             "content": {JSON_TYPE: {"schema": {"$ref": f"{REF}{body}"}, "example": CHAT_EXAMPLE}},
         },
         "responses": {
-            "200": {"description": "The answer.", "content": {"text/event-stream": event_stream}},
+            "200": {
+                "description": "The answer.",
+                "headers": response_headers.refs(response_headers.REQUEST_ID),
+                "content": {"text/event-stream": event_stream},
+            },
             **_failures(codes),
         },
         "x-rate-limit": {
@@ -322,6 +344,7 @@ def _schema(operation: Operation) -> dict[str, Any]:
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     schema = _schema(operation)
+    others = {name: other for other, name in other_names(operation.input).items()}
     parameters = []
     for name, declared in schema["properties"].items():
         in_path = name in operation.path_parameters
@@ -333,7 +356,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
                     "name": name,
                     "in": "path" if in_path else "query",
                     "required": in_path or name in schema.get("required", ()),
-                    "description": declared["description"],
+                    "description": declared["description"]
+                    + (f" `{others[name]}` is another name." if name in others else ""),
                     "schema": {k: v for k, v in declared.items() if k != "description"},
                 }
             )
@@ -343,9 +367,16 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 _WARNINGS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "description": "Remarks about ignored input or incomplete work.",
+    "warnings": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Remarks about ignored input or incomplete work.",
+    },
+    "warningDetails": {
+        "type": "array",
+        "items": {"$ref": f"{REF}{MessageDetail.__name__}"},
+        "description": "The warnings with their codes and facts.",
+    },
 }
 
 
@@ -355,7 +386,7 @@ def _add_envelope(schema: dict[str, Any]) -> None:
     schema["properties"] = {
         "status": status,
         **schema.get("properties", {}),
-        "warnings": _WARNINGS,
+        **_WARNINGS,
     }
 
 

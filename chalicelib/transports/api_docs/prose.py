@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chalicelib.core import manifest
 from chalicelib.lib.markup import templates
 from chalicelib.transports.prompts import PROMPTS
 
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
     from chalicelib.transports.api_docs.model import Reference
 
 GUIDES_FOLDER = Path(__file__).parent / "guides"
+# A link that leads to a file of the repository, whose address a server does not know.
+_FILE_LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:|/|#)[^)\s]*\)")
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 # The parts of code that are highlighted: keys, strings, numbers, constants and first words.
 _TOKEN = re.compile(
     r"""(?P<k>"(?:\\.|[^"\\\n])*")(?=\s*:)|(?P<s>"(?:\\.|[^"\\\n])*"|'http[^'\n]*')"""
     r"""|(?<![\w.-])(?P<n>-?\d[\d._]*|true|false|null|True|False|None)(?![\w.-])"""
-    r"""|^(?P<w>import|from|for|if|async|await|curl|claude|npx|data)\b""",
+    r"""|^(?P<w>import|from|for|if|async|await|const|let|curl|claude|npx|data)\b""",
     re.MULTILINE,
 )
 
@@ -47,6 +50,7 @@ GUIDES = (
     Guide("events", "Events", "The events that webhooks receive."),
     Guide("tool-server", "Tool server", "The same operations for AI clients, with MCP."),
 )
+CHANGELOG = Guide("changelog", "Changelog", "What has changed in each release of the service.")
 
 
 class Heading(NamedTuple):
@@ -65,6 +69,13 @@ def guide(name: str, reference: "Reference") -> str:
     """Return a guide's Markdown, with the values of the registry filled in."""
     text: str = _guides().get_template(f"{name}.md").render(reference=reference)
     return text.strip() + "\n"
+
+
+@cache
+def changelog() -> str:
+    """Return the changelog as Markdown, without its title and its links to other files."""
+    text = manifest.changelog().partition("\n")[2].strip()
+    return _FILE_LINK.sub(r"\1", text) + "\n"
 
 
 def has_guide(name: str) -> bool:
@@ -143,7 +154,11 @@ def _parser() -> "MarkdownIt":
 
 
 def _heading(_self: Any, tokens: Any, at: int, *_: object) -> str:  # noqa: ANN401  a type of markdown-it
-    return f'<{tokens[at].tag} id="{slug(tokens[at + 1].content)}">'
+    anchor = slug(tokens[at + 1].content)
+    # Versions of the changelog have parts of the same name. GitHub numbers them in this way, too.
+    before = [slug(tokens[n + 1].content) for n in range(at) if tokens[n].type == "heading_open"]
+    number = before.count(anchor)
+    return f'<{tokens[at].tag} id="{anchor}{f"-{number}" if number else ""}">'
 
 
 def _fence(_self: Any, tokens: Any, at: int, *_: object) -> str:  # noqa: ANN401  as above

@@ -71,6 +71,9 @@ def _guides(reference: Reference) -> Iterator[Entry]:
     for code in reference.codes:
         about = f"Error code, HTTP {code.status}"
         yield Entry(code.code, about, f"{PATH}/errors#all-codes", _tidy(code.description))
+    for warning in reference.warnings:
+        url = f"{PATH}/errors#warnings"
+        yield Entry(warning.code, "Code of a warning", url, _tidy(warning.description))
 
 
 def _sections(reference: Reference, name: str, *, title: str, about: str = "") -> Iterator[Entry]:

@@ -23,7 +23,7 @@ def respond(event: dict[str, Any], handler: Handler) -> HttpResponse:
             return chat_route.answer(request, handler)
         if request.route == stream_probe.PATH:
             return stream_probe.handle(request)
-        raise NotFoundError("This path does not exist.")
+        raise NotFoundError("This path does not exist.", key="path")
 
     response = chat_route.POLICY.handle(_request(event), answer)
     # CloudFront has been observed to wait for the body of a streamed 204 until the function timed

@@ -31,7 +31,7 @@ def token(secret: str) -> str:
 def handle(request: HttpRequest) -> HttpResponse:
     """Stream the events, or raise NotFoundError without a valid token or an edge."""
     if request.method != "GET" or not _is_valid(request.headers.get(TOKEN_HEADER.lower(), "")):
-        raise NotFoundError("This path does not exist.")
+        raise NotFoundError("This path does not exist.", key="path")
     return HttpResponse(200, _events(), chat_route.STREAM_HEADERS)
 
 

@@ -27,7 +27,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.domains.identity.flows import devices, sign_in_proofs
+from chalicelib.domains.identity.flows import devices, sign_in_proofs, sign_up_links
 from chalicelib.domains.identity.store import accounts, console_sessions, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.console_sessions import ConsoleSessionRow
@@ -37,7 +37,13 @@ from chalicelib.transports.console import form_labels, kept_forms
 from chalicelib.transports.console.console_request import SESSION_OVER, ConsoleRequest, Problem
 from chalicelib.transports.console.kept_forms import KeptForm
 from chalicelib.transports.console.page import MAX_FORM_BYTES, Page, View
-from chalicelib.transports.console.routes import CONSENT, PREFIX, RESET_PASSWORD, ROUTES
+from chalicelib.transports.console.routes import (
+    CONSENT,
+    PREFIX,
+    RESET_PASSWORD,
+    ROUTES,
+    SIGN_UP_LINK,
+)
 from chalicelib.transports.form_data import MULTIPART
 from chalicelib.transports.http import (
     CSRF_HEADER,
@@ -76,7 +82,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # The format of ``token_url
 # Matches API keys and OAuth tokens that are long enough to be a secret. Shorter matches may be
 # names that begin like a key.
 _API_KEY = re.compile(
-    f"({tokens.PREFIX}|{tokens.BOT_PREFIX}|(?:{'|'.join(tokens.OAUTH_PREFIXES)})[0-9A-Z]{{26}}_)"
+    f"({tokens.PREFIX}|{tokens.TEST_PREFIX}|{tokens.BOT_PREFIX}"
+    f"|(?:{'|'.join(tokens.OAUTH_PREFIXES)})[0-9A-Z]{{26}}_)"
     "[0-9A-Za-z]{20}"
 )
 _OAUTH_TOKEN = re.compile(f"bearer +({'|'.join(tokens.OAUTH_PREFIXES)})", re.IGNORECASE)
@@ -139,7 +146,7 @@ def protect(
     else:
         response = render.failures_as_pages(handler, link=TO_CONSOLE)(request)
     headers = {**_NON_PAGE_HEADERS, **response.headers, **_HEADERS}
-    if request.route == RESET_PASSWORD:
+    if request.route in {RESET_PASSWORD, SIGN_UP_LINK}:
         headers["Referrer-Policy"] = _WITHOUT_PATH
     # Clients of OAuth open the page for consent in a window whose end they wait for.
     # ``same-origin`` would cut that window off (HTML, 7.1.3).
@@ -171,9 +178,9 @@ def _refuse_api_key(request: HttpRequest) -> HttpResponse:
         )
     if _OAUTH_TOKEN.match(request.headers.get("authorization", "")):
         message = "OAuth tokens are valid only for POST /api/mcp. Sign in to the console instead."
-        return failure(UnauthorizedError(message), request.request_id)
+        return failure(UnauthorizedError(message, key="oauth_token"), request.request_id)
     msg = "API keys do not give access to the console. Sign in instead."
-    return failure(ForbiddenError(msg), request.request_id)
+    return failure(ForbiddenError(msg, key="api_key"), request.request_id)
 
 
 def _has_api_key(request: HttpRequest) -> bool:
@@ -233,7 +240,9 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
     sign_in = _signed_in(request)
     if sign_in is None:
         if CSRF_HEADER in request.headers:
-            raise UnauthorizedError("The session of this page has ended. Sign in again.")
+            raise UnauthorizedError(
+                "The session of this page has ended. Sign in again.", key="session_ended"
+            )
         return False
     check_form(request, request.headers.get(CSRF_HEADER, ""))
     _, account = sign_in
@@ -245,7 +254,7 @@ def is_test_chat(request: HttpRequest, agent_id: str) -> bool:
             "Members cannot use functions that spend the owner's balance. Ask the owner or a "
             "manager."
         )
-        raise ForbiddenError(msg)
+        raise ForbiddenError(msg, key="role_required", details={"role": Role.MANAGER})
     return membership is not None
 
 
@@ -416,6 +425,7 @@ def render_sign_in(  # noqa: PLR0913  the parts of the page
         next_path=safe_redirect_path(next_path),
         connecting=is_consent_path(next_path),
         can_reset=mail.is_on(),
+        can_sign_up=sign_up_links.is_open(),
         language_query=urlencode({"lang": request.http.language} if request.http.language else {}),
         kept=kept_form,
     )

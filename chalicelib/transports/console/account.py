@@ -1,6 +1,6 @@
 """The account page."""
 
-from chalicelib.core.errors import AppError, NotFoundError
+from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.transports.console import access, second_factor, sign_in
 from chalicelib.transports.console.browser_names import browser_name
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -13,6 +13,7 @@ ACCOUNT = f"{PREFIX}/account"
 FORM = Form(
     Field("name", "your_name", empty="", wrong="wrong_person_name"),
     Field("language", "account_language", empty=""),
+    changes="update_account",
 )
 
 
@@ -51,7 +52,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
         request.call("update_account", language=request.form_value("language"))
         return redirect(access.safe_redirect_path(back))
 
-    how = Save(_find, "update_account", _page, "account_saved", "")
+    how = Save(_find, _page, "account_saved", "")
     return FORM.save(request, how)
 
 
@@ -63,6 +64,34 @@ def prove(request: ConsoleRequest) -> HttpResponse:
         problem = Problem(request.translate("proof_wrong"))
         return _page(request, _find(request), State(404, problem))
     return redirect(f"{ACCOUNT}?done=email_proved")
+
+
+def new_test_workspace(request: ConsoleRequest) -> HttpResponse:
+    """Show the form for a new test workspace."""
+    return request.page("test_workspace_new", name_typed=request.form_value("name"))
+
+
+def create_test_workspace(request: ConsoleRequest) -> HttpResponse:
+    """Create a test workspace of the account, and open it."""
+    typed = request.form_value("name")
+    try:
+        place = _place_of_tests(request)
+        created = request.call_once("create_test_workspace", name=typed, **place)
+    except AppError as error:
+        problem = request.problem(error)
+        if error.code == ConflictError.code:
+            problem = Problem(request.translate("tests_full"))
+        return request.page("test_workspace_new", error.status, problem=problem, name_typed=typed)
+    return redirect(f"{PREFIX}/w/{created['slug']}?done=test_workspace_created")
+
+
+def _place_of_tests(request: ConsoleRequest) -> dict[str, str]:
+    """Return the country, zone and currency of the account's first workspace, if it has one."""
+    if not request.memberships:
+        return {}
+    workspace = request.memberships[0].workspace
+    names = ("country", "timezone", "currency")
+    return {name: getattr(workspace, name) for name in names}
 
 
 def change_password(request: ConsoleRequest) -> HttpResponse:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
@@ -16,11 +16,13 @@ from chalicelib.application.invoke import invoke, may_in_console, require_role
 from chalicelib.core.errors import AppError, NotFoundError, UnauthorizedError, ValidationError
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Principal, Role, SessionPrincipal
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire import parsing
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
 from chalicelib.engine import audit
+from chalicelib.lib.currencies import RUB
 from chalicelib.transports import auth, form_data
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.menu import menu
@@ -31,6 +33,8 @@ from chalicelib.transports.web import render, texts
 
 # The form field with the idempotency key: a form sent twice takes effect once.
 IDEMPOTENCY_FIELD = "once"
+# Begins the key of a field error that a page raises itself, which is the key of its text.
+OWN_KEY = "wrong_"
 SEEN = "seen"  # The form field with the marks of the values that a form was opened with.
 # Changes among which a deletion is looked for, when its record is not there any more.
 LATEST_CHANGES = 200
@@ -39,6 +43,19 @@ SESSION_OVER = "session_over"
 # The form fields by which a user confirms what a thief of the session would want.
 CODE_FIELD, PASSWORD_FIELD = "secondFactor", "currentPassword"
 MAX_FIELDS = 600  # Maximum number of values of a form. A week of 24 intervals a day has 350.
+# Texts of refusals by the key of the error. ``most`` is its maximum.
+_TEXTS = {
+    "already_member": "is_member",
+    "too_many_agents": "bots_full",
+    "too_many_bot_keys": "bot_keys_full",
+    "too_many_connections": "keys_and_apps_full",
+    "too_many_invitations": "invitations_full",
+    "too_many_keys": "keys_full",
+    "too_many_services": "booking_page_services_full",
+    "too_many_webhooks": "webhooks_full",
+    "too_many_workspaces": "workspaces_full",
+    "webhook_off": "webhook_is_off",
+}
 SEARCH_THRESHOLD = 20  # Lists longer than this have a search field.
 
 
@@ -99,7 +116,7 @@ class ConsoleRequest:
     def signed_in_account(self) -> AccountRow:
         """The account. Raises UnauthorizedError if the visitor is not signed in."""
         if self.account is None:
-            raise UnauthorizedError("Sign in first.")
+            raise UnauthorizedError("Sign in first.", key="not_signed_in")
         return self.account
 
     @property
@@ -108,6 +125,11 @@ class ConsoleRequest:
         if self.membership is None:
             raise _no_workspace()
         return self.membership
+
+    @property
+    def currency(self) -> str:
+        """The currency of the workspace's prices."""
+        return self.membership.workspace.currency if self.membership else RUB
 
     def select_workspace(self, slug: str) -> None:
         """Select a workspace of the account, or raise NotFoundError, also for those of others."""
@@ -123,7 +145,7 @@ class ConsoleRequest:
         changes = audit.page(self.current_membership.workspace.id, LATEST_CHANGES).rows
         if not any(name.endswith(f":{record_id}") for row in changes for name in row.resources):
             # None of the latest changes names the record. It may never have been here.
-            raise NotFoundError("The workspace has no record with this id.")
+            raise NotFoundError("The workspace has no record with this id.", key="record")
 
     def require(self, operation: str) -> None:
         """Raise ForbiddenError if the account's role may not call an operation."""
@@ -199,7 +221,8 @@ class ConsoleRequest:
     ) -> dict[str, Any]:
         called = REGISTRY[operation]
         if unknown := parsing.unknown_fields(called.input, arguments):
-            msg = f"A page calls {operation} with an argument that it does not take. {unknown[0]}"
+            first = unknown[0].message
+            msg = f"A page calls {operation} with an argument that it does not take. {first}"
             raise TypeError(msg)
         reply = invoke(
             called,
@@ -276,10 +299,18 @@ class ConsoleRequest:
         def translated(key: str, *, default: str) -> str:
             return self.translate(key) if texts.has(self.language, key) else default
 
-        fields = {e.field: translated(f"wrong_{e.field}", default=e.message) for e in error.errors}
+        fields = {
+            e.field: translated(
+                e.key if e.key.startswith(OWN_KEY) else f"wrong_{e.field}", default=e.message
+            )
+            for e in error.errors
+        }
         waits_days = int(error.headers.get("Retry-After", 0)) > timedelta(hours=1).seconds
         key = f"error_{error.code}" + ("_today" if waits_days else "")
         own_summary = translated(key, default=error.message)
+        if error.key in _TEXTS:
+            most = error.details.get("maximum")
+            own_summary = self.translate(_TEXTS[error.key], most=most)
         summary = self.translate("wrong_fields") if fields else own_summary
         return Problem(summary, fields, error.headers)
 
@@ -305,7 +336,12 @@ class ConsoleRequest:
             "conflicts": (),
             "done": self._confirmation(),
             "session_over": self.query_value("done") == SESSION_OVER,
-            "money": lambda kopecks: texts.money(self.language, kopecks),
+            "money": lambda amount, currency=self.currency: texts.money(
+                self.language, amount, currency
+            ),
+            "rubles": lambda kopecks: texts.money(self.language, kopecks, RUB),
+            "currency": self.currency,
+            "sign": partial(texts.sign, self.language),
             "length": lambda minutes: typed_values.length(self.language, minutes),
             "number": lambda n: texts.number(self.language, n),
             "moment": lambda iso: texts.near_moment(
@@ -321,6 +357,7 @@ class ConsoleRequest:
             status,
             cached=False,
             script="console",
+            is_test=self.membership is not None and is_test(self.membership.workspace.id),
             **page_values | values,
         )
         return response._replace(headers={**response.headers, **problem.headers})
@@ -337,8 +374,8 @@ def find_by_id(
     for record in records:
         if record[key] == record_id:
             return dict(record)
-    raise NotFoundError("No record has this id.")
+    raise NotFoundError("No record has this id.", key="record")
 
 
 def _no_workspace() -> NotFoundError:
-    return NotFoundError("This workspace does not exist.")
+    return NotFoundError("This workspace does not exist.", key="workspace")

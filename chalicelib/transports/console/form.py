@@ -21,11 +21,13 @@ from chalicelib.core.errors import (
     ValidationError,
     VersionConflictError,
 )
+from chalicelib.lib import currencies
 from chalicelib.transports.console.choices import is_search
 from chalicelib.transports.console.console_request import SEEN, ConsoleRequest, Problem
 from chalicelib.transports.console.form_controls import KEPT, Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
-from chalicelib.transports.web import texts
+from chalicelib.transports.web import control_limits, texts
+from chalicelib.transports.web.control_limits import ControlLimits
 
 TRIES = 3  # Attempts to save what somebody else changes at the same moment.
 _MARKS = re.compile(r"(?:[\w.-]{1,60}=[0-9a-f]{16}(?: |$))*", re.ASCII)
@@ -44,6 +46,14 @@ class State(NamedTuple):
     form_values: Typed | None = None
     notice: str = ""  # Catalogue key of the notice about the last success.
     details: Mapping[str, Any] = {}  # Details of the failure.
+
+
+class Merged(NamedTuple):
+    """What became of a save: the result of the operation, or a state of the form with a problem."""
+
+    record: Any  # as it was read before the change
+    answer: dict[str, Any]  # ``{}`` if nothing was changed
+    refused: State | None = None
 
 
 class _Compared(NamedTuple):
@@ -71,7 +81,6 @@ class Save(NamedTuple):
     """How the form of a record is saved."""
 
     find: Callable[[ConsoleRequest], Any]  # returns the record of a page
-    operation: str  # changes the record
     page: Page
     # Catalogue key of the confirmation, or a function that returns the response after a change. The
     # result of a form that changes nothing is ``{}``.
@@ -84,7 +93,7 @@ class Save(NamedTuple):
 
 
 class Form:
-    """The fields of a form.
+    """The fields of a form, and the operations that create and change its record.
 
     ``problems`` returns the messages of failures that are its own. ``prepare`` creates the records
     that the operation's arguments name, and returns the arguments.
@@ -93,10 +102,13 @@ class Form:
     def __init__(
         self,
         *fields: Field,
+        creates: str = "",
+        changes: str = "",
         problems: Problems = lambda *_: None,
         prepare: Callable[[ConsoleRequest, Arguments], Arguments] = lambda _, arguments: arguments,
     ) -> None:
         self.fields = fields
+        self._creates, self._changes = creates, changes
         self._problems = problems
         self._prepare = prepare
 
@@ -119,6 +131,12 @@ class Form:
             "problem": state.problem,
             "conflicts": state.conflicts,
             "typed": form_values,
+            "limits": partial(self.limits, is_new=record is None),
+            "own_fields": [
+                field
+                for field in self.fields
+                if field.drawn_as and not (field.later and record is None)
+            ],
             "opened": any(field.rare and field.name in fields for field in self.fields),
         }
 
@@ -133,9 +151,17 @@ class Form:
             f"{field.name}={_mark(field.stored_value(record))}" for field in self.fields
         )
 
+    def limits(
+        self, of: str | ControlLimits = "", control: str = "", *, is_new: bool = False
+    ) -> ControlLimits:
+        """Return what a control refuses: a field of the form, or a control of its own argument."""
+        field = next((field for field in self.fields if field.name == control), None)
+        if of or not field:
+            return control_limits.of(of, control)
+        return field.limits(self._creates if is_new else self._changes)
+
     def creation(
         self,
-        operation: str,
         page: Page,
         on_success: Callable[[ConsoleRequest, dict[str, Any]], HttpResponse],
     ) -> tuple[View, View]:
@@ -153,7 +179,7 @@ class Form:
             try:
                 arguments = self._prepare(request, self.arguments(request))
                 response = request.call_once(
-                    operation, **{k: v for k, v in arguments.items() if v != ""}
+                    self._creates, **{k: v for k, v in arguments.items() if v != ""}
                 )
             except AlreadyCreatedError:  # Its secret is shown only in the first response.
                 raise
@@ -187,9 +213,27 @@ class Form:
         """Change the fields of a record that the user has changed, unless others have, too."""
         if is_search(request):
             return how.page(request, how.find(request), self._typed_state(request))
-        return self._merge(request, how)
+        merged = self.merge(request, how)
+        if merged.refused:
+            return how.page(request, merged.record, merged.refused)
+        if isinstance(how.on_success, str):
+            return redirect(f"{request.path}?done={how.on_success}")
+        return how.on_success(request, merged.record, merged.answer)
 
-    def _merge(self, request: ConsoleRequest, how: Save) -> HttpResponse:
+    def is_touched(self, request: ConsoleRequest) -> bool:
+        """Return whether a value differs from the one that the form was opened with."""
+        marks = _marks(request)
+        return any(
+            comparison.errors or _mark(comparison.value) != marks.get(comparison.field.name)
+            for comparison in (_read(field, request) for field in self.fields)
+        )
+
+    def merge(self, request: ConsoleRequest, how: Save) -> Merged:
+        """Change the fields that the user has changed, and return what became of it.
+
+        Raises:
+            NotFoundError: the record does not exist any more.
+        """
         # A record with a version is saved at this version. Others are read again before the commit,
         # and compared.
         for attempt in range(TRIES):
@@ -197,7 +241,7 @@ class Form:
             record = how.find(request)
             compared = self._compared(request, record)
             if any(comparison.is_conflict for comparison in compared):
-                return how.page(request, record, self._conflict(request, record, compared))
+                return Merged(record, {}, self._conflict(request, record, compared))
             changes = [comparison for comparison in compared if comparison.by_person]
             answer = dict[str, Any]()
             try:
@@ -215,17 +259,15 @@ class Form:
                             how.find,
                             request,
                         )
-                    answer = request.call_if(check, how.operation, **arguments)
+                    answer = request.call_if(check, self._changes, **arguments)
             except (ChangedMeanwhileError, VersionConflictError) as error:
                 if attempt + 1 == TRIES:
-                    return how.page(request, record, self.refused_state(request, error))
+                    return Merged(record, {}, self.refused_state(request, error))
             except AppError as error:
                 record = how.find(request)  # raises NotFoundError if it is the record that is gone
-                return how.page(request, record, self.refused_state(request, error))
+                return Merged(record, {}, self.refused_state(request, error))
             else:
-                if isinstance(how.on_success, str):
-                    return redirect(f"{request.path}?done={how.on_success}")
-                return how.on_success(request, record, answer)
+                return Merged(record, answer)
         raise AssertionError
 
     def _typed_state(self, request: ConsoleRequest) -> State:
@@ -291,6 +333,9 @@ def problem_at_fields(
     for field_error in error.errors:
         field = field_error.field.partition(".")[0]
         key = (texts_by_field or {}).get(field, f"wrong_{field}")
+        # Amounts have examples with the decimals of the currency.
+        by_digits = f"{key}_{currencies.DIGITS[request.currency]}"
+        key = by_digits if texts.has(request.language, by_digits) else key
         has_text = texts.has(request.language, key)
         fields.setdefault(
             field, request.translate(key) if has_text else problem.fields[field_error.field]
@@ -327,7 +372,9 @@ def _require_same(
         change.field.stored_value(old_record) != change.field.stored_value(now)
         for change in changes
     ):
-        raise ChangedMeanwhileError("A field was changed at the same moment.")
+        raise ChangedMeanwhileError(
+            "A field was changed at the same moment.", key="changed_meanwhile"
+        )
 
 
 def _marks(request: ConsoleRequest) -> dict[str, str]:

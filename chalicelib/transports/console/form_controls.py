@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.core.errors import ValidationError
+from chalicelib.lib.currencies import RUB
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.web import texts
+from chalicelib.transports.web.control_limits import ControlLimits, control_limits
 
 Record = Mapping[str, Any]
 # Values of a form's controls by name: strings, ticks, and lists of ticked values.
@@ -27,9 +29,13 @@ class Field:
     empty: Any = None  # value of an empty field
     new: Any = None  # value of a new record
     rare: bool = False  # in a part of the form that is closed at first
+    # Type of the input that ``own_controls`` of ``console/parts.html`` draws, such as "date". The
+    # template draws the control of a field without it.
+    drawn_as: str = ""
     required: str = ""  # message for an empty field
     wrong: str = ""  # catalogue key of the error
     later: bool = False  # not in the form of a new record
+    may_be_empty: bool = False  # although no change can clear it
     # names of values that are ids or codes
     names: Callable[[ConsoleRequest], Mapping[str, str]] = lambda _: {}
 
@@ -59,6 +65,15 @@ class Field:
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON
         """Return the arguments of the operation that stores a value."""
         return {self.name: value}
+
+    def limits(self, operation: str) -> ControlLimits:
+        """Return what the control refuses, by the argument of the operation that stores it.
+
+        A text that is read into something else, such as an amount or a list, has no length.
+        """
+        limits = control_limits(operation, self.name)
+        needs_value = limits.required and self.empty in (None, "") and not self.may_be_empty
+        return limits._replace(required=needs_value or bool(self.required))
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         """Return what was typed, in the form that a conflict shows."""
@@ -195,12 +210,38 @@ class Photo(FileField):
     def argument(self, value: Any) -> dict[str, Any]:  # noqa: ANN401  as Field
         return {self.name: {"fileId": value} if isinstance(value, str) else value}
 
+    def limits(self, operation: str) -> ControlLimits:
+        return control_limits(operation, f"{self.name}.url").optional
+
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         uploaded = request.translate("new_photo") if form_values[self.control] else ""
         return uploaded or str(form_values[self.name])
 
     def words_of(self, _: ConsoleRequest, record: Record, /) -> str:
         return str((record.get(self.name) or {}).get("url") or "")
+
+
+@dataclass(frozen=True)
+class Price(Field):
+    """An amount in the currency of the workspace."""
+
+    def read_form(self, request: ConsoleRequest) -> Typed:
+        return super().read_form(request) | {self._currency: request.currency}
+
+    def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
+        typed = typed_values.plain_amount(record.get(self.name, self.new), request.currency)
+        return {self.name: typed, self._currency: request.currency}
+
+    def value(self, form_values: Typed) -> Any:  # noqa: ANN401  as Field
+        text, currency = form_values[self.name], form_values[self._currency]
+        value = typed_values.amount(self.name, text, currency)
+        if value is None and self.required:
+            raise ValidationError.of(self.name, message=self.required)
+        return self.empty if value is None else value
+
+    @property
+    def _currency(self) -> str:
+        return f"{self.name}Currency"
 
 
 def status_switch(label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
@@ -252,9 +293,9 @@ def number(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  
 
 
 def rubles(name: str, *, label: str, **options: Any) -> Field:  # noqa: ANN401  of a field
-    """Return a field of an amount."""
-    show = typed_values.rubles
-    return Field(name, label, typed_values.kopecks, lambda _, value: show(value), **options)
+    """Return a field of an amount that the platform charges."""
+    show = typed_values.plain_amount
+    return Field(name, label, typed_values.kopecks, lambda _, value: show(value, RUB), **options)
 
 
 def names_of(

@@ -31,6 +31,7 @@ FILTERS = {
 FORM = Form(
     *(Field("name", "lead_name"), Field("email", "lead_email"), Field("phone", "lead_phone")),
     *(tags("tags", label="lead_tags"), Field("notes", "lead_notes")),
+    changes="update_lead",
 )
 # Delimiter of a CSV file. Spreadsheets in Russian divide cells at semicolons.
 DELIMITERS = {"ru": ";", "en": ","}
@@ -157,6 +158,6 @@ def _path(request: ConsoleRequest) -> str:
     return f"{request.current_membership.path}/leads/{request.http.path['lead']}"
 
 
-show, _save = FORM.editing(_find, "update_lead", _lead_page, _saved)
+show, _save = FORM.editing(_find, _lead_page, _saved)
 LIST = ListPage("leads", "list_leads", SIZE, FILTERS, _list_values, problem=_filter_problem)
 index = LIST.index

@@ -37,25 +37,37 @@ ONLINE = (
     Link("/bots", "bot", "bots"),
     Link("/sites", "globe", "sites"),
 )
-# Pages of settings, money and programs.
+# Pages of settings and money.
 SETTINGS = (
     Link("/settings", "settings", "workspace_settings"),
     Link("/members", "users-round", "members"),
     Link("/payments", "credit-card", "payments"),
     Link("/balance", "wallet", "balance"),
     Link("/notifications", "bell", "notifications"),
+    Link("/audit", "scroll-text", "audit_log"),
+)
+# Pages in the words of programmers. The menu shows them closed.
+PROGRAMS = (
     Link("/keys", "key-round", "api_keys"),
     Link("/apps", "plug", "connected_apps"),
     Link("/webhooks", "webhook", "webhooks"),
-    Link("/audit", "scroll-text", "audit_log"),
 )
 # The links of each group, by the key of its heading. The first group has none.
-GROUPS = {"": DAILY, "online_pages": ONLINE, "settings_pages": SETTINGS}
+GROUPS = {
+    "": DAILY,
+    "online_pages": ONLINE,
+    "settings_pages": SETTINGS,
+    "for_programs": PROGRAMS,
+}
 
 
 class Group(NamedTuple):
     heading: str
     links: list[Link]
+
+    @property
+    def is_closed(self) -> bool:
+        return self.heading == "for_programs"
 
 
 def menu(may: Callable[[str], bool]) -> list[Group]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.transports.console.console_request import ConsoleRequest
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.http import HttpResponse, redirect
 
 MEASURES = ("leads", "bookings", "dialogs", "visitors")
 # The pages that list what a measure counts since a day.
@@ -27,13 +27,16 @@ class Step(NamedTuple):
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show what needs a response first, then the counts.
 
-    A workspace without any activity gets the steps to its first booking.
+    The steps to the first booking stay until they are done or dismissed.
     """
     overview = request.call("get_overview")
     days = [{"date": day["date"], **day["activity"]} for day in overview["days"]]
     pages = {name: path.format(day=days[0]["date"]) for name, path in PAGES.items()}
-    is_empty = not any(overview[name] for name in ("latestLeads", "nextBookings", "latestDialogs"))
-    first_steps = request.call("get_first_steps") if is_empty else None
+    # A chat of the workspace's own staff with a bot is no activity.
+    dialogs = [each for each in overview["latestDialogs"] if each["channel"] != "test"]
+    is_empty = not (dialogs or overview["latestLeads"] or overview["nextBookings"])
+    is_dismissed = request.current_membership.workspace.steps_dismissed_at is not None
+    first_steps = None if is_dismissed else request.call("get_first_steps")
     steps = _steps(first_steps) if first_steps else []
     return request.page(
         "overview",
@@ -41,11 +44,18 @@ def show(request: ConsoleRequest) -> HttpResponse:
         days=days,
         measures=MEASURES,
         pages=pages,
+        is_empty=is_empty,
         steps=[] if all(step.is_done for step in steps) else steps,
         booking_url=f"{settings().public_url}{open_page.PATH}/{first_steps['slug']}"
         if first_steps and first_steps["hasBookingPage"]
         else "",
     )
+
+
+def dismiss(request: ConsoleRequest) -> HttpResponse:
+    """Show the first steps no more, to no member."""
+    request.call("dismiss_first_steps")
+    return redirect(f"{request.current_membership.path}?done=steps_dismissed")
 
 
 def _steps(state: Mapping[str, Any]) -> list[Step]:

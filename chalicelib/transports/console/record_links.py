@@ -8,20 +8,13 @@ from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.page import Page
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 
-# Paths within a workspace of the pages of records, by kind. ``within`` is a site or a bot.
+# Paths within a workspace of the pages of records, by kind, besides those that show ``get_<kind>``.
+# ``within`` is a site or a bot.
 _PAGES = {
-    "agent": "/bots/{id}",
-    "booking": "/bookings/{id}",
-    "client": "/clients/{id}",
-    "file": "/files/{id}",
     "dialog": "/dialogs/{id}",
-    "form": "/forms/{id}",
     "knowledge": "/bots/{within}/knowledge",
     "lead": "/leads/{id}",
     "page": "/sites/{within}/pages/{id}",
-    "product": "/products/{id}",
-    "resource": "/staff/{id}",
-    "service": "/services/{id}",
     "site": "/sites/{id}",
     "webhook": "/webhooks/{id}",
 }
@@ -38,7 +31,7 @@ def links(request: ConsoleRequest) -> Link:
     membership = request.current_membership
 
     def link(kind: str, record_id: str, parent_id: str | None = None) -> str | None:
-        pattern = _PAGES.get(kind, "")
+        pattern = _PAGES.get(kind) or _page_by_operation(f"get_{kind}")
         page = _page_of(pattern)
         if (
             page is None
@@ -49,6 +42,16 @@ def links(request: ConsoleRequest) -> Link:
         return membership.path + pattern.format(id=record_id, within=parent_id)
 
     return link
+
+
+@cache
+def _page_by_operation(operation: str) -> str:
+    # The page of a record has one variable, at its end. Others, such as its settings, come later.
+    for route, page in ROUTES.items():
+        path = route.removeprefix(WORKSPACE)
+        if page.shows == operation and re.fullmatch(r"/[a-z-]+/{\w+}", path):
+            return re.sub(r"{\w+}", "{id}", path)
+    return ""
 
 
 @cache

@@ -11,6 +11,9 @@ INVITATION = f"{PREFIX}/invitations/{{invitation}}"
 PROOF = f"{PREFIX}/account/proof/{{proof}}"
 FORGOT_PASSWORD = f"{PREFIX}/forgot-password"
 RESET_PASSWORD = f"{PREFIX}/reset-password/{{reset}}"
+SIGN_UP = f"{PREFIX}/sign-up"
+SIGN_UP_LINK = f"{SIGN_UP}/{{sign_up}}"
+CONSENT_TEXT = f"{PREFIX}/consents/{{consent}}"
 # The page on which a user connects an AI client. It uses the console's sessions.
 CONSENT = "/oauth/authorize"
 WORKSPACE = f"{PREFIX}/w/{{workspace}}"
@@ -48,6 +51,7 @@ _sign_in = partial(_page, "sign_in")
 _account = partial(_page, "account")
 _invitations = partial(_page, "settings.invitations")
 _passwords = partial(_page, "passwords")
+_sign_up = partial(_page, "sign_up")
 _overview = partial(_page, "overview")
 _leads = partial(_page, "leads")
 _dialogs = partial(_page, "dialogs")
@@ -55,6 +59,7 @@ _clients = partial(_page, "clients")
 _blog = partial(_page, "content.blog", admin=True, max_bytes=LONG)
 _keys = partial(_page, "settings.keys")
 _products = partial(_page, "content.products", max_bytes=MAX_UPLOAD_BYTES)
+_imports = partial(_page, "content.imports", max_bytes=MAX_UPLOAD_BYTES)
 _files = partial(_page, "content.files", max_bytes=MAX_UPLOAD_BYTES)
 _apps = partial(_page, "settings.apps")
 _sites = partial(_page, "sites.sites")
@@ -82,7 +87,10 @@ _payments = partial(_page, "bookings.payments")
 _payment_settings = partial(_page, "settings.payments")
 _payment_terms = partial(_page, "services.payment_terms")
 _balance = partial(_page, "settings.balance")
+_usage = partial(_page, "settings.usage")
+_outbox = partial(_page, "settings.outbox")
 _audit = partial(_page, "settings.audit")
+_exports = partial(_page, "settings.exports")
 _notifications = partial(_page, "settings.notifications")
 _workspace = partial(_page, "settings.workspace")
 _members = partial(_page, "settings.members")
@@ -94,20 +102,33 @@ _OF_WORKSPACES = {
     "/leads/{lead}": _leads("show", "save", "get_lead_details", "update_lead"),
     "/dialogs": _dialogs("index", shows="list_dialogs"),
     "/dialogs/{dialog}": _dialogs("show", "reply", "get_dialog_details", "reply_to_visitor"),
-    "/clients": _clients("index", shows="list_clients"),
+    "/clients": _clients("index", "create", "list_clients", "create_client", max_bytes=LONG),
+    "/clients/new": _clients("new_client_page", shows="create_client"),
     "/clients/{client}": _clients("show", "save", "get_client", "update_client", max_bytes=LONG),
+    "/clients-table": _clients(post="export", posts="export_clients"),
+    "/clients/{client}/file": _clients("show_file", "download_file", "export_client"),
     "/clients/{client}/erase": _clients("confirm_erase", "erase", "erase_client"),
     "/products": _products("index", "create", "list_products", "create_product"),
     "/products/new": _products("new_product_page", shows="create_product"),
+    "/products/many": _products("many", "save_many", "update_product", "change_product_prices"),
     "/products/{product}": _products("show", "save", "get_product", "update_product"),
     "/products/{product}/delete": _products("confirm_delete", "delete", "delete_product"),
+    "/products/import": _imports("index", "add", "import_products", "upload_file"),
+    "/products/import/{table}": _imports("preview", "start", "import_products"),
+    "/services/import": _imports("index", "add", "import_services", "upload_file"),
+    "/services/import/{table}": _imports("preview", "start", "import_services"),
+    "/clients/import": _imports("index", "add", "import_clients", "upload_file"),
+    "/clients/import/{table}": _imports("preview", "start", "import_clients"),
+    "/imports/{import}": _imports("show", shows="get_import"),
     "/files": _files("index", "add", "list_files", "upload_file"),
-    "/files/{file}": _files("show", shows="get_file"),
+    "/files/{file}": _files("show", "save", "get_file", "update_file"),
     "/files/{file}/delete": _files("confirm_delete", "delete", "delete_file"),
     "/keys": _keys("index", "create", "list_keys", "create_key"),
     "/keys/new": _keys("new_key_page", shows="create_key"),
+    "/keys/{id}": _keys("show", "save", "list_errors_of_key", "update_key"),
     "/keys/{id}/revoke": _keys("confirm_revoke", "revoke", "revoke_key"),
     "/apps": _apps("index", shows="list_connections"),
+    "/apps/{connection}": _apps("show", shows="list_errors_of_key"),
     "/apps/{connection}/allow": _apps("confirm_allow", "allow", "widen_connection"),
     "/apps/{connection}/disconnect": _apps("confirm_disconnect", "disconnect", "end_connection"),
     "/sites": _sites("index", "sites.making:create_site", "list_sites", "create_site"),
@@ -155,6 +176,7 @@ _OF_WORKSPACES = {
     "/forms/{form}/delete": _forms("confirm_delete", "delete", "delete_form"),
     "/services": _services("index", "create", "list_services", "create_service"),
     "/services/new": _services("new_service_page", shows="create_service"),
+    "/services/many": _services("many", "save_many", "update_service", "change_service_prices"),
     "/services/{service}": _services("show", "save", "get_service", "update_service"),
     "/services/{service}/payment": _payment_terms(
         "show", "save", "get_payment_terms", "set_payment_terms"
@@ -194,9 +216,18 @@ _OF_WORKSPACES = {
         "confirm_removal", "remove_secret", "get_former_merchant", "remove_merchant_secret"
     ),
     "/balance": _balance("show", "top_up", "get_statement", "start_top_up"),
+    "/usage": _usage("show", shows="get_usage"),
+    "/outbox": _outbox("show", shows="list_outbox"),
     "/audit": _audit("show", shows="list_audit_log"),
+    "/exports": _exports("index", "start", "list_exports", "export_workspace"),
+    "/exports/{export}": _exports("show", shows="get_export"),
     "/notifications": _notifications("show", "save", "get_notifications", "set_notifications"),
     "/settings": _workspace("show", "save", "get_workspace", "set_workspace"),
+    "/wipe": _workspace("confirm_wipe", "wipe", "wipe_test_workspace"),
+    "/close": _workspace("confirm_close", "close", "close_workspace"),
+    "/reopen": _workspace("confirm_reopen", "reopen", "reopen_workspace"),
+    "/plan": _workspace("show_plan", shows="get_workspace"),
+    "/first-steps": _overview(post="dismiss", posts="dismiss_first_steps"),
     "/members": _members("index", "invite", "list_members", "invite_member"),
     "/members/{member}": _members("show", "change", "remove_member"),
 }
@@ -207,9 +238,14 @@ ROUTES = {
     INVITATION: _invitations("show", "accept", guest=True),
     FORGOT_PASSWORD: _passwords("index", "send", guest=True),
     RESET_PASSWORD: _passwords("show", "save", guest=True),
+    SIGN_UP: _sign_up("index", "send", guest=True),
+    SIGN_UP_LINK: _sign_up("show", "save", guest=True),
+    CONSENT_TEXT: _sign_up("show_text", guest=True),
     f"{PREFIX}/account": _account("show", "save"),
+    f"{PREFIX}/account/workspaces": _sign_up("new_workspace", "create_workspace"),
     PROOF: _account("show", "prove"),
     f"{PREFIX}/account/password": _account(post="change_password"),
+    f"{PREFIX}/account/test-workspaces": _account("new_test_workspace", "create_test_workspace"),
     f"{PREFIX}/account/sessions": _account(post="end_session"),
     f"{PREFIX}/account/sign-out": _account(post="sign_out_everywhere", signs_out=True),
     f"{PREFIX}/blog": _blog("index", "create"),

@@ -4,11 +4,13 @@ import re
 
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.money import MAX_KOPECKS
+from chalicelib.lib import currencies
+from chalicelib.lib.currencies import RUB
 from chalicelib.transports.web import texts
 
-_RUBLES = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,2}))?", re.ASCII)
+_AMOUNT = re.compile(r"([0-9]{1,12})(?:[.,]([0-9]{1,3}))?", re.ASCII)
 _SPACES = re.compile(r"[\s\u00a0\u202f]")
-_CURRENCY = re.compile(r"(₽|руб(лей|ля|ль|\.)?|р\.?|rub)$", re.IGNORECASE)  # noqa: RUF001  Russian
+_RUBLES = re.compile(r"(₽|руб(лей|ля|ль|\.)?|р\.?|rub)$", re.IGNORECASE)  # noqa: RUF001  Russian
 _CLOCK = re.compile(r"([0-9]{1,3}):([0-5][0-9])", re.ASCII)
 _UNITS = {
     1_440: r"(?:d|days?|д|дн|день|дня|дней|сут|сутки|суток)",
@@ -20,26 +22,53 @@ _LENGTH = re.compile("".join(rf"(?:{_NUMBER}{unit}\.?)?" for unit in _UNITS.valu
 _BETWEEN = re.compile(r"[;\n]|,(?=\s)")
 
 
-def kopecks(field: str, text: str) -> int | None:
-    """Convert an amount in rubles to kopecks, and "" to None, or raise ValidationError."""
+def amount(field: str, text: str, currency: str) -> int | None:
+    """Convert an amount to minor units, and "" to None, or raise ValidationError.
+
+    More decimals than the currency has are refused: ``12.5`` in yen, ``1.234`` in pounds.
+    """
     compact = _SPACES.sub("", text)
     if not compact:
         return None
-    match = _RUBLES.fullmatch(_CURRENCY.sub("", compact))
-    amount = int(match[1]) * 100 + int((match[2] or "0").ljust(2, "0")) if match else -1
-    if not 0 <= amount <= MAX_KOPECKS:
+    digits = currencies.DIGITS[currency]
+    match = _AMOUNT.fullmatch(_without_currency(compact, currency))
+    typed = -1
+    if match and len(match[2] or "") <= digits:
+        typed = int(match[1] + (match[2] or "").ljust(digits, "0"))
+    if not 0 <= typed <= MAX_KOPECKS:
+        example = currencies.plain(9990, currency)
         raise ValidationError.of(
-            field, message="expected an amount in rubles from 0, such as 99.90"
+            field, message=f"expected an amount in {currency} from 0, such as {example}"
         )
-    return amount
+    return typed
 
 
-def rubles(amount: int | None) -> str:
-    """Return an amount of kopecks in rubles, as a user would type it."""
-    if amount is None:
+def _without_currency(text: str, currency: str) -> str:
+    if currency == RUB:
+        return _RUBLES.sub("", text)
+    folded = text.lower()
+    names = sorted(currencies.names_of(currency), key=len, reverse=True)
+    # A sign stands before or after the amount.
+    for name in names:
+        if folded.startswith(name):
+            return text[len(name) :]
+        if folded.endswith(name):
+            return text[: -len(name)]
+    return text
+
+
+def kopecks(field: str, text: str) -> int | None:
+    """Convert an amount in rubles to kopecks, and "" to None, or raise ValidationError."""
+    return amount(field, text, RUB)
+
+
+def plain_amount(value: int | None, currency: str) -> str:
+    """Return an amount of minor units as a user would type it."""
+    if value is None:
         return ""
-    whole_rubles, kopecks = divmod(amount, 100)
-    return f"{whole_rubles}.{kopecks:02d}" if kopecks else str(whole_rubles)
+    is_whole = value % currencies.step(currency) == 0
+    text = currencies.plain(value, currency)
+    return text.partition(".")[0] if is_whole else text
 
 
 def minutes(field: str, text: str) -> int | None:

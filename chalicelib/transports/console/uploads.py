@@ -7,6 +7,8 @@ are checked, and a refused form carries their ids in hidden fields with the cont
 from chalicelib.core.errors import AppError
 from chalicelib.transports.console.console_request import ConsoleRequest, Uploads
 
+REFUSED_FILE = "refused_file"  # key of a field error whose message is ``Uploads.problem``
+
 
 def store_files(request: ConsoleRequest, control: str) -> Uploads:
     """Store the files of a control, once in a request, and return them after the earlier ones.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chalicelib.core.scopes import PATTERNS, Scope, expand
+from chalicelib.core.scopes import PATTERNS, expand
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.domains.oauth.rules.client_metadata import Client
 from chalicelib.domains.oauth.rules.errors import OAuthError
@@ -93,7 +93,7 @@ def _scopes(text: str | None, *, admin: bool) -> frozenset[str]:
     requested = set((text or "").split())
     if not requested:
         return frozenset(map(str, resources.SCOPES))
-    known_scopes = requested & {*PATTERNS, *map(str, Scope)}
+    known_scopes = requested & {*PATTERNS, *map(str, resources.REQUESTABLE)}
     if not known_scopes:
         return frozenset(str(scope) for scope in resources.SCOPES if scope.endswith(":read"))
     expanded = expand(tuple(sorted(known_scopes)))

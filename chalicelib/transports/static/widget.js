@@ -555,8 +555,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       .map((each) => each.trim().slice(0, 80)).filter(Boolean).slice(0, MAX_QUESTIONS)
       .map((each) => el("button", { class: "chip", type: "button", dir: "auto", click: () => abort || (field.focus(), post(each)) }, each)));
     const composer = el("div", null, questions, leave, el("div", { class: "box" }, field, go));
-    const nameField = el("input", { name: "name", autocomplete: "name", maxlength: 100 });
-    const reachField = el("input", { name: "contact", maxlength: 200, required: "", "aria-describedby": "wrong", inputmode: "email" });
+    const nameField = el("input", { name: "name", autocomplete: "name", maxlength: 200 });
+    const reachField = el("input", { name: "contact", maxlength: 320, required: "", "aria-describedby": "wrong", inputmode: "email" });
     const wrong = el("p", { id: "wrong", class: "tell bad small", role: "alert" });
     const consent = el("p", { class: "tell small" }, words.consent);
     const policy = options.privacy && link(options.privacy, [words.privacy]);

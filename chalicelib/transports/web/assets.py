@@ -22,13 +22,15 @@ _FOLDER = Path(__file__).parent
 _UNREAD = re.compile(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
 _SHARED = ("normalize", "tokens", "base")
 # The parts of each style sheet. Each kind of page has one style sheet. Pages of opening hours and
-# of the calendar have "calendar" as well, which other pages do not load. A business with an accent
+# of the calendar have "calendar" as well, and tables of many records have "many", which other pages
+# do not load. A business with an accent
 # has a style sheet of booking pages that ends with the accent's colours.
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
     "booking": (*_SHARED, "booking"),
     "calendar": ("calendar",),
+    "many": ("many",),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
@@ -117,7 +119,7 @@ def serve(request: HttpRequest) -> HttpResponse:
     match = _NAME.fullmatch(request.path["name"])
     if match is None or match[1] not in {"css": STYLE_SHEETS, "js": SCRIPTS}[match[3]]:
         msg = "This file does not exist. Reload the page that uses it."
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="file")
     read, url = (style_sheet, style_url) if match[3] == "css" else (script, script_url)
     body = read(match[1])
     headers = {

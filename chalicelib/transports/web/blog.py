@@ -12,7 +12,7 @@ from chalicelib.domains.blog.operations import reading
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import PostRow
 from chalicelib.lib.markup import markdown
-from chalicelib.transports.http import HttpRequest, HttpResponse
+from chalicelib.transports.http import CACHED, HttpRequest, HttpResponse
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
@@ -65,7 +65,7 @@ def post(request: HttpRequest) -> HttpResponse:
     if post_match is None:
         return _not_found(request)
     if isinstance(post_match, reading.Moved):
-        headers = {"Location": f"/blog/{quote(post_match.slug)}", "Cache-Control": render.CACHED}
+        headers = {"Location": f"/blog/{quote(post_match.slug)}", "Cache-Control": CACHED}
         return HttpResponse(301, b"", headers)
     row, content = post_match
     from markupsafe import Markup
@@ -87,9 +87,7 @@ def rss(request: HttpRequest) -> HttpResponse:
     posts = reading.published(1, size=FEED_POSTS).records
     language = render.preferred_language(request)
     text = render.document(language, "blog/rss.xml", posts=posts, rfc_date=format_datetime)
-    return render.xml(
-        text, kind="application/rss+xml", caching=render.CACHED, Vary="Accept-Language"
-    )
+    return render.xml(text, kind="application/rss+xml", caching=CACHED, Vary="Accept-Language")
 
 
 def sitemap(_request: HttpRequest) -> HttpResponse:

@@ -11,7 +11,9 @@ from chalicelib.transports.web import texts
 from chalicelib.transports.web.texts import Language
 
 
-def booking_facts(language: Language, booking: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def booking_facts(
+    language: Language, booking: Mapping[str, Any], currency: str
+) -> list[tuple[str, str, str]]:
     """Return the facts of a booking, each with an icon, a name and a value."""
     zone = booking["timezone"]
     start, end = (datetime.fromisoformat(booking[name]) for name in ("startAt", "endAt"))
@@ -21,7 +23,7 @@ def booking_facts(language: Language, booking: Mapping[str, Any]) -> list[tuple[
         ("calendar-check", "book_when", span_text(language, local[0], end=local[1])),
         ("globe", "book_zone", zone_text(zone, start)),
         ("circle-user", "book_with", booking["resourceName"]),
-        ("wallet", "book_price", price_text(language, booking["price"])),
+        ("wallet", "book_price", price_text(language, booking["price"], currency)),
     ]
     return [(icon, texts.translate(language, key), value) for icon, key, value in facts if value]
 
@@ -29,6 +31,7 @@ def booking_facts(language: Language, booking: Mapping[str, Any]) -> list[tuple[
 def payment_facts(  # noqa: PLR0913  the facts
     language: Language,
     booking: Mapping[str, Any],
+    currency: str,
     *,
     due: int = 0,
     paid: int | None = None,
@@ -38,7 +41,7 @@ def payment_facts(  # noqa: PLR0913  the facts
 ) -> list[tuple[str, str, str]]:
     """Return what of a booking is paid and to be paid, as facts like those of ``booking_facts``.
 
-    Amounts are in kopecks, and moments in ISO 8601.
+    Amounts are in minor units of the currency, and moments in ISO 8601.
     """
 
     def moment(text: str | None) -> str:
@@ -47,9 +50,9 @@ def payment_facts(  # noqa: PLR0913  the facts
         return moment_text(language, at, booking["timezone"])
 
     facts = [
-        ("circle-check", "fact_paid", price_text(language, paid or 0)),
-        ("credit-card", "pay_due", price_text(language, due)),
-        ("wallet", "fact_left", price_text(language, left)),
+        ("circle-check", "fact_paid", price_text(language, paid or 0, currency)),
+        ("credit-card", "pay_due", price_text(language, due, currency)),
+        ("wallet", "fact_left", price_text(language, left, currency)),
         ("arrow-left", "fact_refund", moment(refund_until) if due or paid else ""),
         ("clock", "fact_held", moment(held_until) if due else ""),
     ]
@@ -58,6 +61,7 @@ def payment_facts(  # noqa: PLR0913  the facts
 
 def terms_texts(
     language: Language,
+    currency: str,
     service: Mapping[str, Any],
     start: datetime | None = None,
     zone: str = "UTC",
@@ -74,7 +78,10 @@ def terms_texts(
         return texts.translate(language, key, **values)
 
     rest = service["price"] - due
-    amounts = {"due": price_text(language, due), "rest": price_text(language, rest)}
+    amounts = {
+        "due": price_text(language, due, currency),
+        "rest": price_text(language, rest, currency),
+    }
     last = None if start is None else start - timedelta(minutes=minutes)
     if last is not None and last <= clock.now():
         refund = say("terms_no_refund")
@@ -91,9 +98,9 @@ def terms_texts(
     ]
 
 
-def price_text(language: Language, kopecks: int) -> str:
+def price_text(language: Language, amount: int, currency: str) -> str:
     """Return a price, or "" without a price."""
-    return texts.money(language, kopecks) if kopecks else ""
+    return texts.money(language, amount, currency) if amount else ""
 
 
 def moment_text(language: Language, moment: datetime, zone: str) -> str:

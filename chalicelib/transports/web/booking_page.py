@@ -47,7 +47,7 @@ from chalicelib.transports.web.booking_facts import (
     zone_text,
 )
 from chalicelib.transports.web.texts import Language
-from chalicelib.transports.web.visitor_requests import call, query_value
+from chalicelib.transports.web.visitor_requests import call, find_number, query_value
 
 ANYONE = "any"  # Value of ``staff`` if any free member of the staff will do.
 # Fields of the form that the visitor fills in, each with the catalogue key of its error.
@@ -60,7 +60,6 @@ CONTACTS = {
 # What the form shows of the service, and sends back with the booking.
 TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
 MAX_KEY = 100
-MAX_DIGITS = 12  # Maximum digits of a number in the form.
 # Catalogue keys of failures after which the visitor can send the form again, by error code.
 REFUSALS = {
     "too_fast": "book_too_fast",
@@ -181,9 +180,10 @@ class _Visit:
             visit=self,
             page=self.page,
             indexed=indexed,
-            price=partial(price_text, self.language),
+            is_test=self.page["isTest"],
+            price=partial(price_text, self.language, currency=self.page["currency"]),
             length=partial(localized.length, self.language),
-            terms=partial(terms_texts, self.language),
+            terms=partial(terms_texts, self.language, self.page["currency"]),
             **values,
         )
         if indexed:
@@ -347,7 +347,7 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
         "notes": form_values.get("notes", "").strip() or None,
         "language": visit.language,
         PARAMETER: form_values.get(PARAMETER, "")[:MAX_TOKEN] or None,
-        **{name: _number(form_values.get(name, "")) for name in TERMS},
+        **{name: find_number(form_values.get(name, "")) for name in TERMS},
     }
     return call(visit.request, "book_on_page", arguments, form_values.get("once", "")[:MAX_KEY])
 
@@ -358,10 +358,6 @@ def _show_changed(
     if visit.service["byPhone"]:
         return visit.show("by_phone", error.status)
     return _show_form_again(visit, form_values, error, "book_changed")
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def _invalid(visit: _Visit, form_values: Mapping[str, str], error: ValidationError) -> HttpResponse:
@@ -435,7 +431,8 @@ def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: st
     # The page says what becomes of the e-mail to an address, and contains the secret link to manage
     # the booking.
     booking, due = confirmation["booking"], confirmation["amountDue"]
-    facts = booking_facts(visit.language, booking)
+    currency = visit.page["currency"]
+    facts = booking_facts(visit.language, booking, currency)
     if due:
         last = datetime.fromisoformat(booking["startAt"]) - timedelta(
             minutes=visit.service["refundUntilMin"] or 0
@@ -443,6 +440,7 @@ def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: st
         facts += payment_facts(
             visit.language,
             booking,
+            currency,
             due=due,
             left=booking["price"] - due,
             refund_until=clock.iso(last),

@@ -42,12 +42,18 @@ def _show(request: HttpRequest) -> HttpResponse:
         requested.booking,
         requested.request,
     )
-    facts = booking_facts(language, booking)
+    workspace = workspaces.get(workspace_id)
+    facts = booking_facts(language, booking, workspace.currency)
     if due := terms.get("amountDue"):
         minutes = timedelta(minutes=terms.get("refundUntilMin") or 0)
         last = datetime.fromisoformat(booking["startAt"]) - minutes
         facts += payment_facts(
-            language, booking, due=due, left=booking["price"] - due, refund_until=clock.iso(last)
+            language,
+            booking,
+            workspace.currency,
+            due=due,
+            left=booking["price"] - due,
+            refund_until=clock.iso(last),
         )
     return render.notice(
         request,
@@ -57,7 +63,7 @@ def _show(request: HttpRequest) -> HttpResponse:
         about="book_link_about",
         button="book_link_submit",
         facts=[(name, value) for _, name, value in facts],
-        workspace=workspaces.get(workspace_id).name,
+        workspace=workspace.name,
     )
 
 

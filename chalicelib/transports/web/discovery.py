@@ -9,7 +9,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import one_line
 from chalicelib.domains.booking_page.flows import open_page
-from chalicelib.lib.localized import CURRENCY
+from chalicelib.lib import currencies
 from chalicelib.transports.http import TEXT_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
 from chalicelib.transports.web.visitor_requests import call
@@ -41,7 +41,7 @@ def json_ld(page: Mapping[str, Any], url: str, *, service_url: str) -> str:
             for opens, _, closes in (hours.partition("\u2013") for hours in group["intervals"])
         ],
         "makesOffer": [
-            _offer(service, f"{service_url}/{service['id']}")
+            _offer(service, page["currency"], url=f"{service_url}/{service['id']}")
             for service in page["services"][:MAX_OFFERS]
         ],
         "hasOfferCatalog": {
@@ -57,11 +57,11 @@ def json_ld(page: Mapping[str, Any], url: str, *, service_url: str) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _offer(service: Mapping[str, Any], url: str) -> dict[str, Any]:
+def _offer(service: Mapping[str, Any], currency: str, *, url: str) -> dict[str, Any]:
     return {
         "@type": "Offer",
-        "price": f"{service['price'] / 100:.2f}",
-        "priceCurrency": CURRENCY,
+        "price": currencies.plain(service["price"], currency),
+        "priceCurrency": currency,
         "itemOffered": {"@type": "Service", "name": service["name"]},
         "potentialAction": {
             "@type": "ReserveAction",
@@ -76,11 +76,13 @@ def book_llms(request: HttpRequest) -> HttpResponse:
     slug = request.path["workspace"]
     page = call(request, "open_booking_page", {"workspace": slug})
     url = f"{settings().public_url}{open_page.PATH}/{slug}"
+    currency = page["currency"]
     offers = [
         _link(
             service["name"],
             url=f"{url}/{service['id']}",
-            about=f"{service['durationMin']} min, {service['price'] / 100:.2f} {CURRENCY}",
+            about=f"{service['durationMin']} min, "
+            f"{currencies.plain(service['price'], currency)} {currency}",
         )
         for service in page["services"]
     ]

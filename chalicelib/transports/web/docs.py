@@ -8,13 +8,21 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.transports.api_docs import prose, samples, search
+from chalicelib.transports.api_docs import as_markdown, llms_file, prose, samples, search
 from chalicelib.transports.api_docs.model import OperationDoc, Reference
 from chalicelib.transports.api_docs.reference import document
-from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import (
+    CACHED,
+    JSON_TYPE,
+    TEXT_TYPE,
+    HttpRequest,
+    HttpResponse,
+    etag,
+)
 from chalicelib.transports.web import render
 
 SCRIPT = "docs"
+MARKDOWN = ".md"  # With this ending, a page of the reference is Markdown, as llmstxt.org asks.
 MAX_RESULTS = 40  # Maximum results on a page. The page also shows the total.
 
 
@@ -39,14 +47,18 @@ def start(request: HttpRequest) -> HttpResponse:
 
 @render.failures_as_pages
 def section(request: HttpRequest) -> HttpResponse:
-    """Show a guide, or the operations of an area."""
+    """Show a guide, the changelog, or the operations of an area."""
     name, reference = request.path["section"], _reference()
+    if name.endswith(MARKDOWN):
+        return _markdown(request, reference, name.removesuffix(MARKDOWN))
+    if name == prose.CHANGELOG.name:
+        return _prose(request, reference, prose.CHANGELOG, prose.changelog())
     for guide in prose.GUIDES:
         if guide.name == name:
             return _guide(request, reference, guide)
     area = reference.area(name)
     if area is None:
-        return _page(request, reference, "docs/missing.html", status=404, query="")
+        return _missing(request, reference)
     return _page(
         request,
         reference,
@@ -57,15 +69,43 @@ def section(request: HttpRequest) -> HttpResponse:
     )
 
 
+def llms(_request: HttpRequest) -> HttpResponse:
+    """Return ``llms.txt`` of the service, which lists the pages of the reference."""
+    return _file(llms_file.text(_reference()), f"{TEXT_TYPE}; charset=utf-8")
+
+
 def index(_request: HttpRequest) -> HttpResponse:
     """Return the search index for the page's script."""
-    body = _index(_reference())
-    headers = {"Content-Type": JSON_TYPE, "ETag": etag(body), "Cache-Control": render.CACHED}
+    return _file(_index(_reference()), JSON_TYPE)
+
+
+def _markdown(request: HttpRequest, reference: Reference, name: str) -> HttpResponse:
+    if name == prose.CHANGELOG.name:
+        text: str | None = f"# {prose.CHANGELOG.title}\n\n{prose.changelog()}"
+    else:
+        text = as_markdown.page(reference, name)
+    if text is None:
+        return _missing(request, reference)
+    return _file(text, "text/markdown; charset=utf-8")
+
+
+def _file(content: str | bytes, media_type: str) -> HttpResponse:
+    body = content.encode() if isinstance(content, str) else content
+    headers = {"Content-Type": media_type, "ETag": etag(body), "Cache-Control": CACHED}
     return HttpResponse(200, body, headers)
 
 
+def _missing(request: HttpRequest, reference: Reference) -> HttpResponse:
+    return _page(request, reference, "docs/missing.html", status=404, query="")
+
+
 def _guide(request: HttpRequest, reference: Reference, guide: prose.Guide) -> HttpResponse:
-    markdown = prose.guide(guide.name, reference)
+    return _prose(request, reference, guide, prose.guide(guide.name, reference))
+
+
+def _prose(
+    request: HttpRequest, reference: Reference, guide: prose.Guide, markdown: str
+) -> HttpResponse:
     sections = [section for section in prose.headings(markdown) if section.level == 2]  # noqa: PLR2004  below h1
     return _page(
         request,
@@ -84,7 +124,7 @@ def _page(request: HttpRequest, reference: Reference, template: str, **values: A
 
     shared: dict[str, Any] = {
         "reference": reference,
-        "guides": prose.GUIDES,
+        "guides": (*prose.GUIDES, prose.CHANGELOG),
         "here": "",
         "query": "",
         "area": None,
@@ -103,6 +143,7 @@ def _samples(operation: OperationDoc) -> list[tuple[str, str]]:
     calls = {
         "cURL": samples.curl(operation),
         "Python": samples.python(operation),
+        "JavaScript": samples.javascript(operation),
         "MCP": samples.tool_call(operation),
     }
     return [(language, code) for language, code in calls.items() if code]

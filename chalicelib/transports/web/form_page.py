@@ -6,7 +6,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.leads.flows import form_html
 from chalicelib.domains.leads.flows.submissions import form_with_business
-from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import CACHED, HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 from chalicelib.transports.web.visitor_requests import query_value
@@ -33,7 +33,9 @@ def show(request: HttpRequest) -> HttpResponse:
         form.language,
         submit_url=url,
         business=business,
+        is_test=form.is_test,
         order=order,
+        currency=form.currency,
         page_url=f"{settings().public_url}/form/{form_id}?{AGENT_SOURCE}" if order else "",
     )
     headers = {"Content-Type": HTML_TYPE, **form_html.form_page_headers(form.language)}
@@ -41,7 +43,7 @@ def show(request: HttpRequest) -> HttpResponse:
     headers |= (
         {"Cache-Control": "no-store"}
         if order
-        else {"Cache-Control": render.CACHED, "ETag": etag(html.encode())}
+        else {"Cache-Control": CACHED, "ETag": etag(html.encode())}
     )
     return HttpResponse(200, html.encode(), headers)
 

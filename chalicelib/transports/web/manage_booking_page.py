@@ -5,11 +5,9 @@ session, because its address is the secret.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from http import HTTPStatus
 from secrets import token_urlsafe
 from typing import Any, Self
 from urllib.parse import urlencode
@@ -17,9 +15,11 @@ from zoneinfo import ZoneInfo
 
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
 from chalicelib.core.wire.times import find_moment
+from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.lib import localized
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
@@ -36,7 +36,7 @@ from chalicelib.transports.web.booking_facts import (
     span_text,
     zone_text,
 )
-from chalicelib.transports.web.visitor_requests import call, query_value
+from chalicelib.transports.web.visitor_requests import call, find_number, query_value
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
 ANYONE = "any"  # Value of ``staff`` if others of the staff may take the booking.
@@ -72,6 +72,10 @@ class _Visit:
         zone: str = self.managed["booking"]["timezone"]
         return zone
 
+    @property
+    def currency(self) -> str:
+        return currency_of(booking_links.parse(self.request.path["token"]).workspace_id)
+
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
         language = render.preferred_language(self.request)
         booking = self.managed["booking"]
@@ -83,11 +87,12 @@ class _Visit:
             script="booking",
             visit=self,
             indexed=False,
+            is_test=self.managed["isTest"],
             managed=self.managed,
             booking=booking,
-            facts=booking_facts(language, booking) + self._payment_facts(language),
+            facts=booking_facts(language, booking, self.currency) + self._payment_facts(language),
             length=partial(localized.length, language),
-            price=partial(price_text, language),
+            price=partial(price_text, language, currency=self.currency),
             mark=ICONS.get(booking["status"], "calendar-check"),
             **values,
         )
@@ -100,9 +105,10 @@ class _Visit:
         return payment_facts(
             language,
             managed["booking"],
-            due=managed["due"],
+            self.currency,
+            due=managed["amountDue"],
             paid=managed["paid"],
-            left=managed["left"],
+            left=managed["amountLeft"],
             refund_until=managed["refundUntil"],
             held_until=managed["holdExpiresAt"],
         )
@@ -184,14 +190,15 @@ def _change(request: HttpRequest) -> HttpResponse:
 
 
 def _cancel(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
-    # The operation of the public API limits and records the call.
-    refund = str(visit.managed["refund"])
-    # A refund that the page has shown is no longer given, so the question is shown again.
-    if visit.managed["canCancel"] and form_values.get("refund", refund) != refund:
-        return visit.show("booking_cancel", HTTPStatus.CONFLICT)
-    token = booking_links.cancel_token(visit.request.path["token"])
-    with suppress(BookingStartedError):  # The page then has no button.
-        call(visit.request, "cancel_public_booking", {"token": token})
+    refund = find_number(form_values.get("refund", ""))
+    arguments = {"token": visit.request.path["token"], "refund": refund}
+    try:
+        call(visit.request, "cancel_public_booking", arguments)
+    except BookingStartedError:
+        pass  # The page then has no button.
+    except ChangedError as error:
+        # A refund that the page has shown is no longer given, so the question is shown again.
+        return _Visit.from_request(visit.request).show("booking_cancel", error.status)
     return _Visit.from_request(visit.request).overview()
 
 

@@ -5,7 +5,6 @@ It is read when a visitor opens the page, so a new price is shown without delay.
 
 from functools import partial
 from html import unescape
-from typing import Any
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
@@ -17,7 +16,7 @@ from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.domains.sites.rules import sections
-from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.lib.zoned_times import WEEKDAYS
 from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
@@ -46,26 +45,20 @@ def fill(workspace_id: str, html: str) -> str:
 
 
 def _prices(language: Language, workspace_id: str) -> str:
-    ids = _first_ids(SERVICES, workspace_id)
+    ids = SERVICES.ordered_ids(workspace_id, status="active")
     services = SERVICES.fetch(workspace_id, ids[:MAX_RECORDS], consistent=False) if ids else []
     return render.document(
         language,
         "sites/section_prices.html",
         services=services,
         more=len(ids[MAX_RECORDS:]),
-        money=partial(texts.money, language),
+        money=partial(texts.money, language, currency=currency_of(workspace_id)),
     )
-
-
-def _first_ids(listing: Listing[Any], workspace_id: str) -> list[str]:
-    entries = listing.entries(workspace_id, status="active")
-    in_order = listing.sorts["sortOrder"]
-    return [entry.id for entry in sorted(entries, key=lambda entry: entry.sort_key(in_order))]
 
 
 def _hours(language: Language, workspace_id: str) -> str:
     # A weekday has the hours at which at least one resource is open.
-    ids = _first_ids(RESOURCES, workspace_id)[:MAX_RECORDS]
+    ids = RESOURCES.ordered_ids(workspace_id, status="active")[:MAX_RECORDS]
     schedules = [
         opening_hours.schedule_of(row)
         for _, row in opening_hours.find_with_schedules(workspace_id, ids)

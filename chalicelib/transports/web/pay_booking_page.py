@@ -7,6 +7,7 @@ no session, because its address is the secret.
 from typing import Any
 
 from chalicelib.domains.bookings.flows import booking_links
+from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
     MAX_PUBLIC_BODY_BYTES,
@@ -45,18 +46,19 @@ def pay(request: HttpRequest) -> HttpResponse:
 def _show(request: HttpRequest) -> HttpResponse:
     token = request.path["token"]
     # A malformed link costs no request to the database.
-    booking_links.parse(token)
+    currency = currency_of(booking_links.parse(token).workspace_id)
     is_back = bool(query_value(request, "back"))
     payable: dict[str, Any] = call(
         request, "get_payable_booking", {"token": token, "isBack": is_back}
     )
     language, state = render.preferred_language(request), payable["state"]
     is_payable, booking = state in PAYABLE, payable["booking"]
-    facts = booking_facts(language, booking)
+    facts = booking_facts(language, booking, currency)
     if is_payable or state == "paid":
         facts += payment_facts(
             language,
             booking,
+            currency,
             due=payable["due"] if is_payable else 0,
             paid=None if is_payable else payable["due"],
             left=payable["left"],
@@ -68,7 +70,7 @@ def _show(request: HttpRequest) -> HttpResponse:
         about = f"pay_paid_mail_{payable['mail']}"
         link = None if payable["mail"] == "sent" else (payable["icsUrl"], "booked_calendar")
     if payable["refund"] is not None:
-        price = price_text(language, payable["refund"])
+        price = price_text(language, payable["refund"], currency)
         facts.append(("wallet", texts.translate(language, "pay_refund"), price))
         about = f"pay_refund_{state}"
     if payable["refundReason"] is not None:
@@ -85,7 +87,7 @@ def _show(request: HttpRequest) -> HttpResponse:
         button="pay_submit" if is_payable else None,
         facts=[(name, text) for _, name, text in facts],
         workspace=payable["workspaceName"],
-        amount=price_text(language, payable["due"]),
+        amount=price_text(language, payable["due"], currency),
     )
     return response._replace(headers=render.allow_form_redirects(response.headers))
 
@@ -93,4 +95,4 @@ def _show(request: HttpRequest) -> HttpResponse:
 def _pay(request: HttpRequest) -> HttpResponse:
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
     booking_links.parse(request.path["token"])
-    return redirect(call(request, "pay_booking", {"token": request.path["token"]})["url"])
+    return redirect(call(request, "pay_booking", {"token": request.path["token"]})["paymentUrl"])

@@ -19,16 +19,14 @@ from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.settings import settings
 from chalicelib.lib import phones
 from chalicelib.lib.markup import templates
-from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
-from chalicelib.transports.web import assets, texts
+from chalicelib.transports.http import CACHED, HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.web import assets, control_limits, texts
 from chalicelib.transports.web.texts import Language
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 ZONE = "Europe/Moscow"  # Time zone of the dates on the platform's own pages.
-# For pages that all readers share. An edit is visible within a minute.
-CACHED = "public, max-age=60"
 CACHED_LONGER = "public, max-age=600"  # For what search engines read.
 # Characters that XML cannot hold (XML 1.0, 2.2).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -58,6 +56,7 @@ def environment() -> "Environment":
     result.globals["style_url"] = assets.style_url
     result.globals["script_url"] = assets.script_url
     result.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  the project's own style sheet  # nosec B704
+    result.globals["limits"] = control_limits.of
     result.filters["iso"] = iso
     result.filters["phone"] = lambda phone: phones.printed(phone) if phone else ""
     result.filters["urlquote"] = partial(quote, safe="")
@@ -78,6 +77,7 @@ def document(language: Language, template: str, /, **values: object) -> str:
         "day": lambda when: texts.day(language, clock.local_day(when, ZONE)),
         "base_url": settings().public_url,
         "name": settings().product_name,
+        "support_url": settings().support_url,
         "script": None,
     }
     html = environment().get_template(template).render({**shared, **values})
@@ -85,7 +85,7 @@ def document(language: Language, template: str, /, **values: object) -> str:
     return _ROOTED.sub(rf"\1{base}/", html) if base else html
 
 
-def page(
+def page(  # noqa: PLR0913  the options of a page
     request: HttpRequest,
     template: str,
     /,
@@ -93,16 +93,22 @@ def page(
     *,
     cached: bool = True,
     script: str | None = None,
+    is_test: bool = False,
     **values: object,
 ) -> HttpResponse:
     """Return a page. A ``cached`` page is the same for all readers of a language.
 
-    ``script`` names one of ``assets.SCRIPTS``, which the page loads.
+    ``script`` names one of ``assets.SCRIPTS``, which the page loads. A page of a test workspace
+    (``is_test``) says so, and search engines do not list it.
     """
-    body = document(preferred_language(request), template, script=script, **values).encode()
+    body = document(
+        preferred_language(request), template, script=script, is_test=is_test, **values
+    ).encode()
     headers = {"Content-Type": HTML_TYPE, "Vary": "Accept-Language", **_security_headers("'self'")}
     if script is not None:
         headers["Content-Security-Policy"] += _WITH_SCRIPT
+    if is_test:
+        headers["X-Robots-Tag"] = "noindex"
     if cached:
         headers |= {"Cache-Control": CACHED, "ETag": etag(body)}
     return HttpResponse(status, body, headers)

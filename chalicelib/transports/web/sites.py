@@ -12,7 +12,7 @@ from chalicelib.domains.sites.flows import site_pages
 from chalicelib.domains.sites.flows.site_pages import RenderedPage, State
 from chalicelib.domains.sites.rules import sections
 from chalicelib.transports import edge
-from chalicelib.transports.http import HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import CACHED, HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 
@@ -86,7 +86,7 @@ def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpRe
 def _redirect_moved(request: HttpRequest, status: int, base: str, *, slug: str) -> HttpResponse:
     query = urlencode(request.query, doseq=True, quote_via=quote)
     location = f"{base}/{quote(slug)}" + (f"?{query}" if query else "")
-    return HttpResponse(status, b"", {"Location": location, "Cache-Control": render.CACHED})
+    return HttpResponse(status, b"", {"Location": location, "Cache-Control": CACHED})
 
 
 def site_name(request: HttpRequest) -> str | None:
@@ -111,11 +111,13 @@ def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
     html = rendered.html
     body = (_FILL(rendered.workspace_id, html) if sections.BEGIN in html else html).encode()
     headers = {"Content-Type": HTML_TYPE, "X-Content-Type-Options": "nosniff"}
+    if not rendered.is_listed:
+        headers["X-Robots-Tag"] = "noindex"
     if sandboxed:
         headers["Content-Security-Policy"] = SANDBOX
     if rendered.state == "no page":
         return HttpResponse(404, body, headers)
-    return HttpResponse(200, body, {**headers, "Cache-Control": render.CACHED, "ETag": etag(body)})
+    return HttpResponse(200, body, {**headers, "Cache-Control": CACHED, "ETag": etag(body)})
 
 
 def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from chalicelib.core import clock
 from chalicelib.lib import po_files
-from chalicelib.lib.localized import language_of, money
+from chalicelib.lib.localized import language_of, money, sign
 from chalicelib.transports.web.languages import LANGUAGES, Language
 
-__all__ = ["LANGUAGES", "Language", "language_of", "money"]
+__all__ = ["LANGUAGES", "Language", "language_of", "money", "sign"]
 
 # The folder of the PO files, one folder for each language.
 LOCALE = Path(__file__).parent / "locale"
@@ -146,6 +146,13 @@ def zone(minutes: int) -> str:
         return "UTC"
     sign, (hours, minutes_past_hour) = "+" if minutes > 0 else "\u2212", divmod(abs(minutes), 60)
     return f"UTC{sign}{hours}" + (f":{minutes_past_hour:02}" if minutes_past_hour else "")
+
+
+def city(language: Language, timezone: str) -> str:
+    """Return the city after which an IANA time zone is named, such as ``Yekaterinburg``."""
+    from babel.dates import get_timezone_location
+
+    return get_timezone_location(timezone, locale=language, return_city=True)
 
 
 def local(when: datetime, timezone: str) -> datetime:

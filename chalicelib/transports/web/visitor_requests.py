@@ -10,6 +10,8 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import HttpRequest
 
+MAX_DIGITS = 12  # Maximum digits of a number in a form.
+
 
 def call(
     request: HttpRequest, operation: str, arguments: Mapping[str, Any], key: str = ""
@@ -29,3 +31,8 @@ def call(
 def query_value(request: HttpRequest, name: str) -> str:
     """Return the last value of a query parameter, or "" if it is missing."""
     return (list(request.query.get(name, ())) or [""])[-1]
+
+
+def find_number(text: str) -> int | None:
+    """Return the number of kopecks or minutes in a field of a form, or None."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None

@@ -28,8 +28,11 @@ from infra.deploy.package.unused import is_used, trimmed
 
 ROOT = stage_config.ROOT
 SHIPPED = ("app.py", "chalicelib", "vendor", ".chalice", "requirements.txt", "constraints.txt")
-RECORDED = "docs/recorded_answers.json"
-"""A source of the OpenAPI document, which is built in the copy. The zip has only the document."""
+RECORDED = ("docs/recorded_answers.json", "docs/error_keys.json", "CHANGELOG.md")
+"""Sources of the OpenAPI document and of the changelog's page.
+
+The copy needs them. The zip has what is made of them.
+"""
 PIP = "pip<26.3"
 """Chalice's own limit."""
 OLDEST, NEWEST = (3, 12), (3, 14)
@@ -237,7 +240,7 @@ def _copy(root: Path, *, project: Path) -> Path:
         "--exclude-standard",
     )
     try:
-        names = _output(*list_command, "--", *SHIPPED, RECORDED).split("\0")
+        names = _output(*list_command, "--", *SHIPPED, *RECORDED).split("\0")
     except (OSError, subprocess.SubprocessError) as error:
         msg = f"{root} is no git checkout, and packaging ships only what git knows."
         raise PackageError(msg) from error
@@ -338,14 +341,11 @@ def _add_bytecode(python: Python, package: Path) -> None:
     """Add compiled modules, because Lambda's code folder is read-only.
 
     Without them, each cold start compiles again; with bytecode, importing the app takes half the
-    time. Python never compares these modules with their sources, because a deployment may change
-    file times (PEP 552, unchecked).
+    time.
     """
     with tempfile.TemporaryDirectory() as folder, ZipFile(package, "a", ZIP_DEFLATED) as archive:
         archive.extractall(folder)
-        paths = ("-s", folder, "-p", "/var/task")
-        options = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash", *paths)
-        _run(python, "-m", "compileall", *options, folder)
+        _run(python, "-P", str(Path(__file__).with_name("bytecode.py")), folder, "/var/task")
         for compiled in sorted(Path(folder).rglob("*.pyc")):
             entry = ZipInfo.from_file(compiled, compiled.relative_to(folder))
             entry.date_time = DATED

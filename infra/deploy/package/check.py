@@ -118,7 +118,7 @@ def _manifest(archive: ZipFile) -> Iterator[str]:
     """Check that the manifest exists and was built from exactly the modules in the zip."""
     package = "chalicelib/"
     names = [name for name in archive.namelist() if name.startswith(package)]
-    for name in (manifest.MODULE, manifest.OPENAPI):
+    for name in (manifest.MODULE, manifest.OPENAPI, manifest.LIMITS, manifest.CHANGELOG):
         if package + name not in names:
             yield f"{package}{name} is missing: package with `make package`."
             return

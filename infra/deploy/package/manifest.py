@@ -32,11 +32,13 @@ def write(project: Path) -> None:
 
     from chalicelib.core import jobs, manifest, operations  # noqa: PLC0415
 
-    for name in (manifest.MODULE, manifest.OPENAPI, precompiled.TABLE.name):
+    written = (manifest.MODULE, manifest.OPENAPI, manifest.LIMITS, manifest.CHANGELOG)
+    for name in (*written, precompiled.TABLE.name):
         if (manifest.PACKAGE / name).exists():
             msg = f"{manifest.PACKAGE / name} is there already; only a fresh copy gets a manifest."
             raise ValueError(msg)
     operations.load_all()  # first: the manifest keeps the order of imports
+    from chalicelib.core.wire.limits import limits_by_path  # noqa: PLC0415
     from chalicelib.engine.listing import registry  # noqa: PLC0415
     from chalicelib.transports import tools  # noqa: PLC0415
     from chalicelib.transports.api_docs import openapi  # noqa: PLC0415
@@ -55,6 +57,10 @@ def write(project: Path) -> None:
     text = f'"""{head}"""\n\nMANIFEST = {values!r}\n'
     (manifest.PACKAGE / manifest.MODULE).write_text(text)
     (manifest.PACKAGE / manifest.OPENAPI).write_bytes(document)
+    limits = {called.name: dict(limits_by_path(called.input)) for called in operations.REGISTRY}
+    (manifest.PACKAGE / manifest.LIMITS).write_bytes(to_json(limits))
+    changelog = (project / manifest.CHANGELOG).read_bytes()
+    (manifest.PACKAGE / manifest.CHANGELOG).write_bytes(changelog)
     for module in walk_packages([str(manifest.PACKAGE)], "chalicelib."):
         import_module(module.name)
     sorted_table = dict(sorted(table.items(), key=str))

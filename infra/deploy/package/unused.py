@@ -1,6 +1,6 @@
 """Removes parts of libraries that the project does not use.
 
-They are AWS services, languages, documentation, and Pillow's text rendering.
+They are AWS services, languages, documentation, Pillow's text rendering, and tests.
 
 botocore parses JSON data when it creates a client, and searches the folders of all services. Its
 complete data takes a third of the time to create the DynamoDB client, and 12 MB of the zip.
@@ -74,11 +74,18 @@ TEXT_RENDERING = re.compile(
 )
 """Pillow's fonts, and what only they link: 1.5 MB of the zip. Images are read and written, no text
 is drawn into them. Pillow reads PNG by itself."""
+SHORT_NUMBERS = re.compile(r"phonenumbers/shortdata/region_")
+"""Plans of short numbers such as 112: 0.2 MB of the zip. Numbers of clients have none."""
+FOR_DEVELOPERS = re.compile(r".*(\.pyi|\.dist-info/(RECORD|sboms/.*))")
+"""Types for type checkers, hashes for uninstallation, and lists of a wheel's parts: 0.3 MB."""
+TESTS = "icalendar/tests/"
+"""Tests that a library's wheel contains: 0.6 MB of the zip."""
 
 
 def is_used(name: str) -> bool:
     """Whether the zip needs a file of this name, which only a file of a library may not."""
-    if TEXT_RENDERING.match(name) or TABLES_RULES.match(name):
+    left_out = (TEXT_RENDERING, TABLES_RULES, SHORT_NUMBERS, FOR_DEVELOPERS)
+    if name.startswith(TESTS) or any(pattern.match(name) for pattern in left_out):
         return False
     if (service := SERVICE_DATA.match(name)) is not None:
         return service[1] in SERVICES

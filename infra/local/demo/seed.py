@@ -15,6 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.domains.catalog.store.products import SkuTakenError
 from chalicelib.domains.identity.store import accounts, api_keys, workspaces
@@ -64,7 +65,8 @@ def seed(data: DataDir, *, language: Language = "ru", records: bool = True) -> s
 def _key(data: DataDir, language: Language) -> str | None:
     demo = data.demo
     key: str = demo.get("key", "")
-    if api_keys.authenticate(key):
+    stored_key = api_keys.find_by_token(key)
+    if stored_key and stored_key.live:
         return key
     try:
         account = accounts.require_by_email(EMAIL)
@@ -83,7 +85,8 @@ def _key(data: DataDir, language: Language) -> str | None:
     else:
         created = call("create_workspace", {"owner": EMAIL, "name": bakery.load(language).name})
         workspace_id = created["workspaceId"]
-    access = {"workspaceId": workspace_id, "name": "Demo", "scopes": ["*:read", "*:write"]}
+    scopes = ["*:read", "*:write", *(scope for scope in Scope if scope.by_name)]
+    access = {"workspaceId": workspace_id, "name": "Demo", "scopes": scopes}
     key = call("create_key", access)["token"]
     stored_demo = {"email": EMAIL, "workspaceId": workspace_id, "key": key, "language": language}
     data.demo = {**demo, **stored_demo}

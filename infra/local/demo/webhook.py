@@ -17,14 +17,14 @@ def ensure(data: DataDir) -> None:
     webhooks = call("list_webhooks", {"workspaceId": demo["workspaceId"]})["webhooks"]
     webhook_ids = {webhook["id"] for webhook in webhooks}
     if demo.get("webhookId") in webhook_ids:
-        call("update_webhook", {"webhookId": demo["webhookId"], "url": url})
+        call("update_webhook", {"id": demo["webhookId"], "url": url})
     elif "webhookId" not in demo:
         for webhook in webhooks:
             if webhook["url"] == url:
-                call("delete_webhook", {"webhookId": webhook["id"]})
+                call("delete_webhook", {"id": webhook["id"]})
         created_webhook = call("create_webhook", {"workspaceId": demo["workspaceId"], "url": url})
         demo |= {
-            "webhookId": created_webhook["webhookId"],
+            "webhookId": created_webhook["webhook"]["id"],
             "webhookSecret": created_webhook["secret"],
         }
     data.demo = {**demo, "webhookUrl": url}

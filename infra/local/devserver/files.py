@@ -4,7 +4,7 @@ import re
 
 from chalicelib.core.errors import AppError, ForbiddenError, MethodNotAllowedError, NotFoundError
 from chalicelib.domains.files.rules import stored_files
-from chalicelib.gateways.object_store import UPLOAD_PATH, FolderStore, object_store
+from chalicelib.gateways.object_store import DOWNLOAD_PATH, UPLOAD_PATH, FolderStore, object_store
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 from infra.local.devserver.api_gateway import LocalRoute
 
@@ -84,7 +84,26 @@ def upload(request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, b"")
 
 
+def download(request: HttpRequest) -> HttpResponse:
+    """Return an object by a signed URL, like S3 by a presigned one."""
+    if request.method not in {"GET", "HEAD"}:
+        raise MethodNotAllowedError("Files are read with GET.", headers={"Allow": "GET, HEAD"})
+    store = object_store()
+    key = store.find_download(request.path["proxy"]) if isinstance(store, FolderStore) else None
+    body = store.get(key) if key else None
+    if body is None or key is None:
+        raise ForbiddenError("This download URL is not valid, or has expired.")
+    name = key.rpartition("/")[2]
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+    }
+    return HttpResponse(200, body, headers)
+
+
 ROUTES = (
+    LocalRoute(f"/{DOWNLOAD_PATH}", download),
     LocalRoute(f"/{UPLOAD_PATH}", upload, MAX_UPLOAD_BYTES),
     LocalRoute("/files/", read),
 )

@@ -12,6 +12,8 @@ from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest
 from botocore.endpoint import Endpoint
+from botocore.regions import EndpointRulesetResolver
+from botocore.serialize import JSONSerializer
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.exceptions import HTTPException, ServiceException
@@ -56,6 +58,8 @@ _COMPARED = re.compile(r"(#\w+) \S+ (:\w+)")
 def skip_http() -> None:
     """Pass botocore's requests to moto in this process, without HTTP."""
     _call_handlers_directly()
+    _write_requests_at_once()
+    _find_the_address_once()
     _one_request_of_other_services_at_a_time()
 
 
@@ -94,6 +98,48 @@ def _call_handlers_directly() -> None:
         return http, {**response, "ResponseMetadata": dict(METADATA)}
 
     Endpoint.make_request = quick
+
+
+def _write_requests_at_once() -> None:
+    """Skip botocore's look at the type of each value, which changes only binary ones."""
+    serialize = JSONSerializer.serialize_to_request
+    empty_requests: dict[str, dict[str, Any]] = {}
+
+    def quick(serializer: Any, parameters: dict[str, Any], model: Any) -> Any:
+        if not _is_quick(model) or not parameters.keys() <= model.input_shape.members.keys():
+            return serialize(serializer, parameters, model)
+        given = {name: value for name, value in parameters.items() if value is not None}
+        try:
+            body = json.dumps(given).encode()
+        except TypeError:  # A value is binary.
+            return serialize(serializer, parameters, model)
+        if model.name not in empty_requests:
+            empty_requests[model.name] = serialize(serializer, {}, model)
+        empty = empty_requests[model.name]
+        return {**empty, "headers": dict(empty["headers"]), "body": body}
+
+    JSONSerializer.serialize_to_request = quick
+
+
+def _find_the_address_once() -> None:
+    """Skip the rules of DynamoDB's addresses, which look for ARNs in each request.
+
+    Requests name tables, so that all requests of a client have one address.
+    """
+    construct = EndpointRulesetResolver.construct_endpoint
+
+    def quick(resolver: Any, operation_model: Any, call_args: Any, request_context: Any) -> Any:
+        if not _is_quick(operation_model):
+            return construct(resolver, operation_model, call_args, request_context)
+        if not hasattr(resolver, "address"):
+            resolver.address = construct(resolver, operation_model, call_args, request_context)
+        return resolver.address
+
+    EndpointRulesetResolver.construct_endpoint = quick
+
+
+def _is_quick(model: Any) -> bool:
+    return model.name in ACTIONS and model.service_model.service_name == "dynamodb"
 
 
 def _has_other_handlers(endpoint: Any, operation: str) -> bool:

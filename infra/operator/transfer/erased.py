@@ -8,12 +8,12 @@ from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.operations.erasure import HISTORIES
 from chalicelib.domains.clients.store.clients import ClientRow
+from chalicelib.domains.exports.flows import contents
+from chalicelib.domains.exports.flows.contents import Kind
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.index_entries import SEPARATOR
 from chalicelib.engine.reading import Item
-from infra.operator.transfer import contents
-from infra.operator.transfer.contents import Kind
 
 
 @dataclass

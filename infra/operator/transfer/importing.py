@@ -21,6 +21,8 @@ from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.clients.store import erased_records
+from chalicelib.domains.exports.flows import contents
+from chalicelib.domains.exports.rules.archive import Line
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow, WorkspaceRow
@@ -28,10 +30,10 @@ from chalicelib.domains.sites.store import sites
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.unit import UnitOfWork, run_unit, split_batches
 from chalicelib.lib import slugs
-from infra.operator.transfer import contents, marks, members
+from infra.operator.transfer import marks, members
 from infra.operator.transfer.erased import Erased
-from infra.operator.transfer.lines import Line
 from infra.operator.transfer.marks import ImportRow
+from infra.operator.transfer.members import NewMember
 from infra.operator.transfer.preflight import Claim, ExportFile, check_file, claimed_elsewhere
 from infra.operator.transfer.restoring import Restoring
 from infra.operator.transfer.rewriting import NewIds, Rewriting, UrlPrefixes, UrlRewriting
@@ -89,7 +91,7 @@ def import_workspace(path: Path, *, owner: str | None, ids: Ids | None) -> dict[
         "domainsDropped": export_file.domains if ids == "new" else [],
         "membersWithoutAccount": without_account,
         "erasedAgain": restoring.erased.count,
-        "notIncluded": dict(contents.NOT_INCLUDED),
+        "notIncluded": export_file.header.get("notIncluded", dict(contents.NOT_INCLUDED)),
         "seconds": round(time.monotonic() - started, 1),
     }
 
@@ -215,11 +217,15 @@ def _create_workspace(
     for batch in split_batches(claims, ROWS_A_UNIT):
         run_unit(workspace_id, None, partial(_stage_claims, claims=batch))
     found_members = list(
-        members.new_memberships(export_file.workspace["members"], workspace_id, owner_id=owner.id)
+        members.new_members(
+            export_file.workspace["members"],
+            workspace_id,
+            owner_id=owner.id,
+            rewrite=_rewriting(export_file, mark).rewrite_text,
+        )
     )
-    memberships = [row for _, row in found_members if row is not None]
-    for some in split_batches(memberships, ROWS_A_UNIT // 2):
-        run_unit(workspace_id, None, partial(_stage_memberships, memberships=some))
+    for some in split_batches(found_members, ROWS_A_UNIT // 3):
+        run_unit(workspace_id, None, partial(_stage_members, found_members=some))
     workspace = _workspace_row(export_file, mark, owner)
 
     def stage(unit: UnitOfWork) -> None:
@@ -237,7 +243,7 @@ def _create_workspace(
 
     resources = (f"workspace:{workspace_id}",)
     run_unit(workspace_id, AuditEvent("import_workspace", "operator", resources=resources), stage)
-    return [email for email, row in found_members if row is None and email != owner.email]
+    return [member.email for member in found_members if not member.has_account]
 
 
 def _stage_claims(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
@@ -256,6 +262,14 @@ def _stage_claims(unit: UnitOfWork, claims: list[ClaimRow]) -> None:
         ]
         msg = f"Another workspace has taken {claim.pk.partition('#')[2]} meanwhile. Run it again."
         unit.update(claim, values, free | is_same_claim, on_conflict=ConflictError(msg))
+
+
+def _stage_members(unit: UnitOfWork, found_members: list[NewMember]) -> None:
+    for member in found_members:
+        if member.membership:
+            _stage_memberships(unit, [member.membership])
+        if member.choices:
+            unit.save(member.choices)
 
 
 def _stage_memberships(unit: UnitOfWork, memberships: list[MembershipRow]) -> None:

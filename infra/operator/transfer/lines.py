@@ -1,29 +1,23 @@
-"""The elements of export files, which are lines of JSON and stored objects."""
+"""Parse the lines of an export file, and refuse a file that is none."""
 
 import json
-from typing import Any, NamedTuple
 
 import click
 
-FORMAT = "workspace-export"
+from chalicelib.domains.exports.rules.archive import FORMAT, VERSION, Line
+
+READABLE = (2, VERSION)
+"""Versions of files that can be imported. In version 2, the owner is none of the members, no member
+has choices, and there are no webhooks."""
 MAX_LINE_BYTES = 8_000_000
 """Maximum bytes of a line.
 
 A row has up to 400 KB, and 800 KB with its part. JSON is several times as long.
 """
 
-Line = dict[str, Any]
-
 
 class FileError(click.ClickException):
     """The file is not a complete export."""
-
-
-class StoredObject(NamedTuple):
-    """An object of the object store."""
-
-    key: str
-    body: bytes
 
 
 def parsed(data: bytes, place: str) -> Line:
@@ -42,7 +36,7 @@ def parsed(data: bytes, place: str) -> Line:
     raise FileError(msg)
 
 
-def check_header(header: Line, version: int) -> None:
+def check_header(header: Line) -> None:
     """Refuse a file that is not an export, or has another version.
 
     Raises:
@@ -50,9 +44,9 @@ def check_header(header: Line, version: int) -> None:
     """
     if header.get("format") != FORMAT:
         raise FileError("This is no export: it does not begin with the header of one.")
-    if header.get("version") != version:
+    if header.get("version") not in READABLE:
         msg = (
-            f"The file is of version {header.get('version')}, and this reads version {version}: "
-            "import it with the release that exported it, or a later one."
+            f"The file is of version {header.get('version')}, and this reads version {VERSION} or "
+            f"{READABLE[0]}: import it with the release that exported it, or a later one."
         )
         raise FileError(msg)

@@ -4,12 +4,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from chalicelib.core.plans import PLANS
+from chalicelib.domains.exports.flows import contents
+from chalicelib.domains.exports.rules.archive import Line, StoredObject
 from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.domains.sites.store import sites
 from chalicelib.engine.claims import ClaimRow, claim
@@ -17,9 +20,9 @@ from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import LookupRow
 from chalicelib.engine.reading import Key, fetch
-from infra.operator.transfer import contents, rewriting
+from infra.operator.transfer import rewriting
 from infra.operator.transfer.file_format import read
-from infra.operator.transfer.lines import FileError, Line, StoredObject
+from infra.operator.transfer.lines import FileError
 
 FILES = "files/"
 """Key prefix of served objects; other keys begin with the workspace's id."""
@@ -143,7 +146,8 @@ class ExportFile:
             self.claims.append(Claim(sites.DOMAIN_CLAIM, domain, record.id))
 
     def _note_unique(self, listing: Listing[Any], name: str, row: LookupRow, record: str) -> None:
-        key = bytes.fromhex(row.pk.rpartition("#")[2])[:12]
+        # The whole key, because records of two nouns may have one value. Short, for large files.
+        key = sha256(row.pk.encode()).digest()[:12]
         if (other := self._unique.setdefault(key, record)) != record:
             msg = (
                 f"The {listing.noun.lower()}s {other} and {record} have the same {name}: it moved "

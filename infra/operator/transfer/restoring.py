@@ -21,6 +21,8 @@ from chalicelib.domains.bots.store.agents import AgentRow
 from chalicelib.domains.chat.flows.dialog_removal import expiry_job
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import has_personal_data
+from chalicelib.domains.exports.flows import contents
+from chalicelib.domains.exports.rules.archive import Line, StoredObject
 from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FileRow
@@ -31,27 +33,24 @@ from chalicelib.domains.sites.flows.page_objects import HTML_TYPE
 from chalicelib.domains.sites.store import sites
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.domains.sites.store.sites import SiteRow
+from chalicelib.domains.webhooks.store import webhooks
+from chalicelib.domains.webhooks.store.webhooks import WebhookRow
 from chalicelib.engine import file_uses, jobs
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.counters import CounterRow
 from chalicelib.engine.listing.declaration import INDEX_SLOTS
-from chalicelib.engine.listing.index_entries import ENTRY_ATTRIBUTES
+from chalicelib.engine.listing.index_entries import ENTRY_ATTRIBUTES, UPDATED_SLOT
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.reading import Item
 from chalicelib.engine.tables import Record
 from chalicelib.gateways.object_store import object_store
-from infra.operator.transfer import contents
 from infra.operator.transfer.batch_writes import BatchWriter
 from infra.operator.transfer.erased import Erased
 from infra.operator.transfer.file_format import read
-from infra.operator.transfer.lines import Line, StoredObject
 from infra.operator.transfer.preflight import FILES, progress
 from infra.operator.transfer.rewriting import Rewriting
-
-PAYMENT_ATTRIBUTES = {"paid_by", "paid", "payment_ids"}
-"""Attributes of a booking that name its payments."""
 
 
 @dataclass
@@ -174,7 +173,18 @@ class Restoring:
             paid_by = item.get("paid_by", {}).get("S")
             if paid_by is not None and paid_by not in self.payments:
                 # Without its payment, the booking is not paid.
-                item = {name: item[name] for name in item if name not in PAYMENT_ATTRIBUTES}
+                left_out = contents.PAYMENT_ATTRIBUTES
+                item = {name: item[name] for name in item if name not in left_out}
+        elif listing.row is WebhookRow:
+            # The receiver belongs to the original, so a person switches the webhook on here.
+            version = int(item["secret_version"]["N"]) + 1
+            item |= {
+                "status": {"S": webhooks.OFF},
+                "off_because": {"S": webhooks.IMPORTED},
+                "secret_version": {"N": str(version)},
+                "first_version": {"N": str(version)},
+                "key_ids": {"L": []},
+            }
         record = listing.row.from_raw_data(item)
         self.erased.wipe(record)
         return record
@@ -197,7 +207,7 @@ class Restoring:
         attributes = record.serialize()
         keys = {
             name: attributes[name]
-            for name in (*ENTRY_ATTRIBUTES, *INDEX_SLOTS)
+            for name in (*ENTRY_ATTRIBUTES, UPDATED_SLOT, *INDEX_SLOTS)
             if name in attributes
         }
         item = record.stored or {}

@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib.core.settings import Settings
+from chalicelib.domains.exports.flows import contents
+from chalicelib.domains.exports.rules.archive import Line
 from chalicelib.domains.sites.rules import site_urls
-from infra.operator.transfer import contents
-from infra.operator.transfer.lines import Line
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32, the alphabet of ULIDs."""

@@ -20,7 +20,7 @@ public class Main {
         String id = made.getProduct().getId();
         Product read = products.getProduct(id).getData().getProduct();
         System.out.println("read " + read.getName().equals(name) + " " + read.getSku());
-        var list = products.listProducts(null, 5, name, null, null, null, null, null, null, null, null, null, null, null, null);
+        var list = products.listProducts(null, 5, null, name, null, null, null, null, null, null, null, null, null, null, null, null, null);
         System.out.println("listed " + list.getData().getTotal() + " " + list.getData().getStatus());
         var changed = products.updateProduct(new ProductPatch().id(id).price(13900), null).getData().getProduct();
         System.out.println("changed " + changed.getPrice() + " " + changed.getStock());

@@ -41,7 +41,7 @@ def error_of(price: Any) -> str:
 )
 def test_an_error_about_a_price_in_rubles_states_it_in_kopecks(price: Any, kopecks: str) -> None:
     message = error_of(price)
-    assert message.startswith("expected an integer of kopecks, received ")
+    assert "integer of kopecks" in message
     assert f"kopecks: {kopecks}" in message
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import pytest
 from pydantic import Field
 
+from chalicelib.core.call_warnings import CallWarning, WarningCode
 from chalicelib.core.errors import HOW_TO_CLEAR, OR_CLEAR, ValidationError
 from chalicelib.core.wire.money import Kopecks
 from chalicelib.core.wire.parsing import from_query, parse, unknown_fields
@@ -100,6 +101,12 @@ class Moment(Wire):
     created_at: Timestamp = Field(description="When.")
 
 
+class Period(Wire):
+    """A period that begins on a day or at a moment."""
+
+    start: When = Field(description="When.")
+
+
 def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
     """Return the messages, by field, with which input is refused."""
     with pytest.raises(ValidationError) as refusal:
@@ -110,7 +117,14 @@ def errors(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
     return {field.field: field.message for field in error.errors}
 
 
-def warnings(raw: dict[str, Any]) -> list[str]:
+def keys(model: type[Wire], raw: dict[str, Any]) -> dict[str, str]:
+    """Return the keys, by field, of the errors with which input is refused."""
+    with pytest.raises(ValidationError) as refusal:
+        parse(model, raw)
+    return {field.field: field.key for field in refusal.value.errors}
+
+
+def warnings(raw: dict[str, Any]) -> list[CallWarning]:
     """Return the warnings about an input."""
     return unknown_fields(Order, raw)
 
@@ -125,7 +139,8 @@ class TestParse:
 
     def test_python_names_are_not_read(self) -> None:
         assert parse(Order, {"id": "x", "is_gift": True}).is_gift is False
-        assert errors(Rule, {"week_day": "mon"}) == {"weekDay": 'is required; you sent "week_day"'}
+        assert keys(Rule, {"week_day": "mon"}) == {"weekDay": "required"}
+        assert '"week_day"' in errors(Rule, {"week_day": "mon"})["weekDay"]
 
     @pytest.mark.parametrize("value", ["1", "1.0", 1.5, True, False, [1], {"n": 1}])
     def test_an_integer_must_be_a_json_integer(self, value: Any) -> None:
@@ -140,8 +155,7 @@ class TestParse:
         assert parse(Order, {"id": "x", "extra": {"n": 1.0}}).extra == {"n": 1.0}
 
     def test_a_number_too_large_to_be_exact_is_not_an_integer(self) -> None:
-        message = errors(Order, {"id": "x", "quantity": 1e300})["quantity"]
-        assert message.startswith("expected an integer, received number")
+        assert keys(Order, {"id": "x", "quantity": 1e300}) == {"quantity": "invalid_type"}
 
     @pytest.mark.parametrize("value", ["true", "false", "", 1, 0, 1.0])
     def test_a_boolean_must_be_a_json_boolean(self, value: Any) -> None:
@@ -225,7 +239,8 @@ class TestParse:
         assert nested.rules[0].provided() == {"week_day": "mon"}
 
     def test_null_is_refused_in_a_required_field(self) -> None:
-        assert errors(Order, {"id": None}) == {"id": "expected a string, received null"}
+        assert keys(Order, {"id": None}) == {"id": "invalid_type"}
+        assert errors(Order, {"id": None})["id"].endswith("received null")
 
     def test_null_clears_an_optional_field_of_a_patch_and_leaves_the_rest(self) -> None:
         patch = parse(OrderPatch, {"id": "x", "noteText": None, "price": None})
@@ -234,31 +249,69 @@ class TestParse:
     def test_null_counts_in_fields_that_declare_a_meaning_for_it(self) -> None:
         assert parse(Moved, {"to": None}).provided() == {"to": None}
         assert parse(Moved, {}).provided() == {}
-        assert errors(Moved, {"flag": None}) == {"flag": "expected true or false, received null"}
+        assert keys(Moved, {"flag": None}) == {"flag": "invalid_type"}
+        assert errors(Moved, {"flag": None})["flag"].endswith("received null")
 
     def test_an_error_about_a_missing_field_lists_the_fields_that_were_sent(self) -> None:
-        assert errors(Order, {"productId": "x", "prise": 1}) == {
-            "id": 'is required; you sent "productId"'
-        }
-        assert errors(Order, {"id": "x", "client": {"fulName": "A", "age": 4}}) == {
-            "client.fullName": 'is required; you sent "fulName", "age"'
-        }
+        raw: dict[str, Any] = {"productId": "x", "prise": 1}
+        assert keys(Order, raw) == {"id": "required"}
+        assert errors(Order, raw)["id"].endswith('"productId"')
+        raw = {"id": "x", "client": {"fulName": "A", "age": 4}}
+        assert keys(Order, raw) == {"client.fullName": "required"}
+        assert errors(Order, raw)["client.fullName"].endswith('"fulName", "age"')
 
     def test_a_pattern_error_is_described_in_words(self) -> None:
         message = errors(Moved, {"slug": "No Slug"})["slug"]
-        assert message.startswith("expected 1 to 63 lower-case Latin letters")
-        assert message.endswith('received string "No Slug"')
+        assert "lower-case Latin letters" in message
+        assert message.endswith('"No Slug"')
 
     @pytest.mark.parametrize("more", [{}, {"note_text": "x"}, {"nothing": 1}])
     def test_an_empty_update_names_the_fields_that_can_change(self, more: dict[str, Any]) -> None:
         with pytest.raises(ValidationError) as refusal:
             parse(OrderPatch, {"id": "x", **more})
         names = f"noteText, price{OR_CLEAR}"
-        assert refusal.value.message == f"Nothing to change; send at least one of {names}"
+        assert refusal.value.key == "no_changes"
+        assert refusal.value.message.endswith(names)
         assert refusal.value.errors == ()
 
     def test_a_long_array_reports_only_a_few_errors(self) -> None:
         assert len(errors(Order, {"id": "x", "rules": [1] * 10_000})) <= 100
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("fields", "expected"),
+        [
+            ({"client": {}}, {"client.fullName": "required"}),
+            ({"id": ""}, {"id": "too_short"}),
+            ({"id": "x" * 65}, {"id": "too_long"}),
+            ({"price": 1.5}, {"price": "invalid_type"}),
+            ({"price": -1}, {"price": "too_small"}),
+            ({"quantity": "1"}, {"quantity": "invalid_type"}),
+            ({"quantity": 0}, {"quantity": "too_small"}),
+            ({"quantity": 6}, {"quantity": "too_large"}),
+            ({"isGift": 1}, {"isGift": "invalid_type"}),
+            ({"client": {"fullName": " "}}, {"client.fullName": "too_short"}),
+            ({"client": {"fullName": "a\0"}}, {"client.fullName": "control_characters"}),
+            ({"rules": [{"weekDay": "sun"}]}, {"rules.0.weekDay": "unknown_value"}),
+            ({"rules": {}}, {"rules": "invalid_type"}),
+            ({"tags": ["a"] * 4}, {"tags": "too_many_items"}),
+        ],
+    )
+    def test_an_error_has_the_kind_of_its_fault(
+        self, fields: dict[str, Any], expected: dict[str, str]
+    ) -> None:
+        assert keys(Order, {"id": "x", **fields}) == expected
+
+    def test_a_rule_of_our_own_has_its_own_key(self) -> None:
+        assert keys(Renamed, {"slug": "No Slug"}) == {"slug": "pattern"}
+        assert keys(Moment, {"createdAt": "soon"}) == {"createdAt": "iso_8601"}
+        assert keys(Period, {"start": "1600-01-01"}) == {"start": "year"}
+
+    def test_a_message_that_says_what_was_received_is_not_given_it_again(self) -> None:
+        message = errors(Period, {"start": "1600-01-01"})["start"]
+        assert message.endswith("received 1600")
+        assert errors(Renamed, {"slug": "No Slug"})["slug"].count('"No Slug"') == 1
 
 
 class TestUnknownFields:
@@ -278,15 +331,17 @@ class TestUnknownFields:
     )
     def test_a_warning_suggests_the_nearest_known_name(self, typo: str, suggestion: str) -> None:
         (warning,) = warnings({"id": "x", typo: 1})
-        assert f'"{typo}"' in warning
-        assert f'did you mean "{suggestion}"?' in warning
+        facts = {"field": typo, "suggestion": suggestion}
+        assert warning[1:] == (WarningCode.UNKNOWN_FIELD, facts)
+        assert f'"{suggestion}"' in warning.message
 
     def test_a_warning_lists_the_known_names_if_none_is_similar(self) -> None:
         (warning,) = warnings({"id": "x", "zzz": 1})
-        assert "id, price, quantity, isGift, client, rules, tags, extra" in warning
+        assert warning.facts == {"field": "zzz", "suggestion": None}
+        assert "id, price, quantity, isGift, client, rules, tags, extra" in warning.message
 
     def test_unknown_fields_are_found_in_nested_objects_and_arrays(self) -> None:
-        messages = warnings(
+        found = warnings(
             {
                 "id": "x",
                 "client": {"fullName": "A", "fone": "1"},
@@ -296,11 +351,10 @@ class TestUnknownFields:
                 ],
             }
         )
-        assert len(messages) == 2
-        assert '"client.fone"' in messages[0]
-        assert '"phone"' in messages[0]
-        assert '"rules.1.intervals.0.endsAt"' in messages[1]
-        assert '"endAt"' in messages[1]
+        assert [warning.facts for warning in found] == [
+            {"field": "client.fone", "suggestion": "phone"},
+            {"field": "rules.1.intervals.0.endsAt", "suggestion": "endAt"},
+        ]
 
     def test_free_form_objects_have_no_unknown_fields(self) -> None:
         assert warnings({"id": "x", "extra": {"anything": {"goes": 1}}}) == []
@@ -308,9 +362,10 @@ class TestUnknownFields:
     def test_many_unknown_fields_are_summarised_quickly(self) -> None:
         raw = {"id": "x", **{f"field{number}": 1 for number in range(20_000)}}
         began = stopwatch.thread_time()
-        messages = warnings(raw)
+        found = warnings(raw)
         assert stopwatch.thread_time() - began < 5  # CPU seconds of this thread; usually 0.01.
-        assert len(messages) <= 100
+        assert len(found) <= 100
+        assert found[-1].code == WarningCode.MORE_UNKNOWN_FIELDS
 
 
 class Filled(Wire):
@@ -344,12 +399,14 @@ class TestEmptyTexts:
         assert [error.field for error in refusal.value.errors] == ["minPrice", "ids"]
 
     def test_an_empty_text_in_a_required_field_is_refused(self) -> None:
-        with pytest.raises(ValidationError, match="name: expected at least 1"):
+        with pytest.raises(ValidationError) as refusal:
             parse(Filled, {"name": "", "slug": ""}, drop_empty=True)
+        assert [error[::2] for error in refusal.value.errors] == [("name", "too_short")]
 
     def test_an_empty_text_is_refused_where_null_has_a_meaning_of_its_own(self) -> None:
-        with pytest.raises(ValidationError, match="to: expected at least 1"):
+        with pytest.raises(ValidationError) as refusal:
             parse(Filled, {"name": "x", "to": ""}, drop_empty=True)
+        assert [error[::2] for error in refusal.value.errors] == [("to", "too_short")]
 
     def test_an_empty_text_inside_nested_objects_is_an_omission(self) -> None:
         raw = {
@@ -368,7 +425,7 @@ class TestEmptyTexts:
 
     def test_an_empty_text_in_an_update_is_refused_with_how_to_clear_the_field(self) -> None:
         messages = errors(Renamed, {"slug": "", "name": ""})
-        assert messages["slug"].endswith(f'received string ""; to clear the field, {HOW_TO_CLEAR}')
+        assert HOW_TO_CLEAR in messages["slug"]
         assert messages["name"].endswith('received string ""')
 
 

@@ -1,4 +1,6 @@
-"""Models of updates inherit the fields of the new record's model."""
+"""Models of updates, dates of any year, and models made of rows."""
+
+from datetime import date
 
 import pytest
 from pydantic import Field, ValidationError
@@ -6,6 +8,7 @@ from pydantic import Field, ValidationError
 from chalicelib.core.wire.json_schema import json_schema
 from chalicelib.core.wire.money import Kopecks
 from chalicelib.core.wire.schema import Id, Patch, Title, Wire, optional
+from chalicelib.core.wire.times import AnyDate
 
 
 class Ref(Wire):
@@ -72,10 +75,46 @@ class TestPatchOfANewRecord:
             Change.model_validate({"id": "1", "price": None})
 
     def test_a_change_of_nothing_names_what_can_change(self) -> None:
-        with pytest.raises(ValidationError, match=r"send at least one of title, price, discount"):
+        with pytest.raises(ValidationError, match="title, price, discount") as refusal:
             Change(id="1")
+        assert [error["type"] for error in refusal.value.errors()] == ["no_changes"]
 
     def test_a_patch_of_a_patch_keeps_its_fields_and_its_own_required_ones(self) -> None:
         schema = json_schema(SmallChange)
         assert list(schema["properties"])[-2:] == ["sortOrder", "reason"]
         assert schema["required"] == ["id", "reason"]
+
+
+class Birth(Wire):
+    """A date of any year."""
+
+    born: AnyDate = Field(description="Date of birth.")
+
+
+class TestAnyDate:
+    @pytest.mark.parametrize("year", [1, 1815, 1970, 9999])
+    def test_a_date_of_any_year_is_read_and_written_alike(self, year: int) -> None:
+        text = f"{year:04}-12-10"
+        birth = Birth.model_validate({"born": text}, strict=True)
+        assert birth.born == date(year, 12, 10)
+        assert birth.model_dump(mode="json") == {"born": text}
+        assert Birth.from_row({"born": birth.born}) == birth
+
+    @pytest.mark.parametrize("value", ["yesterday", "1815-13-10", "", 1815, True])
+    def test_what_is_no_date_is_refused(self, value: object) -> None:
+        with pytest.raises(ValidationError) as refusal:
+            Birth.model_validate({"born": value})
+        assert refusal.value.errors()[0]["type"] == "date"
+
+    def test_its_schema_bounds_no_year(self) -> None:
+        schema = json_schema(Birth)["properties"]["born"]
+        assert (schema["type"], schema["format"]) == ("string", "date")
+        assert "pattern" not in schema
+
+
+def test_a_row_with_another_type_than_its_model_is_named_without_its_value() -> None:
+    with pytest.raises(ValidationError) as failure:
+        Ref.from_row({"id": date(1815, 12, 10)})
+    (note,) = failure.value.__notes__
+    assert f"{__name__}.Ref.id" in note
+    assert "1815" not in note

@@ -18,6 +18,7 @@ from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.files import photo
 from tests.factories.products import png
 from tests.fakes.internet import Internet, http_response
+from tests.support.warned import warned
 
 CREATE = "/api/admin/blog/create"
 LIST = "/api/admin/blog/list"
@@ -152,6 +153,7 @@ class TestWriting:
             "status": True,
             "posts": [],
             "total": 2,
+            "pagination": {"total": 2, "page": 9, "size": 20, "limit": 20},
         }
 
 
@@ -165,10 +167,8 @@ class TestSlugs:
         assert create_post("Blog")["slug"] == "blog"
         assert create_post("!!!")["slug"] == "post"
         answer = api.call_refused("POST", CREATE, {"title": "x", "slug": "list"})
-        assert answer.data["message"] == (
-            'slug: expected a slug that is not reserved, received string "list"; '
-            "choose another slug"
-        )
+        (error,) = answer.data["errors"]
+        assert (error["field"], error["key"]) == ("slug", "reserved")
 
     def test_a_slug_that_is_taken_is_refused(self, api: Api, create_post: Any) -> None:
         create_post(slug="bread")
@@ -186,7 +186,8 @@ class TestSlugs:
         change(api, post, slug="three")
         assert reading.find("one") == reading.find("two") == ("three",)
         answer = api.call_refused("GET", "/api/blog/one")
-        assert 'has changed to "three"' in answer.data["message"]
+        assert (answer.data["code"], answer.data["key"]) == ("not_found", "post_moved")
+        assert '"three"' in answer.data["message"]
         change(api, post, status="draft")
         assert reading.find("one") is None
 
@@ -298,8 +299,8 @@ class TestCovers:
         url = f"{image_host}/none.png?size=1&q=ё"
         response = api.post(CREATE, {"title": "x", "coverImage": url})
         assert response["post"]["coverImage"] == url
-        assert any("was not imported" in warning for warning in response["warnings"])
-        assert any("links to the URL that you sent" in warning for warning in response["warnings"])
+        codes = [(warning["code"], warning["url"]) for warning in warned(response)]
+        assert codes == [("image_not_imported", url), ("cover_linked", url)]
         post = response["post"]
         assert change(api, post, title="y")["post"]["coverImage"] == url
         assert change(api, post, coverImage=url)["post"]["coverImage"] == url
@@ -343,7 +344,7 @@ class TestCovers:
             assert create_response["warnings"]
             update_response = change(api, post, coverImage=url)
             assert update_response["post"]["coverImage"] == post["coverImage"]
-            assert "The post keeps its current cover." in update_response["warnings"]
+            assert {"code": "cover_kept", "url": url} in warned(update_response)
         assert covers() == [post["coverImage"]]
 
 
@@ -372,7 +373,7 @@ class TestReaders:
         assert post["minutes"] == 3
         assert set(post) == {
             *("title", "slug", "url", "description", "tags", "category", "author"),
-            *("coverImage", "publishedAt", "minutes"),
+            *("coverImage", "publishedAt", "minutes", "updatedAt", "id"),
         }
 
     def test_the_public_list_is_not_available_with_a_key(self, api: Api) -> None:

@@ -53,6 +53,8 @@ class TestCreate:
             "notes": "By the window",
             "source": "api",
             "holdExpiresAt": None,
+            "externalId": None,
+            "metadata": {},
             "createdAt": "",
             "updatedAt": "",
             "version": 1,

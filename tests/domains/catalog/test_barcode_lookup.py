@@ -11,6 +11,7 @@ from chalicelib.lib.barcodes import check_digit
 from tests import fakes
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
+from tests.support.warned import warned
 
 PATH = "/api/products/barcode"
 IN_STORE = "2" + "0" * 11 + check_digit("2" + "0" * 11)
@@ -122,7 +123,7 @@ class TestOpenDatabases:
         payload = prefix + "0123456789"
         data = look_up(api, payload + check_digit(payload))
         assert data["found"] is False
-        assert "for use inside a store" in data["warnings"][0]
+        assert warned(data) == [{"code": "barcode_internal"}]
         assert request_count(open_facts) == 0
         assert not [key for key in all_rows() if "CACHE#" in key]
 
@@ -186,9 +187,10 @@ class TestFailure:
         open_facts[0].breaks = breaks
         data = look_up(api)
         assert (data["found"], data["source"], data["draft"]) == (False, None, None)
-        (warning,) = data["warnings"]
-        assert reason in warning
-        assert open_facts[0].url not in warning
+        (warning,) = warned(data)
+        assert warning["code"] == "barcode_lookup_failed"
+        assert reason in warning["reason"]
+        assert open_facts[0].url not in data["warnings"][0]
         failed, reply = api.tool("svc_lookup_barcode", barcode=NUTELLA)
         assert not failed
         assert reply["data"] == data
@@ -210,12 +212,16 @@ class TestFailure:
             gateway, "look_up", lambda barcode, **_: real(barcode, timeout_seconds=0.2)
         )
         open_facts[0].breaks = fakes.silent
-        assert "openfoodfacts did not answer in time" in look_up(api)["warnings"][0]
+        (warning,) = warned(look_up(api))
+        assert warning["code"] == "barcode_lookup_failed"
+        assert "openfoodfacts did not answer in time" in warning["reason"]
 
     def test_a_lookup_that_is_switched_off_is_a_warning(self, api: Api) -> None:
         data = look_up(api)
         assert data["found"] is False
-        assert "switched off" in data["warnings"][0]
+        (warning,) = warned(data)
+        assert warning["code"] == "barcode_lookup_failed"
+        assert "switched off" in warning["reason"]
 
     def test_own_products_are_found_without_any_database(self, api: Api) -> None:
         create(api, barcode=NUTELLA)

@@ -21,6 +21,7 @@ from tests.factories.products import (
     update,
 )
 from tests.fakes.internet import Server
+from tests.support.warned import warned
 
 
 class TestImages:
@@ -46,9 +47,8 @@ class TestImages:
         }
         answer = api.post(CREATE, body)
         assert [image["width"] for image in answer["product"]["images"]] == [9]
-        assert len(answer["warnings"]) == 4
-        for url, warning in zip(bad, answer["warnings"], strict=True):
-            assert url in warning
+        lost = [(warning["code"], warning["url"]) for warning in warned(answer)]
+        assert lost == [("image_not_imported", url) for url in bad]
 
     def test_an_update_replaces_all_images_and_keeps_own_files(
         self, api: Api, image_server: Server
@@ -75,10 +75,7 @@ class TestImages:
         answer = api.post(UPDATE, {"id": product["id"], "name": "New", "images": new})
         assert answer["product"]["images"] == product["images"]
         assert answer["product"]["name"] == "New"
-        assert (
-            answer["warnings"][-1]
-            == "None of the new images could be imported, so the old images are kept."
-        )
+        assert warned(answer)[-1] == {"code": "images_kept"}
         assert read(api, product)["images"] == product["images"]
         some = update(api, product, images=[*new, {"url": f"{IMAGE_SERVER}/2.png"}])
         assert [image["width"] for image in some["images"]] == [10]
@@ -115,8 +112,9 @@ class TestImages:
         text = api.post("/api/files/upload", {"name": "a.txt", "content": "aGVsbG8="})["file"]
         body = {"name": "x", "price": 1, "images": [{"fileId": text["id"]}]}
         answer = api.call_refused("POST", CREATE, body)
-        assert (answer.status, answer.data["errors"][0]["field"]) == (400, "images.0.fileId")
-        assert "text/plain" in answer.data["message"]
+        (error,) = answer.data["errors"]
+        assert (answer.status, error["field"], error["key"]) == (400, "images.0.fileId", "no_image")
+        assert "text/plain" in error["message"]
 
     def test_images_are_not_fetched_if_the_category_is_unknown(
         self, api: Api, image_server: Server, new_owner: Any

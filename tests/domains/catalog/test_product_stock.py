@@ -21,9 +21,9 @@ from tests.factories.products import (
     list_products,
     names,
     read,
-    refusal,
     update,
 )
+from tests.support.warned import warned
 
 
 class TestStockDelta:
@@ -52,14 +52,15 @@ class TestStockDelta:
     def test_a_stock_above_the_limit_is_409(self, more: Any, api: Api) -> None:
         product = create(api, stock=10**9)
         body = {"id": product["id"], "stockDelta": 1, **more}
-        assert refusal(api, UPDATE, body) == (409, "conflict")
+        answer = api.call_refused("POST", UPDATE, body)
+        assert (answer.status, answer.data["key"]) == (409, "stock_too_large")
         assert read(api, product) == product
 
     def test_a_delta_of_an_untracked_stock_is_409(self, api: Api) -> None:
         product = create(api)
         answer = api.call_refused("POST", UPDATE, {"id": product["id"], "stockDelta": 1})
         assert (answer.status, answer.data["code"]) == (409, "conflict")
-        assert "Set stock to a number first" in answer.data["message"]
+        assert answer.data["key"] == "stock_not_tracked"
 
 
 def statuses(answers: list[Answer]) -> Counter[tuple[int, str | None]]:
@@ -91,7 +92,8 @@ class TestConcurrency:
         answers = run_concurrently(50, act)
         assert statuses(answers) == {(200, None): 50}
         assert read(api, product)["stock"] == 30 + sum(deltas)
-        assert all(answer.data["warnings"] for answer in answers)
+        changed = [{"code": "stock_changed", "id": product["id"]}]
+        assert all(warned(answer.data) == changed for answer in answers)
 
     def test_a_stock_change_is_not_lost_by_other_concurrent_changes(self, api: Api) -> None:
         product = create(api, stock=100)

@@ -17,7 +17,14 @@ from chalicelib.domains.catalog.operations.upsert_items import UpsertItem
 from chalicelib.engine import audit, limits
 from chalicelib.engine.listing import counters
 from chalicelib.engine.unit import UnitOfWork
-from tests.conftest import Answer, Api, Owner, Time, all_rows, run_concurrently
+from tests.conftest import (
+    Answer,
+    Api,
+    Owner,
+    Time,
+    all_rows,
+    run_concurrently,
+)
 from tests.factories.products import (
     EAN,
     IMAGE_SERVER,
@@ -116,13 +123,27 @@ class TestUpsertProducts:
         assert statuses == [404, 404, 404, 400, 400, 400, 400, 400, 404, 200]
         messages = [result["message"] for result in answer["results"]]
         assert "GET /api/categories/list" in messages[0]
-        assert messages[3:5] == [
-            "A new product needs a name.",
-            "A new product needs a name and a price.",
-        ]
+        assert ["name" in messages[3], "price" in messages[3]] == [True, False]
+        assert ["name" in messages[4], "price" in messages[4]] == [True, True]
         assert "check digit 1" in messages[5]
         assert messages[6] == messages[7]
-        assert "Several items have this SKU" in messages[6]
+        keys = [result["key"] for result in answer["results"]]
+        assert keys == [
+            *["category"] * 3,
+            *["incomplete_item"] * 2,
+            "barcode",
+            *["repeated_item"] * 2,
+            "category",
+            None,
+        ]
+        codes = [result["code"] for result in answer["results"]]
+        assert codes[:3] == ["not_found"] * 3
+        assert codes[3:8] == [
+            *["validation_error"] * 2,
+            "invalid_barcode",
+            *["validation_error"] * 2,
+        ]
+        assert codes[8:] == ["not_found", "created"]
         assert all(result["id"] is None for result in answer["results"][:9])
         assert answer["summary"] == {"ok": 1, "failed": 9}
         assert names(api) == "Loaf Name G"
@@ -149,8 +170,11 @@ class TestUpsertProducts:
             (200, "unchanged"),
             (200, "would update"),
             (200, "would create"),
-            (400, "A new product needs a name and a price."),
+            (400, answer["results"][4]["message"]),
         ]
+        assert [result["key"] for result in answer["results"]] == [None] * 4 + ["incomplete_item"]
+        codes = [result["code"] for result in answer["results"]]
+        assert codes == ["updated", "unchanged", "updated", "created", "validation_error"]
         assert not any(result["created"] for result in answer["results"])
         assert [result["id"] is None for result in answer["results"]] == [False] * 3 + [True] * 2
 
@@ -190,7 +214,7 @@ class TestUpsertProducts:
             ({"sku": "s" * 70, "name": "x"}, "s" * 64, "sku: expected at most 64 characters"),
             ({"sku": 5}, "", "sku: expected a string, received number 5"),
             ({"name": "x"}, "", "sku: is required"),
-            ({"vendorCode": "x"}, "", 'sku: is required; you sent "vendorCode"'),
+            ({"vendorCode": "x"}, "", "sku: is required, unless you send externalId"),
             (None, "", "item: expected an object, received null"),
             ("S", "", 'item: expected an object, received string "S"'),
         ],
@@ -206,7 +230,8 @@ class TestUpsertProducts:
     def test_a_valid_item_with_the_sku_of_an_invalid_one_is_refused(self, api: Api) -> None:
         answer = upsert(api, item("A", stock=-2), item("a"))
         assert [result["status"] for result in answer["results"]] == [400, 400]
-        assert "Several items have this SKU" in answer["results"][1]["message"]
+        assert [result["code"] for result in answer["results"]] == ["validation_error"] * 2
+        assert "SKU" in answer["results"][1]["message"]
         assert list_products(api) == []
 
     def test_an_idempotency_key_with_another_invalid_item_is_a_mismatch(self, api: Api) -> None:
@@ -360,7 +385,9 @@ class TestImages:
         answer = upsert(api, item("A", images=[none], price=7), item("B", images=[none]))
         assert outcomes(answer) == [(200, "updated"), (200, "created")]
         for result in answer["results"]:
-            assert "none.png" in result["warnings"][0]
+            (detail,) = (w for w in result["warningDetails"] if "url" in w)
+            assert (detail["code"], detail["url"]) == ("image_not_imported", none["url"])
+            assert [w["message"] for w in result["warningDetails"]] == result["warnings"]
         first, second = list_products(api)
         assert (first["images"], first["price"]) == (old_images, 7)
         assert second["images"] == []
@@ -383,7 +410,10 @@ class TestImages:
             item("B", images=[{"url": f"{IMAGE_SERVER}/1.png"}]),
         )
         assert outcomes(answer) == [(200, "updated"), (200, "created")]
-        assert all("time" in result["warnings"][0] for result in answer["results"])
+        assert [[w["code"] for w in result["warningDetails"]] for result in answer["results"]] == [
+            ["images_not_in_time"],
+            ["image_not_imported"],
+        ]
         first, second = list_products(api)
         assert (first["images"], first["price"], second["images"]) == (old_images, 7, [])
 
@@ -467,4 +497,51 @@ class TestConcurrency:
 
 def test_an_item_takes_every_field_that_an_update_takes() -> None:
     differing = set(ProductPatch.model_fields) ^ set(UpsertItem.model_fields)
-    assert differing == {"id", "stock_delta"}
+    assert differing == {"id", "stock_delta"}, (
+        "ProductItem of chalicelib/domains/catalog/operations/upsert_items.py has the same fields "
+        "as ProductPatch."
+    )
+
+
+class TestUpsertByExternalId:
+    def test_an_external_id_names_a_product_before_its_sku_does(self, api: Api) -> None:
+        (created,) = upsert(api, item("S-1", externalId="1"))["results"]
+        assert (created["code"], created["externalId"], created["sku"]) == ("created", "1", "S-1")
+        answer = upsert(api, {"externalId": "1", "sku": "S-2", "price": 7})
+        assert outcomes(answer) == [(200, "updated")]
+        (product,) = list_products(api)
+        assert (product["sku"], product["externalId"], product["price"]) == ("S-2", "1", 7)
+        assert outcomes(upsert(api, {"externalId": "1", "sku": "s-2"})) == [(200, "unchanged")]
+
+    def test_a_product_with_the_sku_and_no_external_id_gets_it(self, api: Api) -> None:
+        old = create(api, "Loaf", 100, sku="S-1")
+        (outcome,) = upsert(api, {"externalId": "1", "sku": "s-1"})["results"]
+        assert (outcome["code"], outcome["id"]) == ("updated", old["id"])
+        product = read(api, old)
+        assert (product["externalId"], product["sku"]) == ("1", "S-1")
+
+    def test_a_product_with_the_sku_and_another_external_id_is_a_conflict(self, api: Api) -> None:
+        old = create(api, "Loaf", 100, sku="S-1", externalId="1")
+        (outcome,) = upsert(api, item("S-1", externalId="2"))["results"]
+        assert (outcome["status"], outcome["code"]) == (409, "sku_taken")
+        assert outcome["conflictId"] == old["id"]
+
+    def test_another_products_sku_is_a_conflict(self, api: Api) -> None:
+        create(api, "Loaf", 100, externalId="1")
+        holder = create(api, "Roll", 100, sku="S-2")
+        (outcome,) = upsert(api, {"externalId": "1", "sku": "S-2"})["results"]
+        assert (outcome["code"], outcome["conflictId"]) == ("sku_taken", holder["id"])
+
+    def test_items_that_name_one_product_are_refused(self, api: Api) -> None:
+        create(api, "Loaf", 100, sku="S-1", externalId="1")
+        items = ({"externalId": "1", "price": 1}, {"sku": "S-1", "price": 2})
+        assert [r["status"] for r in upsert(api, *items)["results"]] == [200, 400]
+        new = (item("S-9", externalId="8"), item("S-9", externalId="9"), item("S-7"))
+        assert [r["status"] for r in upsert(api, *new)["results"]] == [400, 400, 200]
+
+    def test_an_item_needs_no_sku(self, api: Api) -> None:
+        items = [{"externalId": str(n), "name": "Loaf", "price": n} for n in range(25)]
+        answer = upsert(api, *items)
+        assert answer["summary"] == {"ok": 25, "failed": 0}
+        assert {product["sku"] for product in list_products(api)} == {None}
+        assert outcomes(upsert(api, *items)) == [(200, "unchanged")] * 25

@@ -55,6 +55,8 @@ class TestCreateProduct:
             "images": [],
             "status": "inactive",
             "sortOrder": 0,
+            "externalId": None,
+            "metadata": {},
         }
         assert read(api, product) == product == list_products(api)[0]
         assert product["createdAt"] == product["updatedAt"]
@@ -114,7 +116,7 @@ class TestCreateProduct:
         ):
             assert refusal(api, path, body) == (400, "invalid_barcode")
             (error,) = api.call_refused("POST", path, body).data["errors"]
-            assert error["field"] == "barcode"
+            assert (error["field"], error["key"]) == ("barcode", "barcode")
             assert message in error["message"]
 
     def test_an_empty_barcode_is_omitted_or_explained(self, api: Api) -> None:
@@ -123,11 +125,12 @@ class TestCreateProduct:
         listing = api.get("/api/products/list?barcode=&sku=")["products"]
         assert [listed_product["id"] for listed_product in listing] == [product["id"]]
         error = refused_field(api, UPDATE, {"id": product["id"], "barcode": ""})
-        assert error["message"].endswith("; to clear the field, send null")
+        assert (error["field"], error["key"]) == ("barcode", "too_short")
+        assert "null" in error["message"]
 
     def test_a_price_in_rubles_is_refused_with_the_amount_in_kopecks(self, api: Api) -> None:
         error = refused_field(api, CREATE, {"name": "x", "price": 199.9})
-        assert error["field"] == "price"
+        assert (error["field"], error["key"]) == ("price", "invalid_type")
         assert "kopecks: 19990" in error["message"]
 
     def test_an_sku_is_unique_in_the_workspace_in_any_case(self, api: Api, new_owner: Any) -> None:
@@ -144,7 +147,7 @@ class TestCreateProduct:
         update_error = api.call_refused("POST", UPDATE, {"id": second["id"], "sku": "s"}).data
         for error in (create_error, update_error):
             assert (error["code"], error["productId"]) == ("sku_taken", first["id"])
-            assert f'{first["id"]} has the SKU "S", which is the same as "s".' in error["message"]
+            assert [name in error["message"] for name in ('"S"', '"s"')] == [True, True]
         assert "POST /api/products/update" in create_error["message"]
         assert "null" in update_error["message"]
         assert "POST /api/products/update" not in update_error["message"]

@@ -24,7 +24,7 @@ def booking_card(**changes: Any) -> dict[str, Any]:
         "person": Person(),
         "privacy_url": "https://shop.example/privacy",
     }
-    return cards.booking(**{"language": "en", **arguments, **changes})
+    return cards.booking(**{"language": "en", "currency": "RUB", **arguments, **changes})
 
 
 def order_card(**changes: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def order_card(**changes: Any) -> dict[str, Any]:
         "consent": "I agree.",
         "privacy_url": None,
     }
-    return cards.order(**{"language": "en", **arguments, **changes})
+    return cards.order(**{"language": "en", "currency": "RUB", **arguments, **changes})
 
 
 def details_of(card: dict[str, Any]) -> dict[str, str]:

@@ -38,8 +38,8 @@ def paused_seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
-    spec = llm.resolve("claude-opus-4.1")
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    spec = llm.resolve("claude-opus-4.1", tenant="w")
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
     return new_bot(owner)
 
 

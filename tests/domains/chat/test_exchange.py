@@ -98,8 +98,8 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 @pytest.fixture
 def bot(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> Bot:
-    spec = llm.resolve("claude-opus-4.1")
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    spec = llm.resolve("claude-opus-4.1", tenant="w")
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
     monkeypatch.setattr(
         llm, "chat_model_for", lambda _: ScriptedModel(["word " * 9, ProviderUsage(50, 9)])
     )
@@ -182,16 +182,16 @@ def recover(bot: Bot, time: Time) -> list[str]:
 @pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
 def test_a_crash_in_an_answer_with_tools_charges_finished_calls_once(
     after_write: bool,
+    things: Things,  # before the bot: both change the balance
     bot: Bot,
     api: Api,
-    things: Things,
     set_script: Scripts,
     time: Time,
     dying: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec = llm.resolve("x")._replace(takes_tools=True)
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    spec = llm.resolve("x", tenant="w")._replace(takes_tools=True)
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
     bot.change(capabilities=["slots", "booking"])
     day = {"firstDay": "2027-03-02", "lastDay": "2027-03-02"}
     find = ToolCall("1", "find_free_times", json.dumps({"service": "Tasting", **day}))
@@ -222,7 +222,7 @@ def test_a_crash_in_an_answer_with_tools_charges_finished_calls_once(
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("after_write", [False, True], ids=["unsent", "unheard"])
 def test_a_confirmation_repeated_after_a_crash_is_carried_out_once(
-    after_write: bool, bot: Bot, api: Api, things: Things, time: Time, dying: Callable[..., Any]
+    after_write: bool, things: Things, bot: Bot, api: Api, time: Time, dying: Callable[..., Any]
 ) -> None:
     place = (bot.id, things.service, things.resource)
     for number in count(1):

@@ -89,7 +89,7 @@ class TestLink:
         page = text(visitor.call("GET", link(inbox)))
         assert "To pay now" in page
         assert "Refunded if cancelled before" in page
-        terms = {"serviceId": salon.service, "depositPercent": 100, "refundUntilMin": 1440}
+        terms = {"id": salon.service, "depositPercent": 100, "refundUntilMin": 1440}
         call_console(owner.workspace.id, "set_payment_terms", **terms | change)
         answer = follow(link(inbox))
         assert answer.status == 409

@@ -65,7 +65,7 @@ class TestEraseClient:
     def erase(self, owner: Owner, **whom: str) -> Any:
         return call_operator("erase_client", workspaceId=owner.workspace.id, **whom)
 
-    @pytest.mark.parametrize("by", ["clientId", "email", "phone"])
+    @pytest.mark.parametrize("by", ["id", "email", "phone"])
     def test_erasure_removes_personal_data_and_keeps_counts(
         self, by: str, api: Api, owner: Owner, form: str
     ) -> None:
@@ -79,7 +79,7 @@ class TestEraseClient:
         api.post("/api/clients/update", {"id": client["id"], "notes": "Secret", "tags": ["secret"]})
         api.post("/api/forms/collection-status", {"id": first, "status": "completed"})
         stats_before = api.get("/api/crm/stats")
-        whom = {"clientId": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
+        whom = {"id": client["id"], "email": "ADA@example.com", "phone": "8 495 123 45 67"}
         gone = self.erase(owner, **{by: whom[by]})
         assert gone.pop("clientIds") == [client["id"]]
         found_records = [{record["kind"], record["id"]} for record in gone.pop("found")]
@@ -122,7 +122,7 @@ class TestEraseClient:
         submit(form, name="Eve", email="eve@example.com")
         bob = submit(form, name="Bob", phone="84951234567")
         eve = submit(form, name="Eve", phone="84951234567", email="eve@example.com")
-        assert self.erase(owner, clientId=client_of(api, bob)["id"])["leads"] == 2
+        assert self.erase(owner, id=client_of(api, bob)["id"])["leads"] == 2
         assert api.get(f"/api/forms/collection/{eve}")["lead"]["phone"] is None
         assert client_of(api, eve)["name"] == "Eve"
 
@@ -130,10 +130,7 @@ class TestEraseClient:
         for _ in range(23):
             submit(form, **ADA)
         assert self.erase(owner, email="ada@example.com")["leads"] == 23
-        assert (
-            self.erase(owner, clientId=api.get("/api/clients/list")["clients"][0]["id"])["leads"]
-            == 23
-        )
+        assert self.erase(owner, id=api.get("/api/clients/list")["clients"][0]["id"])["leads"] == 23
 
     def test_erasing_a_lead_with_a_clients_email_keeps_the_client(
         self, api: Api, owner: Owner, form: str
@@ -241,6 +238,6 @@ class TestEraseClient:
         assert [secret for secret in (*SECRETS, "ada@new") if secret in rows] == []
 
     def test_an_unknown_contact_is_not_found(self, owner: Owner) -> None:
-        for whom in ({"email": "nobody@example.com"}, {"clientId": new_id()}):
+        for whom in ({"email": "nobody@example.com"}, {"id": new_id()}):
             with pytest.raises(NotFoundError):
                 self.erase(owner, **whom)

@@ -4,6 +4,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from chalicelib.domains.clients.flows.client_models import ClientPatch
+from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from tests.conftest import Api, Time
 from tests.factories.examples import submit
 from tests.factories.forms import client_of
@@ -81,7 +83,40 @@ class TestUpdateClient:
         api.post(UPDATE, body)
         api.post(UPDATE, body)
 
+    @pytest.mark.parametrize("day", ["1899-12-31", "2999-01-01", "24.12.1985", "1985-02-30", ""])
+    def test_a_birthday_is_a_date_from_1900_until_today(
+        self, day: str, api: Api, form: str
+    ) -> None:
+        client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
+        body = {"id": client["id"], "birthday": "1985-12-24"}
+        assert api.post(UPDATE, body)["client"]["birthday"] == "1985-12-24"
+        refusal = api.call_refused("POST", UPDATE, {"id": client["id"], "birthday": day})
+        assert (refusal.status, refusal.data["errors"][0]["field"]) == (400, "birthday")
+        assert (
+            api.post(UPDATE, {"id": client["id"], "birthday": None})["client"]["birthday"] is None
+        )
+
     def test_an_invalid_phone_is_refused(self, api: Api, form: str) -> None:
         client = client_of(api, submit(form, name="Ada", email="ada@example.com"))
         body = {"id": client["id"], "phone": "only evenings"}
         assert api.call_refused("POST", UPDATE, body).status == 400
+
+
+class TestUpdatedEvent:
+    @staticmethod
+    def is_sent(**changes: object) -> bool:
+        old, new = (
+            ClientRow("W#1#CLIENT", "1", **others)
+            for others in ({"name": "Ada"}, {"name": "Ada"} | changes)
+        )
+        return CLIENTS.events["client.updated"](old, new)
+
+    @pytest.mark.parametrize(
+        "field", sorted(ClientPatch.model_fields.keys() - ClientPatch.CONDITIONS)
+    )
+    def test_a_change_of_each_field_of_an_update_is_an_event(self, field: str) -> None:
+        assert self.is_sent(**{field: "other"})
+
+    @pytest.mark.parametrize("field", ["leads_count", "bookings_count", "last_activity"])
+    def test_a_new_lead_or_booking_is_none(self, field: str) -> None:
+        assert not self.is_sent(**{field: 7})

@@ -47,6 +47,8 @@ class TestLimits:
         self, bot: Bot, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("bot.limit_reached")
+        run_until_idle()
+        inbox.clear()
         for days in range(3):
             assert [ask(bot, "Hi").status for _ in range(3)] == [429] * 3
             run_until_idle()
@@ -59,6 +61,8 @@ class TestLimits:
         self, bot: Bot, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("bot.limit_reached")
+        run_until_idle()
+        inbox.clear()
         assert run_concurrently(6, lambda _: ask(bot, "Hi").status) == [429] * 6
         run_until_idle()
         assert receiver.types == ["bot.limit_reached"]
@@ -284,6 +288,8 @@ class TestHandover:
         self, earlier: int, inbox: Inbox, world: World, add_webhook: AddWebhook, receiver: Receiver
     ) -> None:
         add_webhook("dialog.handover_requested")
+        run_until_idle()
+        inbox.clear()
         choose(world.owner, world.owner.workspace.owner_id, "owner", lead=[])
         person = call("request_person", reason="A wedding cake")
         bot = world.priced_bot("Hello.", END)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -70,7 +71,8 @@ class TestUpdateFolder:
         inside = folder(api, "inside", parentId=b["id"])
         file = upload(api, folderId=inside["id"])
         response = api.post(FOLDER_UPDATE, {"id": b["id"], "name": "Б", "parentId": a["id"]})
-        assert response["folder"] == b | {"name": "Б", "parentId": a["id"]}
+        moved = {"name": "Б", "parentId": a["id"], "updatedAt": response["folder"]["updatedAt"]}
+        assert response["folder"] == b | moved
         listed_child = inside | {"filesCount": 1, "children": []}
         tree = [a | {"children": [response["folder"] | {"children": [listed_child]}]}]
         assert api.get(FOLDERS)["folders"] == tree
@@ -141,7 +143,8 @@ class TestDeleteFolder:
         assert {f["name"] for f in there["files"]} == set(names)
         assert there["pagination"]["total"] == 5
         assert [f for f in there["folders"] if f["id"] != target] == [
-            f | {"parentId": target, "filesCount": int(f is inside[0])} for f in inside
+            f | {"parentId": target, "filesCount": int(f is inside[0]), "updatedAt": ANY}
+            for f in inside
         ]
         assert list_files(api, folderId=inside[0]["id"])["files"] == [deep]
         assert api.call_refused("GET", f"{LIST}?folderId={gone['id']}").status == 404

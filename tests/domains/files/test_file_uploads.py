@@ -35,6 +35,7 @@ from tests.factories.files import (
     used,
 )
 from tests.support.patience import PATIENCE
+from tests.support.warned import warned
 from tests.transports.conftest import serving
 
 HOSTILE = bytes(range(256)) + b"\r\n--X\x00--\r\n\xff\xfe"
@@ -67,6 +68,7 @@ class TestUpload:
             "height": None,
             "folderId": place["id"],
             "createdAt": "2027-01-15T12:00:00.000Z",
+            "updatedAt": "2027-01-15T12:00:00.000Z",
         }
         assert store().get(key(file["url"])) == b"%PDF-1.7\n" + HOSTILE
 
@@ -189,10 +191,9 @@ class TestUpload:
 
     def test_another_content_type_is_refused_with_a_hint_at_forms(self, api: Api) -> None:
         answer = api.call_refused("POST", UPLOAD, b"hello", **{"Content-Type": "text/plain"})
-        assert answer.status == 415
-        assert answer.data["message"] == (
-            'Content-Type: expected application/json or multipart/form-data, received "text/plain".'
-        )
+        assert (answer.status, answer.data["key"]) == (415, "content_type")
+        for named in ("application/json", "multipart/form-data", '"text/plain"'):
+            assert named in answer.data["message"]
         answer = api.call_refused("POST", ANNOUNCE, b"hello", **{"Content-Type": "text/plain"})
         assert "form" not in answer.data["message"]
 
@@ -238,7 +239,8 @@ class TestUpload:
         content = base64.b64encode(photo()[: len(photo()) // 2]).decode()
         answer = api.call_refused("POST", UPLOAD, {"name": "a.jpg", "content": content})
         assert answer.status == 400
-        assert "received a JPEG without its end" in answer.data["message"]
+        (error,) = answer.data["errors"]
+        assert (error["field"], error["key"]) == ("content", "incomplete_image")
 
     def test_a_damaged_image_is_400_and_leaves_nothing(self, api: Api, owner: Owner) -> None:
         objects_before = list_stored_files()
@@ -299,9 +301,8 @@ class TestUpload:
         content = base64.b64encode(b"a { color: red }").decode()
         answer = api.post("/api/files/upload", {"name": name, "content": content})
         assert answer["file"]["mimeType"] == "text/plain"
+        assert warned(answer) == [{"code": "served_as_text", "name": name}]
         (warning,) = answer["warnings"]
-        assert name in warning
-        assert "<style>" in warning
         announced = api.post("/api/files/uploads/create", {"name": name, "size": 1})
         assert announced["warnings"] == [warning]
         assert put(announced["upload"], b"a")
@@ -391,7 +392,7 @@ class TestTwoSteps:
         api.post(FOLDER_DELETE, {"id": place["id"]})
         answer = api.post(COMPLETE, {"id": announced["id"]})
         assert answer["file"]["folderId"] is None
-        assert "was deleted, so the file is in the root" in answer["warnings"][0]
+        assert warned(answer) == [{"code": "folder_deleted"}]
 
     @pytest.mark.store
     def test_twenty_concurrent_completions_make_one_file(self, api: Api, owner: Owner) -> None:

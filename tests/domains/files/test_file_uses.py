@@ -15,6 +15,7 @@ from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.files import DELETE, list_stored_files, upload, used
 from tests.factories.products import png
 from tests.fakes.internet import Internet, http_response
+from tests.support.warned import warned
 
 IMAGE_SERVER = "https://images.example.com"
 
@@ -97,10 +98,12 @@ class TestDeletion:
     def test_a_dry_run_lists_the_uses_and_explains_force(self, api: Api) -> None:
         file = image(api)
         loaf, objects_before = product(api, file), list_stored_files()
-        for force, warned in ((False, True), (True, False)):
+        for force, is_warned in ((False, True), (True, False)):
             answer = api.post(DELETE, {"id": file["id"], "dryRun": True, "force": force})
             assert (answer["deleted"], answer["usedBy"][0]["id"]) == (False, loaf["id"])
-            assert bool(answer.get("warnings")) == warned
+            facts = {"error": "file_in_use", "count": len(answer["usedBy"])}
+            expected = [{"code": "force_required", **facts}] if is_warned else []
+            assert warned(answer) == expected
         assert list_stored_files() == objects_before
 
     def test_force_removes_the_file_from_the_records(self, api: Api, owner: Owner) -> None:

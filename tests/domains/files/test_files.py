@@ -26,6 +26,7 @@ from tests.factories.files import (
     upload,
     used,
 )
+from tests.support.warned import warned
 
 
 @pytest.fixture
@@ -68,13 +69,27 @@ class TestUpdateFile:
         place, file = folder(api, "f"), upload(api, "a.txt")
         changes = {"name": "C:\\tmp\\б.txt", "folderId": place["id"]}
         renamed = api.post(UPDATE, {"id": file["id"], **changes})["file"]
-        assert renamed == file | {"name": "б.txt", "folderId": place["id"]}
+        changed = {"name": "б.txt", "folderId": place["id"], "updatedAt": renamed["updatedAt"]}
+        assert renamed == file | changed
         assert list_files(api)["files"] == []
         assert list_files(api, folderId=place["id"])["files"] == [renamed]
         back = api.post(UPDATE, {"id": file["id"], "folderId": None})["file"]
-        assert back == renamed | {"folderId": None}
+        assert back == renamed | {"folderId": None, "updatedAt": back["updatedAt"]}
         assert list_files(api)["files"] == [back]
         assert [f["filesCount"] for f in list_files(api)["folders"]] == [0]
+
+
+class TestChanges:
+    def test_a_list_by_changes_has_the_files_of_all_folders(self, api: Api, time: Time) -> None:
+        place = folder(api, "f")
+        inside = upload(api, "a.txt", folderId=place["id"])
+        time.pass_by(seconds=1)
+        outside = upload(api, "b.txt")
+        assert list_files(api)["files"] == [outside]
+        assert list_files(api, sort="updatedAt")["files"] == [inside, outside]
+        since = inside["updatedAt"]
+        assert list_files(api, updatedSince=since)["files"] == [outside, inside]
+        assert list_files(api, updatedSince=since, folderId=place["id"])["files"] == [inside]
 
 
 class TestSearch:
@@ -90,7 +105,7 @@ class TestSearch:
         assert len(list_files(api, q="елк", size=1, page=2)["files"]) == 1
         ignored = list_files(api, q="елк", folderId=place["id"])
         assert (len(ignored["files"]), ignored["currentFolder"]) == (2, None)
-        assert "folderId" in ignored["warnings"][0]
+        assert warned(ignored) == [{"code": "field_ignored", "field": "folderId"}]
 
 
 class TestDelete:

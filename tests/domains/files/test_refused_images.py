@@ -30,6 +30,7 @@ from tests.factories.images import (
     opened,
     png,
     reason,
+    refused_image,
     riff,
     sample,
     saved,
@@ -64,12 +65,13 @@ class TestRefusedImages:
         self, body: bytes, word: str
     ) -> None:
         assert word in reason(body)
-        assert reason(body).startswith("expected a JPEG, PNG, GIF, WebP, AVIF or BMP image")
+        assert refused_image(body).key == "unsupported_image"
 
     @pytest.mark.parametrize("kind", ["image/tiff", "image/heic", "image/x-canon-cr3"])
     def test_a_photo_that_cannot_be_cleaned_is_not_stored(self, kind: str) -> None:
-        with pytest.raises(ImageError, match="save the image as JPEG"):
+        with pytest.raises(ImageError) as refusal:
             images.check_storable(kind)
+        assert refusal.value.key == "unsupported_image"
 
     @pytest.mark.parametrize("kind", ["image/png", "image/svg+xml", "application/pdf"])
     def test_other_files_are_stored(self, kind: str) -> None:
@@ -82,7 +84,8 @@ class TestRefusedImages:
     @sweep(("kind", "tenth"), product(FORMATS, range(1, 10)))
     def test_a_truncated_file_is_refused(self, kind: str, tenth: int) -> None:
         body = sample(kind)
-        assert "expected a" in reason(body[: len(body) * tenth // 10])
+        cut = refused_image(body[: len(body) * tenth // 10])
+        assert cut.key in {"unsupported_image", "damaged_image", "incomplete_image"}
 
     @sweep(
         ("mode", "options", "size"),
@@ -101,7 +104,7 @@ class TestRefusedImages:
             assert opened(sanitize(body[:-2] + ending).body).size == expected.size
         for part in (2, 3, 10):
             cut = body[: -len(body) // part]
-            assert "received a JPEG without its end; send the whole file" in reason(cut)
+            assert refused_image(cut).key == "incomplete_image"
 
     def test_a_progressive_jpeg_that_lacks_whole_scans_is_refused(self) -> None:
         body = saved(Image.effect_noise((80, 60), 90).convert("RGB"), "JPEG", progressive=True)
@@ -109,7 +112,7 @@ class TestRefusedImages:
         assert len(scans) > 5
         for start in scans:
             for cut in (start, start + 1, start + 5, start + 15):
-                assert "received a JPEG without its end" in reason(body[:cut])
+                assert refused_image(body[:cut]).key == "incomplete_image"
 
     @pytest.mark.parametrize("kind", ["GIF", "WEBP"])
     def test_a_too_long_animation_is_refused(self, kind: str) -> None:
@@ -145,7 +148,7 @@ class TestRefusedImages:
     ) -> None:
         monkeypatch.setattr(images, "MAX_PIXELS_OF_FRAMES", 200)
         assert sanitize(gif(10, 10, *[(1, 1)] * 2)).width == 10
-        assert "in all its frames" in reason(gif(10, 10, *[(1, 1)] * 3))
+        assert refused_image(gif(10, 10, *[(1, 1)] * 3)).key == "too_long_animation"
 
 
 class TestDecompressionBombs:

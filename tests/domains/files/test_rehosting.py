@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.principals import ApiKeyPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.unit import AuditEvent
@@ -102,8 +103,9 @@ def test_a_failed_image_is_a_warning_and_leaves_no_gap(image_server: Server, ctx
     assert [one is not None for one in copies] == [False, True, False, False]
     assert len(ctx.warnings) == 3
     for url, warning in zip((urls[0], *urls[2:]), ctx.warnings, strict=True):
-        assert warning.startswith(f"The image {url} was not imported: ")
-        assert warning.endswith(".")
+        assert warning.code == WarningCode.IMAGE_NOT_IMPORTED
+        assert warning.facts["url"] == url
+        assert warning.message == f"The image {url} was not imported: {warning.facts['reason']}."
 
 
 def test_metadata_is_removed_and_a_thumbnail_created(image_server: Server, ctx: Context) -> None:

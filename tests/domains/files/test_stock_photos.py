@@ -137,9 +137,7 @@ class TestFailure:
         answer = search_refused(api)
         assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
         assert says in answer.data["message"]
-        assert answer.data["message"].endswith(
-            "Try again later, or send the URL of your own image."
-        )
+        assert answer.data["key"] == "photo_search"
         assert openverse.url not in answer.body.decode()
         failed, reply = api.tool("svc_search_card_images", query="bread")
         assert failed
@@ -153,7 +151,7 @@ class TestFailure:
         answer = search_refused(api)
         assert answer.status == 502
         assert answer.headers["Retry-After"] == "7"
-        assert "Try again in 7 seconds" in answer.data["message"]
+        assert "7 seconds" in answer.data["message"]
 
     def test_a_slow_provider_is_given_up(
         self, openverse: FakeOpenverse, api: Api, monkeypatch: pytest.MonkeyPatch
@@ -162,19 +160,19 @@ class TestFailure:
         monkeypatch.setattr(flow, "photo_source", lambda **_: real(timeout_seconds=0.2))
         openverse.breaks = fakes.silent
         answer = search_refused(api)
-        assert answer.status == 502
-        assert "openverse did not answer in time" in answer.data["message"]
+        assert (answer.status, answer.data["key"]) == (502, "photo_search")
+        assert "in time" in answer.data["message"]
 
     def test_an_unreachable_provider_is_502(self, openverse: FakeOpenverse, api: Api) -> None:
         openverse.close()
-        assert "openverse cannot be reached" in search_refused(api).data["message"]
+        answer = search_refused(api)
+        assert (answer.status, answer.data["key"]) == (502, "photo_search")
+        assert "openverse" in answer.data["message"]
 
     def test_a_search_that_is_switched_off_is_503_over_rest_and_mcp(self, api: Api) -> None:
         answer = search_refused(api)
         assert (answer.status, answer.data["code"]) == (503, "not_configured")
-        assert answer.data["message"] == (
-            "Photo search is switched off on this server. Send the URL of your own image."
-        )
+        assert answer.data["key"] == "photo_search"
         failed, reply = api.tool("svc_search_card_images", query="bread")
         assert failed
         assert (reply["httpStatus"], reply["data"]["code"]) == (503, "not_configured")

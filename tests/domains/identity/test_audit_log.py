@@ -14,6 +14,7 @@ from chalicelib.engine.tables import AuditTableRow
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import PASSWORD, Api, Owner, Time, call_console, call_operator
 from tests.factories.examples import FORM, submit
+from tests.support.keyed import keyed
 
 
 @pytest.fixture
@@ -111,7 +112,11 @@ class TestEntry:
         from chalicelib.domains.identity.operations import audit_log
 
         areas = audit_log._areas()
-        assert None not in {areas[operation.name] for operation in REGISTRY}
+        missing = [operation.name for operation in REGISTRY if areas[operation.name] is None]
+        assert missing == [], (
+            "These are in no area. Name their domain, module or route in logged= of an area in "
+            "chalicelib/core/areas.py."
+        )
         assert {"identity", "pages", "billing"} <= set(areas.values())
 
 
@@ -227,11 +232,11 @@ class TestAccess:
 
     def test_managers_and_the_operator_can_read_the_log(self, quiet_owner: Owner) -> None:
         assert entries(quiet_owner, membership="manager") == ["create_workspace"]
-        with pytest.raises(ForbiddenError, match="expected the role manager"):
+        with pytest.raises(ForbiddenError, check=keyed("role_required", role="manager")):
             entries(quiet_owner, membership="member")
         page = call_operator("list_audit_log", workspaceId=quiet_owner.workspace.id)
         assert [entry["operation"] for entry in page["entries"]] == ["create_workspace"]
-        with pytest.raises(NotFoundError, match="No workspace has the id"):
+        with pytest.raises(NotFoundError, check=keyed("workspace")):
             call_operator("list_audit_log", workspaceId="nobody")
 
 

@@ -31,6 +31,7 @@ from tests.conftest import (
 )
 from tests.factories.console_forms import read_rows
 from tests.factories.sites import transactions_failing_after
+from tests.support.keyed import keyed
 
 KEY: dict[str, Any] = {"name": "Laptop", "scopes": ["*:write", "crm:read"]}
 
@@ -105,6 +106,7 @@ class TestListKeys:
                 "expiresAt": "2027-02-14T12:00:00.000Z",
                 "revokedAt": None,
                 "lastUsedAt": None,
+                "callsPerMinute": None,
             }
         ]
         assert (page["live"], page["most"]) == (1, 50)
@@ -156,7 +158,7 @@ class TestCreateKey:
     ) -> None:
         poor = new_owner(plan)
         rows_before = read_rows()
-        with pytest.raises(PlanRequiredError, match=f"has the plan {plan}. Upgrade") as caught:
+        with pytest.raises(PlanRequiredError, match=plan) as caught:
             make(poor)
         assert (caught.value.status, caught.value.code) == (403, "plan_required")
         assert read_rows() == rows_before
@@ -198,7 +200,7 @@ class TestCreateKey:
         make(keyless)
         page = list_keys(keyless)
         assert page["live"] == page["most"] == 2
-        with pytest.raises(ConflictError, match="Revoke a key first"):
+        with pytest.raises(ConflictError, check=keyed("too_many_keys", maximum=2)):
             make(keyless)
 
 
@@ -236,13 +238,17 @@ class TestExpiry:
             return
         with pytest.raises(ValidationError) as caught:
             make(keyless, expires=expires)
-        assert [error.field for error in caught.value.errors] == ["expires"]
+        (error,) = caught.value.errors
+        late = {"too_late", "year"}  # A year beyond 2999 is refused as such.
+        assert (error.field, error.key in (late if days > 0 else {"past"})) == ("expires", True)
         assert list_keys(keyless)["keys"] == []
 
     def test_expiry_at_the_end_of_the_calendar_is_refused(self, keyless: Owner) -> None:
         for expires in ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"):
-            with pytest.raises(ValidationError, match=r"expires.* received 9999"):
+            with pytest.raises(ValidationError) as caught:
                 make(keyless, expires=expires)
+            assert [error.field for error in caught.value.errors] == ["expires"]
+            assert caught.value.errors[0].key in {"too_late", "year"}
 
 
 @pytest.mark.store
@@ -283,9 +289,9 @@ class TestKeysOfALostMembership:
         manager = Member(keyless.workspace.id, "manager")
         generate = tokens.generate
 
-        def late() -> str:
+        def late(prefix: str) -> str:
             loses(manager)
-            return generate()
+            return generate(prefix)
 
         monkeypatch.setattr(tokens, "generate", late)
         with pytest.raises((ForbiddenError, ConflictError)):

@@ -16,8 +16,8 @@ class TestWorkspace:
         home, manager = owner.workspace.id, Account.create("manager")
         manager.joins(home, "manager")
         changes = {"name": "Salon", "timezone": "Europe/Berlin", "country": "DE"}
-        assert manager.call(home, "set_workspace", **changes)["name"] == "Salon"
-        settings = manager.call(home, "get_workspace")
+        assert manager.call(home, "set_workspace", **changes)["workspace"]["name"] == "Salon"
+        settings = manager.call(home, "get_workspace")["workspace"]
         assert {name: settings[name] for name in changes} == changes
         assert settings["slug"] == owner.workspace.slug
         (entry, *_) = audit.latest(home)
@@ -36,7 +36,7 @@ class TestWorkspace:
         self, owner: Owner, plan: str, has_api: bool, gigabytes: float
     ) -> None:
         call_operator("set_plan", workspaceId=owner.workspace.id, plan=plan)
-        settings = call_console(owner.workspace.id, "get_workspace")
+        settings = call_console(owner.workspace.id, "get_workspace")["workspace"]
         assert (settings["plan"], settings["includes"]["hasApi"]) == (plan, has_api)
         assert settings["includes"]["storageBytes"] == gigabytes * 10**9
 

@@ -9,6 +9,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Owner, Time, call_console, call_operator
+from tests.support.keyed import keyed
 
 pytestmark = [pytest.mark.store, pytest.mark.usefixtures("database")]
 
@@ -45,58 +46,11 @@ class TestGetAccount:
                 "role": "admin",
                 "language": None,
                 "createdAt": "2027-01-15T12:00:00.000Z",
-                "emailVerifiedAt": "2027-01-15T12:00:00.000Z",
-                "passwordSetAt": "2027-01-16T12:00:00.000Z",
             }
 
     def test_unknown_account_is_not_found(self) -> None:
         with pytest.raises(NotFoundError):
             call_console(PLATFORM, "get_account", account_id="nobody")
-
-
-class TestListMyWorkspaces:
-    def test_workspaces_of_an_account_are_listed_oldest_first(self, time: Time) -> None:
-        account, owner_account = make_account(), make_account("bob@example.com")
-        workspace_id = make_workspace("ada@example.com", plan="free", timezone="Asia/Tomsk")
-        time.pass_by(seconds=1)
-        other = make_workspace("bob@example.com", name="Mill")
-        join(other, "ada@example.com", "manager")
-        make_workspace("bob@example.com", name="Not hers")
-        response = call_console(
-            PLATFORM, "list_my_workspaces", account_id=account, membership="account"
-        )
-        assert response["workspaces"] == [
-            {
-                "id": workspace_id,
-                "name": "Bakery",
-                "slug": "bakery",
-                "logoUrl": None,
-                "plan": "free",
-                "timezone": "Asia/Tomsk",
-                "country": "RU",
-                "ownerId": account,
-                "role": "owner",
-                "joinedAt": "2027-01-15T12:00:00.000Z",
-                "isOwner": True,
-            },
-            {
-                "id": other,
-                "name": "Mill",
-                "slug": "mill",
-                "logoUrl": None,
-                "plan": "business",
-                "timezone": "Europe/Moscow",
-                "country": "RU",
-                "ownerId": owner_account,
-                "role": "manager",
-                "joinedAt": "2027-01-15T12:00:01.000Z",
-                "isOwner": False,
-            },
-        ]
-
-    def test_account_without_workspaces_gets_an_empty_list(self) -> None:
-        account = make_account()
-        assert call_console(PLATFORM, "list_my_workspaces", account_id=account)["workspaces"] == []
 
 
 class TestListMembers:
@@ -144,5 +98,5 @@ class TestListMembers:
     def test_operator_can_list_members(self, new_owner: Callable[..., Owner]) -> None:
         home = new_owner().workspace.id
         assert call_operator("list_members", workspaceId=home)["members"] == self.list_members(home)
-        with pytest.raises(NotFoundError, match="No workspace has the id"):
+        with pytest.raises(NotFoundError, check=keyed("workspace")):
             call_operator("list_members", workspaceId="nobody")

@@ -197,10 +197,9 @@ class TestThrottle:
         errors = [refusal(email, "x", visitor=f"v{number % 7}") for number in range(51)]
         assert {type(error) for error in errors[:50]} == {UnauthorizedError}
         assert isinstance(errors[50], RateLimitedError)
-        assert errors[50].message == (
-            "Too many requests: 50 failed attempts to sign in to an account within an hour are "
-            "allowed. Try again in 3,600 s."
-        )
+        assert errors[50].key == "sign_in_failures"
+        assert errors[50].headers["RateLimit-Limit"] == "50"
+        assert errors[50].headers["Retry-After"] == "3600"
         assert isinstance(refusal(email, visitor="the owner"), RateLimitedError)  # the right one
         time.pass_by(hours=1)
         assert isinstance(refusal(email, "x"), UnauthorizedError)

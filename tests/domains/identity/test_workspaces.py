@@ -28,8 +28,12 @@ class TestListWorkspaces:
                     "isOwner": True,
                     "timezone": "Europe/Moscow",
                     "country": "RU",
+                    "currency": "RUB",
+                    "isTest": False,
                 }
             ],
+            "total": 1,
+            "pagination": {"total": 1, "page": 1, "size": 1000, "limit": 1000},
             "activeWorkspaceId": owner.workspace.id,
             "now": "2027-01-15T15:00:00+03:00",
         }

@@ -52,6 +52,13 @@ class Bot:
         """The folder of the object store."""
         return Path(settings().object_store.removeprefix("file://"))
 
+    def problem_codes(self, source_id: str) -> list[str]:
+        """Return the codes of what went wrong when a source was last read."""
+        source = self.source(source_id)
+        details = source["errorDetails"] or []
+        assert source["error"] == " ".join(detail["message"] for detail in details)
+        return [detail["code"] for detail in details]
+
     def delete(self, source_id: str) -> None:
         """Delete a source."""
         assert self.api.call("DELETE", f"{self.path}/{source_id}").status == 200

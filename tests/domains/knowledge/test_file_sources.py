@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from chalicelib.domains.knowledge.flows import fetching
-from chalicelib.domains.knowledge.rules import parsing, quotas
+from chalicelib.domains.knowledge.rules import quotas
 from chalicelib.gateways import isolation
 from tests.conftest import Api
 from tests.domains.knowledge.conftest import Bot
@@ -55,31 +55,32 @@ def test_a_pdf_is_read_and_found(bot: Bot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "error"),
+    ("name", "body", "code"),
     [
-        ("scan.pdf", pdf("", ""), parsing.NO_TEXT_IN_PDF),
-        ("secret.pdf", pdf("Secret", encrypted=True), parsing.ENCRYPTED),
-        ("broken.pdf", b"%PDF-1.4\nnothing of a PDF", parsing.BROKEN_PDF),
-        ("cut.pdf", pdf("Bread")[:300], parsing.BROKEN_PDF),
+        ("scan.pdf", pdf("", ""), "no_text_in_pdf"),
+        ("secret.pdf", pdf("Secret", encrypted=True), "encrypted"),
+        ("broken.pdf", b"%PDF-1.4\nnothing of a PDF", "broken_pdf"),
+        ("cut.pdf", pdf("Bread")[:300], "broken_pdf"),
         (
             "long.pdf",
             pdf(*["x"] * 201),
-            "The PDF has 201 pages, but the maximum is 200. Divide the PDF.",
+            "too_many_pages",
         ),
         (
             "app.html",
             SCRIPT,
-            parsing.NO_TEXT,
+            "no_text",
         ),
-        ("blank.txt", b" \n\t ", parsing.NO_TEXT),
+        ("blank.txt", b" \n\t ", "no_text"),
     ],
     ids=["scanned", "encrypted", "broken", "cut", "long", "script", "blank"],
 )
 def test_a_file_without_readable_text_fails_with_a_reason(
-    bot: Bot, name: str, body: bytes, error: str
+    bot: Bot, name: str, body: bytes, code: str
 ) -> None:
     source = add_file(bot, name, body)
-    assert (source["status"], source["error"], source["chars"]) == ("failed", error, 0)
+    assert (source["status"], source["chars"]) == ("failed", 0)
+    assert bot.problem_codes(source["id"]) == [code]
     assert bot.run_jobs(days=2)["knowledge-fetch"] == 0, "a file is not read again"
 
 
@@ -90,7 +91,8 @@ def test_a_file_of_another_type_is_refused(bot: Bot, name: str, body: bytes) -> 
     answer = bot.api.call_refused(
         "POST", bot.path, {"title": "T", "fileId": upload(bot.api, name, body)}
     )
-    assert (answer.status, answer.data["errors"][0]["field"]) == (400, "fileId")
+    (error,) = answer.data["errors"]
+    assert (answer.status, error["field"], error["key"]) == (400, "fileId", "unreadable_type")
 
 
 def test_a_file_above_10_mb_is_refused(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +100,8 @@ def test_a_file_above_10_mb_is_refused(bot: Bot, monkeypatch: pytest.MonkeyPatch
     answer = bot.api.call_refused(
         "POST", bot.path, {"title": "T", "fileId": upload(bot.api, "a.txt", b"four")}
     )
-    assert answer.status == 400
-    assert "at most 3 bytes" in answer.data["message"]
+    (error,) = answer.data["errors"]
+    assert (answer.status, error["field"], error["key"]) == (400, "fileId", "too_large")
 
 
 def test_file_beyond_the_quota_fails(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +109,16 @@ def test_file_beyond_the_quota_fails(bot: Bot, monkeypatch: pytest.MonkeyPatch) 
     bot.add(text="a" * 15)
     source = add_file(bot, "a.txt", b"bread and cake")
     assert source["status"] == "failed"
-    assert "use 15 of 20 bytes" in str(source["error"])
+    (detail,) = source["errorDetails"]
+    facts = {"code": "too_much_text", "bytes": 14, "used": 15, "maximum": 20}
+    assert detail == {**facts, "message": source["error"]}
 
 
 def test_a_parser_that_takes_too_long_is_ended(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "SECONDS", 0.01)
     source = add_file(bot, "a.txt", b"bread")
     assert source["status"] == "failed"
-    assert "longer than 20 seconds" in str(source["error"])
+    assert bot.problem_codes(source["id"]) == ["too_slow"]
 
 
 def test_parser_beyond_the_memory_limit_fails_only_its_file(
@@ -123,7 +127,7 @@ def test_parser_beyond_the_memory_limit_fails_only_its_file(
     monkeypatch.setattr(fetching, "_PARSER", "tests.factories.isolated:take_memory")
     source = add_file(bot, "a.txt", b"bread")
     assert source["status"] == "failed"
-    assert "too much memory" in str(source["error"])
+    assert bot.problem_codes(source["id"]) == ["not_read"]
 
 
 def test_file_in_use_is_deleted_only_by_force(bot: Bot) -> None:
@@ -138,7 +142,7 @@ def test_file_in_use_is_deleted_only_by_force(bot: Bot) -> None:
     assert bot.find("bread") == []
     stored_source = bot.source(source["id"])
     assert (stored_source["status"], stored_source["chars"]) == ("failed", 0)
-    assert "The file was deleted" in stored_source["error"]
+    assert bot.problem_codes(source["id"]) == ["file_deleted"]
 
 
 def test_file_deleted_before_parsing_fails(bot: Bot) -> None:
@@ -147,7 +151,7 @@ def test_file_deleted_before_parsing_fails(bot: Bot) -> None:
     for path in bot.store.glob("files/*/*"):
         path.unlink()
     bot.run_jobs()
-    assert "The file is missing" in bot.source(source["id"])["error"]
+    assert bot.problem_codes(source["id"]) == ["missing_file"]
 
 
 def test_source_deleted_during_parsing_is_not_restored(

@@ -6,8 +6,14 @@ import pypdf
 import pytest
 from pypdf.errors import DependencyError, PdfReadError
 
-from chalicelib.domains.knowledge.rules import parsing
-from chalicelib.domains.knowledge.rules.parsing import UnreadableError, parser_for, read_text
+from chalicelib.domains.knowledge.rules import problems
+from chalicelib.domains.knowledge.rules.parsing import (
+    MAX_PAGES,
+    UnreadableError,
+    parser_for,
+    read_text,
+)
+from chalicelib.domains.knowledge.rules.problems import Problem
 from tests.factories.pdf import pdf
 
 
@@ -29,7 +35,7 @@ def encrypt_with_empty_password(body: bytes) -> bytes:
         ("html", "<p>Хлеб".encode("koi8-r"), "koi8-r", "Хлеб"),
         ("pdf", pdf("Rye bread", "Cake"), None, "Rye bread\n\nCake"),
         ("pdf", encrypt_with_empty_password(pdf("Rye bread")), None, "Rye bread"),
-        ("pdf", pdf(*["x"] * parsing.MAX_PAGES), None, "\n\n".join("x" * parsing.MAX_PAGES)),
+        ("pdf", pdf(*["x"] * MAX_PAGES), None, "\n\n".join("x" * MAX_PAGES)),
     ],
 )
 def test_a_file_becomes_text_in_its_normal_form(
@@ -41,36 +47,39 @@ def test_a_file_becomes_text_in_its_normal_form(
 @pytest.mark.parametrize(
     ("parser", "body", "problem"),
     [
-        ("text", b" \n", parsing.NO_TEXT),
-        ("html", b"<script>render()</script>", parsing.NO_TEXT),
-        ("pdf", pdf("", ""), parsing.NO_TEXT_IN_PDF),
-        ("pdf", pdf("Secret", encrypted=True), parsing.ENCRYPTED),
-        ("pdf", b"%PDF-1.4\nnothing", parsing.BROKEN_PDF),
+        ("text", b" \n", problems.NO_TEXT),
+        ("html", b"<script>render()</script>", problems.NO_TEXT),
+        ("pdf", pdf("", ""), problems.NO_TEXT_IN_PDF),
+        ("pdf", pdf("Secret", encrypted=True), problems.ENCRYPTED),
+        ("pdf", b"%PDF-1.4\nnothing", problems.BROKEN_PDF),
         (
             "pdf",
             pdf(*["x"] * 201),
-            "The PDF has 201 pages, but the maximum is 200. Divide the PDF.",
+            problems.too_many_pages(201, maximum=200),
         ),
     ],
 )
 def test_a_file_without_text_is_refused_with_the_reason(
-    parser: str, body: bytes, problem: str
+    parser: str, body: bytes, problem: Problem
 ) -> None:
     with pytest.raises(UnreadableError) as raised:
         read_text(parser, body)
-    assert str(raised.value) == problem
+    assert raised.value.args == problem
 
 
 @pytest.mark.parametrize(
     ("error", "problem"),
     [
-        (DependencyError, parsing.ENCRYPTED),
-        *((error, parsing.BROKEN_PDF) for error in (PdfReadError, ValueError, KeyError, TypeError)),
-        *((error, parsing.BROKEN_PDF) for error in (AttributeError, IndexError)),
+        (DependencyError, problems.ENCRYPTED),
+        *(
+            (error, problems.BROKEN_PDF)
+            for error in (PdfReadError, ValueError, KeyError, TypeError)
+        ),
+        *((error, problems.BROKEN_PDF) for error in (TypeError, AttributeError, IndexError)),
     ],
 )
 def test_error_of_the_pdf_library_becomes_a_reason(
-    error: type[Exception], problem: str, monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
         raise error("broken")
@@ -78,7 +87,7 @@ def test_error_of_the_pdf_library_becomes_a_reason(
     monkeypatch.setattr(pypdf, "PdfReader", fail)
     with pytest.raises(UnreadableError) as raised:
         read_text("pdf", pdf("Bread"))
-    assert str(raised.value) == problem
+    assert raised.value.args == problem
 
 
 @pytest.mark.parametrize(

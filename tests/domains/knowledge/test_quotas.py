@@ -3,6 +3,7 @@
 import pytest
 
 from chalicelib.domains.knowledge.rules import quotas
+from chalicelib.domains.knowledge.rules.problems import ProblemCode
 
 
 class Source:
@@ -17,5 +18,6 @@ def test_quota_counts_bytes_of_all_sources(text: str, *, fits: bool) -> None:
     problem = quotas.problem(used, text)
     assert (problem is None) == fits
     if problem:
-        assert f"{len(text.encode())} bytes" in problem
+        facts = {"bytes": len(text.encode()), "used": used, "maximum": quotas.MAX_BOT_BYTES}
+        assert (problem.code, problem.facts) == (ProblemCode.TOO_MUCH_TEXT, facts)
         assert quotas.used([Source(), Source()]) == 20

@@ -30,6 +30,7 @@ def test_added_source_is_ready_and_listed_with_its_length(bot: Bot) -> None:
         "chars": len("Везём\n\nвсегда."),
         "updatedAt": "2027-01-15T12:00:00.000Z",
         "error": None,
+        "errorDetails": None,
     }
     assert bot.sources == [source]
 
@@ -128,7 +129,7 @@ def test_a_bot_has_at_most_100_sources(bot: Bot, monkeypatch: pytest.MonkeyPatch
     bot.add(text="Two.")
     answer = bot.api.call_refused("POST", bot.path, {"title": "Three", "text": "Three."})
     assert (answer.status, answer.data["code"]) == (409, "conflict")
-    assert "Delete a source first" in answer.data["message"]
+    assert (answer.data["key"], answer.data["maximum"]) == ("too_many_sources", 2)
 
 
 def test_a_bot_has_at_most_3_mb_of_text(bot: Bot, monkeypatch: pytest.MonkeyPatch) -> None:

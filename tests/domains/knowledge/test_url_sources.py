@@ -31,7 +31,7 @@ def _parse_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             return parse(arguments[0], body, *arguments[1:])
         except parsing.UnreadableError as error:
-            raise isolation.RaisedError(str(error)) from None
+            raise isolation.RaisedError(*error.args) from None
 
     monkeypatch.setattr(isolation, "call", call)
 
@@ -121,8 +121,8 @@ def test_failed_refresh_keeps_the_former_text_with_a_note(bot: Bot, net: Interne
     bot.run_jobs(hours=25)
     refreshed = bot.source(source["id"])
     assert (refreshed["status"], refreshed["chars"]) == ("ready", len("Bread"))
-    assert "expected status 200" in refreshed["error"]
-    assert "still answers from the text that was read before" in refreshed["error"]
+    assert bot.problem_codes(source["id"]) == ["not_fetched", "still_answers"]
+    assert "expected status 200" in refreshed["errorDetails"][0]["reason"]
     assert bot.finds("bread") == ["Page"]
 
 
@@ -136,7 +136,7 @@ def test_page_is_not_read_after_7_failures_in_a_row(bot: Bot, net: Internet) -> 
     bot.run_jobs(hours=25)
     refreshed = bot.source(source["id"])
     assert refreshed["status"] == "failed"
-    assert "failed 7 times in a row and is not read again" in refreshed["error"]
+    assert bot.problem_codes(source["id"]) == ["not_fetched", "still_answers", "given_up"]
     assert bot.finds("bread") == ["Page"], "the former text goes on answering"
     for _ in range(3):
         bot.run_jobs(hours=25)
@@ -158,7 +158,8 @@ def test_internal_or_unknown_host_fails_with_a_reason(
     bot.run_jobs()
     refreshed = bot.source(source["id"])
     assert refreshed["status"] == "failed"
-    assert reason in refreshed["error"]
+    assert bot.problem_codes(source["id"]) == ["not_fetched"]
+    assert reason in refreshed["errorDetails"][0]["reason"]
     assert net.connections == []
 
 
@@ -168,7 +169,8 @@ def test_redirect_to_an_internal_address_is_refused(bot: Bot, net: Internet) -> 
     bot.run_jobs()
     refreshed = bot.source(source["id"])
     assert refreshed["status"] == "failed"
-    assert "expected a host on the public internet" in refreshed["error"]
+    assert bot.problem_codes(source["id"]) == ["not_fetched"]
+    assert "expected a host on the public internet" in refreshed["errorDetails"][0]["reason"]
     assert len(net.connections) == 1
 
 
@@ -180,9 +182,12 @@ def test_a_page_above_10_mb_or_of_another_type_fails_with_a_reason(bot: Bot, net
     )
     source = bot.add("Page", url=URL)
     bot.run_jobs()
-    assert "expected at most 10 MB" in bot.source(source["id"])["error"]
+    (detail,) = bot.source(source["id"])["errorDetails"]
+    assert detail["code"] == "not_fetched"
+    assert "10 MB" in detail["reason"]
     bot.run_jobs(hours=25)
-    assert "received image/png" in bot.source(source["id"])["error"]
+    (detail,) = bot.source(source["id"])["errorDetails"]
+    assert (detail["code"], detail["received"]) == ("wrong_type", "image/png")
 
 
 def test_pages_beyond_the_daily_budget_are_read_the_next_day(
@@ -197,8 +202,8 @@ def test_pages_beyond_the_daily_budget_are_read_the_next_day(
     assert len(server.requests) == 2
     states = sorted(bot.sources[0]["status"] for bot in bots)
     assert states == ["pending", "ready", "ready"]
-    (waiting,) = [bot.sources[0] for bot in bots if bot.sources[0]["status"] == "pending"]
-    assert "read tomorrow" in waiting["error"]
+    (waiting,) = [bot for bot in bots if bot.sources[0]["status"] == "pending"]
+    assert waiting.problem_codes(waiting.sources[0]["id"]) == ["over_budget"]
 
 
 def test_repeated_job_reads_no_page(bot: Bot, net: Internet) -> None:

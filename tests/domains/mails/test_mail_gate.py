@@ -59,7 +59,7 @@ def test_only_the_gate_calls_the_mail_gateway() -> None:
     sends, gated, builders = set(), {}, set()
     for path in PACKAGE.rglob("*.py"):
         place = path.relative_to(PACKAGE).as_posix()
-        if place.startswith("gateways/mail/"):
+        if place.startswith("gateways/mail/") or "mail" not in path.read_text():
             continue
         used_names = uses(path)
         assert not {used_name for used_name in used_names if used_name[1] == "*"}, place

@@ -16,6 +16,7 @@ from chalicelib.domains.mails.rules.mail_budgets import BUDGETS
 from chalicelib.domains.mails.store import mail_rates
 from chalicelib.engine import limits
 from chalicelib.gateways import mail
+from chalicelib.lib import mailboxes
 from tests.conftest import call_operator
 from tests.domains.notifications.inbox import text_of
 from tests.domains.payments.checkout import EMAIL, Checkout
@@ -84,7 +85,7 @@ def use_up(address: str, workspace_id: str) -> None:
     budget = BUDGETS["business"]
     reserved = mail_budgets.reserve("business", budget)
     assert reserved is not None
-    mailbox = mail_budgets.budget_key(address)
+    mailbox = mailboxes.mailbox_key(address)
     limits.take(budget, mailbox, budget.max_requests)
     limits.take(reserved, f"{mailbox}#{workspace_id}", reserved.max_requests)
 
@@ -183,7 +184,7 @@ def test_mails_say_what_is_due_and_what_is_left_to_pay(
     checkout: Checkout,  # noqa: F811  the fixture
 ) -> None:
     terms = {"depositPercent": 30, "refundUntilMin": 1_440}
-    checkout.console("set_payment_terms", serviceId=checkout.salon.service, **terms)
+    checkout.console("set_payment_terms", id=checkout.salon.service, **terms)
     path = checkout.hold()
     run_until_idle()
     (pending,) = (each for each in checkout.inbox.mails if each["To"] == EMAIL)

@@ -233,7 +233,7 @@ def test_email_goes_to_the_entered_address(local: str, label: str, top: str) -> 
     assert value.rpartition("@")[0] == entered_local
     assert idna.encode(value.rpartition("@")[2], uts46=True).decode() == a_label
     raw = message.build(
-        Mail(id="1", recipient=value, content=RenderedMail("", "", "")), "a@b.example"
+        Mail(id="1", origin="w", recipient=value, content=RenderedMail("", "", "")), "a@b.example"
     )
     assert raw.recipient == f"{entered_local}@{a_label}"
     assert emails.find_email(value) == value

@@ -32,8 +32,8 @@ def waiting_kinds(owner: Owner) -> list[str]:
 
 def switched_off_webhook(owner: Owner) -> str:
     """Add a webhook that the service then switches off, and return its id."""
-    place = {"workspaceId": owner.workspace.id, "url": RECEIVER, "types": ["client.erased"]}
-    webhook: str = call_operator("create_webhook", **place)["webhookId"]
+    place = {"workspaceId": owner.workspace.id, "url": RECEIVER, "events": ["client.erased"]}
+    webhook: str = call_operator("create_webhook", **place)["webhook"]["id"]
     due_deliveries.switch_off(owner.workspace.id, webhook_id=webhook, reason="gone")
     return webhook
 
@@ -78,11 +78,13 @@ class TestMails:
         run_until_idle()
         assert inbox.mails == []
 
-    def test_deleted_webhook_causes_no_message(self, inbox: Inbox, owner: Owner) -> None:
+    def test_of_a_deleted_webhook_only_the_deletion_is_told(
+        self, inbox: Inbox, owner: Owner
+    ) -> None:
         webhook = switched_off_webhook(owner)
-        call_operator("delete_webhook", webhookId=webhook)
+        call_operator("delete_webhook", id=webhook)
         run_until_idle()
-        assert inbox.mails == []
+        assert inbox.kinds == ["webhook_deleted"]
 
     def test_removed_and_disabled_members_get_no_message(
         self, inbox: Inbox, owner: Owner, things: Things
@@ -224,7 +226,8 @@ class TestKinds:
         assert inbox.only()["Subject"].startswith("Booking cancelled: ")
 
     def test_webhook_switched_off_is_reported(self, inbox: Inbox, owner: Owner) -> None:
-        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+        chosen = {"lead": ["mail"], "webhook_changed": list[str]()}
+        choose(owner, owner.workspace.owner_id, "owner", "en", **chosen)
         switched_off_webhook(owner)
         run_until_idle()
         message = inbox.only()

@@ -147,6 +147,13 @@ MANAGER = [("account", "Account", "bob@example.com"), ("role", "Role", "manager"
         ),
         ("key_created", KEY, "API key created: Laptop", KEY_FACTS, "keys"),
         ("key_revoked", KEY, "API key revoked: Laptop", KEY_FACTS, "keys"),
+        (
+            "export_started",
+            {**KEY, "id": "e1"},
+            "Export started by an API key: Laptop",
+            KEY_FACTS,
+            "exports/e1",
+        ),
         ("member_added", MEMBER, "Member added: Bob", MANAGER, "members"),
         ("member_removed", {**MEMBER, "role": None}, "Member removed: Bob", MANAGER[:1], "members"),
         ("member_role", MEMBER, "Member role changed: Bob", MANAGER, "members"),

@@ -8,12 +8,13 @@ from tests.domains.notifications.clients import ADA, mails_to
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.chat import Bot, ask, new_bot, newest_dialog, reply_to
 from tests.factories.event_runs import run_until_idle
+from tests.factories.examples import Things
 
 pytestmark = pytest.mark.usefixtures("database")
 
 
 @pytest.fixture
-def bot(owner: Owner) -> Bot:
+def bot(owner: Owner, things: Things) -> Bot:  # things first: both change the balance
     return new_bot(owner)
 
 

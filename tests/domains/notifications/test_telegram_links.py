@@ -178,9 +178,9 @@ def test_a_message_to_a_chat_that_is_gone_removes_its_links(
     owner: Owner, telegram: FakeTelegram, refusal: tuple[int, object]
 ) -> None:
     link(owner, 7)
-    assert telegram_chats.deliver(7, "A new lead")
+    assert telegram_chats.deliver("w", chat_id=7, text="A new lead")
     telegram.failures = [refusal]
-    assert not telegram_chats.deliver(7, "A new lead")
+    assert not telegram_chats.deliver("w", chat_id=7, text="A new lead")
     assert chats(owner) == []
     assert telegram.texts == ["A new lead"]
 
@@ -194,7 +194,7 @@ def test_a_message_that_fails_for_another_reason_keeps_the_links(
     link(owner, 7)
     telegram.failures = [refusal]
     with pytest.raises(gateway.TelegramError):
-        telegram_chats.deliver(7, "A new lead")
+        telegram_chats.deliver("w", chat_id=7, text="A new lead")
     assert chats(owner) == [7]
 
 

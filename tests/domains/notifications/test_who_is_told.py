@@ -23,20 +23,32 @@ from chalicelib.domains.notifications.rules.who_is_told import (
 )
 from infra.local import told_table
 from tests.factories.event_runs import unanswered
+from tests.support.registers import check_register
 
 load_all()
+TABLE = "chalicelib/domains/notifications/rules/who_is_told.py"
 DELIVERY = {VISITOR_JOBS, PEOPLE_EVENTS, NOTIFY_MEMBER, NOTIFY_DIGEST, MEMBERSHIP_ENDED}
 """Jobs that carry out what rows of events say."""
 
 
 def test_every_event_has_a_row() -> None:
-    assert EVENTS.keys() == EVENT_TYPES.keys() | INTERNAL_TYPES.keys()
+    check_register(
+        EVENTS,
+        declared=EVENT_TYPES.keys() | INTERNAL_TYPES.keys(),
+        place=f"EVENTS of {TABLE}",
+        line="a Told that says which members and clients get a message, or why nobody",
+    )
 
 
 def test_every_job_that_sends_a_message_has_a_row() -> None:
     flows = "chalicelib.domains.notifications.flows"
     kinds = {kind for kind, handler in JOB_HANDLERS.items() if handler.__module__.startswith(flows)}
-    assert kinds - DELIVERY == JOBS.keys() | ACCOUNT_MAILS.keys()
+    check_register(
+        JOBS.keys() | ACCOUNT_MAILS.keys(),
+        declared=kinds - DELIVERY,
+        place=f"JOBS of {TABLE} (ACCOUNT_MAILS, if it goes to an account)",
+        line="who gets the message",
+    )
 
 
 def test_the_engine_emits_what_the_table_sends() -> None:
@@ -85,5 +97,5 @@ def test_an_event_of_a_visitor_that_reaches_nobody_is_found(
 
 
 def test_the_document_has_the_table() -> None:
-    """Run ``make reference`` after a change of the table."""
-    assert told_table.markdown() in told_table.DOCUMENT.read_text()
+    is_current = told_table.markdown() in told_table.DOCUMENT.read_text()
+    assert is_current, "The table of docs/notifications.md is stale: run make update."

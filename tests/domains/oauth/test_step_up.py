@@ -76,7 +76,10 @@ class TestChallenge:
         connected = connect(owner.workspace, manager(owner), clientName="Cursor", scopes=READS)
         failed = result(write(connected.access, name="svc_delete_blog_post", arguments={"id": "x"}))
         assert (failed["isError"], "_meta" in failed) == (True, False)
-        assert "Only an ADMIN account can allow it" in failed["content"][0]["text"]
+        failure = json.loads(failed["content"][0]["text"])["data"]
+        assert (failure["code"], failure["scope"]) == ("insufficient_scope", "blog:write")
+        assert "ADMIN" in failure["message"]
+        assert "/allow?" not in failure["message"]
 
     def test_keys_and_batches_get_results(self, owner: Owner) -> None:
         assert "_meta" not in result(write(owner.token(READS)))

@@ -51,7 +51,12 @@ def test_a_new_workspace_has_the_steps_to_the_first_booking(
     )
 
 
-def test_a_workspace_with_bookings_shows_them_instead(owner: Owner, boss: Person, api: Api) -> None:
+def test_steps_stay_below_the_bookings_until_they_are_hidden(
+    owner: Owner, boss: Person, api: Api
+) -> None:
     salon = Salon.opened(api)
-    api.post(CREATE, salon.order("2027-01-18T12:00"))
+    booking = api.post(CREATE, salon.order("2027-01-18T12:00"))["booking"]
+    shown, home = list(steps(owner, boss)), f"/console/w/{owner.workspace.slug}"
+    assert shown.index(f"bookings/{booking['id']}") < shown.index("settings")
+    assert boss.post(f"{home}/first-steps").status == 303
     assert "settings" not in steps(owner, boss)

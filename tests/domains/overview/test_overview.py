@@ -74,7 +74,7 @@ def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
     days = [f"2027-01-{day:02}" for day in range(2, 16)]
     assert overview == {
         "timezone": "Europe/Moscow",
-        "days": [{"date": day, "activity": NOTHING, "income": NOTHING} for day in days],
+        "days": [{"date": day, "activity": NOTHING} for day in days],
         "total": NOTHING,
         "totalBefore": NOTHING,
         "funds": {"available": 0, "reserved": 0},
@@ -82,19 +82,10 @@ def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
         "leadsOverQuota": 0,
         "newLeads": 0,
         "bookingsToday": 0,
-        "bookingsWeek": 0,
-        "activeSites": 0,
-        "activeBots": 0,
         "latestLeads": [],
         "nextBookings": [],
         "latestDialogs": [],
     }
-
-
-def test_the_former_name_of_the_daily_activity_is_deprecated() -> None:
-    days = REGISTRY["get_overview"].output.model_json_schema()["$defs"]["DailyTotals"]
-    assert days["properties"]["income"]["deprecated"]
-    assert "deprecated" not in days["properties"]["activity"]
 
 
 class TestTotals:
@@ -158,7 +149,6 @@ class TestTotals:
         assert workspace.overview()["days"][-2] == {
             "date": "2027-01-15",
             "activity": NOTHING | {"leads": 1},
-            "income": NOTHING | {"leads": 1},
         }
 
     def test_a_cancelled_booking_still_counts(self, workspace: Workspace) -> None:
@@ -214,7 +204,7 @@ class TestBookings:
             start: salon.book(f"2027-01-{start}", ignoreSchedule=True)["id"] for start in starts
         }
         overview = workspace.overview()
-        assert (overview["bookingsToday"], overview["bookingsWeek"]) == (1, 3)
+        assert overview["bookingsToday"] == 1
         coming = [starts[n] for n in (0, 1, 3, 4, 5)]
         listed_ids = [booking["id"] for booking in overview["nextBookings"]]
         assert listed_ids == [booking_ids[start] for start in coming]
@@ -235,7 +225,7 @@ class TestBookings:
             salon.book(f"2027-01-16T{hour:02}:00")
         overview = workspace.overview()
         assert len(overview["nextBookings"]) == 5
-        assert (overview["bookingsToday"], overview["bookingsWeek"]) == (0, 8)
+        assert overview["bookingsToday"] == 0
 
     def test_cancelled_bookings_are_left_out(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
@@ -243,7 +233,7 @@ class TestBookings:
             booking = salon.book(f"2027-01-{start}")["id"]
             workspace.api.post(STATUS, {"id": booking, "status": status})
         overview = workspace.overview()
-        assert (overview["bookingsWeek"], overview["nextBookings"]) == (0, [])
+        assert overview["nextBookings"] == []
 
     def test_an_unpaid_hold_is_shown_while_it_lasts(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
@@ -253,19 +243,7 @@ class TestBookings:
         ]
 
 
-class TestBotsAndSites:
-    def test_active_bots_and_sites_are_counted(self, workspace: Workspace) -> None:
-        workspace.create_bot()
-        switched = workspace.create_bot()
-        workspace.create_bot(isActive=False)
-        sites = [workspace.create_site()[0] for _ in range(3)]
-        workspace.api.post("/api/projects/update", {"id": sites[0], "status": "inactive"})
-        workspace.api.post("/api/projects/delete", {"id": sites[1]})
-        overview = workspace.overview()
-        assert (overview["activeBots"], overview["activeSites"]) == (2, 1)
-        workspace.api.call("PUT", f"/api/agents/{switched}", {"isActive": False})
-        assert workspace.overview()["activeBots"] == 1
-
+class TestDialogs:
     def test_the_last_five_dialogs_are_shown(self, workspace: Workspace) -> None:
         bot = workspace.create_bot()
         for number in range(6):
@@ -306,8 +284,7 @@ def test_another_workspaces_data_is_not_included(
     Salon.opened(workspace.api).book("2027-01-16T09:00")
     elsewhere = new_owner()
     bare = Workspace(elsewhere, elsewhere.api(), workspace.time).overview()
-    assert (bare["total"], bare["newLeads"], bare["bookingsWeek"]) == (NOTHING, 0, 0)
-    assert (bare["activeBots"], bare["activeSites"]) == (0, 0)
+    assert (bare["total"], bare["newLeads"]) == (NOTHING, 0)
     lists = ("latestLeads", "nextBookings", "latestDialogs")
     assert [bare[list_name] for list_name in lists] == [[], [], []]
 

@@ -12,6 +12,7 @@ import pytest
 from chalicelib.core.errors import AppError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
 from chalicelib.domains.payments.store import merchants
 from chalicelib.engine.events import wake
 from chalicelib.gateways.payments.yookassa import YooKassa
@@ -225,8 +226,10 @@ def test_provider_that_fails_delays_a_payment(checkout: Checkout) -> None:
 
 def test_tokens_for_other_purposes_do_not_pay(checkout: Checkout) -> None:
     response = checkout.book_on_page()
-    manage, pay = (response[name].rpartition("/")[2] for name in ("manageUrl", "paymentUrl"))
-    for path in (f"/pay/{manage}", f"/booking/{pay}", "/pay/unknown", f"/pay/{pay[:-4]}AAAA"):
+    pay = response["paymentUrl"].rpartition("/")[2]
+    calendar = response["icsUrl"].rpartition("/")[2].removesuffix(".ics")
+    others = (response["cancelToken"], calendar, "unknown", f"{pay[:-4]}AAAA")
+    for path in (f"/booking/{pay}", *(f"/pay/{token}" for token in others)):
         assert visitor.call("GET", path).status == 404
         assert visitor.call("POST", path, b"", {"Content-Type": "text/plain"}).status in {404, 415}
 
@@ -317,8 +320,9 @@ def test_account_that_is_set_up_again_keeps_its_address_and_its_payments(
 
 
 WORDS = re.compile("paid|pay(?!load)|refund|deposit|merchant|topup|due(?!at)", re.IGNORECASE)
-ALLOWED = {"requirePayment"}
-"""Settings of a service that keys have always had."""
+ALLOWED = {"requirePayment", "depositPercent", "paymentTerms", "refundUntilMin", "takesPayments"}
+ALLOWED |= {"hasPayments"}  # of an export, false for each export by a key
+"""Settings of a service, and whether clients can pay at all."""
 
 
 def field_names(schema: Any) -> set[str]:
@@ -337,11 +341,23 @@ def test_no_response_to_a_key_or_a_tool_has_a_field_of_a_payment(operation: Oper
     assert [name for name in names - ALLOWED if WORDS.search(name)] == []
 
 
-def test_operations_of_payments_have_no_route_and_no_tool() -> None:
+VISITORS = {"pay_booking"}
+"""Operations of payments that a client calls by the token of the client's own booking."""
+SETTINGS = {"get_payment_terms", "set_payment_terms"}
+"""Operations that read and set what a service asks for in advance."""
+
+
+def test_operations_of_payments_have_no_route_for_keys_and_no_tool() -> None:
     ours = [
         entry
         for entry in REGISTRY.entries()
         if any(word in entry.name for word in ("pay", "merchant", "refund", "top_up"))
     ]
     assert len(ours) > 12
-    assert [entry.name for entry in ours if entry.path or entry.tool] == []
+    assert {entry.name for entry in ours if entry.path or entry.tool} == VISITORS | SETTINGS
+    for name in VISITORS:
+        assert REGISTRY.entry(name).audience == {Audience.PUBLIC}
+    for name in SETTINGS:
+        entry = REGISTRY.entry(name)
+        assert entry.tool is None
+        assert entry.scope in {Scope.SETTINGS_READ, Scope.SETTINGS_WRITE}

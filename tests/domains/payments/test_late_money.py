@@ -17,7 +17,7 @@ def lapse(checkout: Checkout) -> None:
 
 
 def erase(checkout: Checkout) -> None:
-    checkout.console("erase_client", clientId=checkout.booking.client_id)
+    checkout.console("erase_client", id=checkout.booking.client_id)
 
 
 def set_status(status: str) -> Change:
@@ -230,7 +230,7 @@ def test_booking_that_awaits_a_payment_again_does_not_occupy_its_time_for_ever(
     booking = checkout.book_by_key()
     for status in (former, "pending_payment"):
         checkout.console("set_booking_status", id=booking["id"], status=status)
-    link = checkout.console("get_payment_link", bookingId=booking["id"])["paymentUrl"]
+    link = checkout.console("get_booking_money", bookingId=booking["id"])["paymentUrl"]
     assert "1,500" in checkout.view(link.partition("8000")[2])
     checkout.run_after(minutes=31)
     assert checkout.find(booking["id"]).status == "cancelled"

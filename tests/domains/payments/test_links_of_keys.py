@@ -1,9 +1,13 @@
 """Links that a program gets for its client, who sees, moves and pays with them."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from chalicelib.core.operations import REGISTRY
+from chalicelib.core.principals import Audience
 from tests.conftest import Answer, Api
 from tests.domains.payments.checkout import FORM, PRICE, START, Checkout, call_visitor, visitor
 
@@ -78,6 +82,7 @@ def test_link_of_a_key_cancels_and_refunds_nothing(checkout: Checkout, way: str)
         body = {"token": path.rpartition("/")[2]}
         answer = visitor.call("POST", "/api/public/bookings/cancel", body)
     assert answer.status == 200
+    assert "Ask the business for the refund" in visitor.call("GET", path).body.decode()
     assert checkout.booking.status == "cancelled"
     assert checkout.refunds == []
     (payment,) = checkout.console("list_payments")["payments"]
@@ -95,3 +100,86 @@ def test_token_of_a_calendar_file_opens_nothing_else(checkout: Checkout) -> None
     assert visitor.call("GET", f"/booking/{token}").status == 404
     body = {"token": token}
     assert visitor.call("POST", "/api/public/bookings/cancel", body).status == 404
+
+
+TOKEN = re.compile(r"(?<![\w=-])[\w=-]{64}(?![\w=-])")
+BY_TOKEN = [
+    operation
+    for operation in REGISTRY.select(Audience.PUBLIC)
+    if {"token", "file"} & operation.input.model_fields.keys()
+]
+"""What anyone can call with a token."""
+LATER = "2027-01-18T15:00:00+03:00"
+
+
+def tokens_in(*parts: object) -> set[str]:
+    return {token for part in parts for token in TOKEN.findall(str(part))}
+
+
+def requests_with(token: str) -> Iterable[tuple[str, str, Any]]:
+    """Return the requests to all routes and pages that take a token, cancellations last."""
+    routes = [operation for operation in BY_TOKEN if operation.path]
+    for operation in sorted(routes, key=lambda operation: operation.destructive):
+        body = {"token": token, "startAt": LATER, "refund": None}
+        path = operation.path.replace("{file}", f"{token}.ics")
+        yield operation.method, path, None if operation.reads_query else body
+    for page in ("booking", "pay", "booking/confirm", "unsubscribe"):
+        yield "GET", f"/{page}/{token}?step=cancel&back=1", None
+        for form in (b"", b"action=move&at=2027-01-18T16:00:00Z", b"action=cancel"):
+            yield "POST", f"/{page}/{token}", form
+
+
+def follow(found: set[str]) -> set[str]:
+    """Send all requests with tokens, and with those of the responses, and return all of them."""
+    followed = set[str]()
+    while found - followed:
+        token = min(found - followed)
+        followed.add(token)
+        for method, path, body in requests_with(token):
+            headers = FORM if isinstance(body, bytes) else {}
+            answer = visitor.call(method, path, body, headers)
+            assert answer.status < 500, (path, answer.body)
+            found |= tokens_in(answer.body.decode(), answer.headers)
+    return followed
+
+
+def test_every_operation_with_a_token_is_followed() -> None:
+    with_route = {operation.name for operation in BY_TOKEN if operation.path}
+    assert with_route == {
+        *("cancel_public_booking", "get_booking_calendar", "get_managed_booking"),
+        *("move_public_booking", "pay_booking"),
+    }
+
+
+def test_no_token_in_a_result_of_a_key_leads_to_a_refund(checkout: Checkout, api: Api) -> None:
+    """Each token is followed to each route and page, and so is each token that is found there."""
+    paid(checkout)
+    booking_id = checkout.booking.id
+    change = {"id": booking_id, "status": "confirmed", "includeManageUrl": True}
+    move = {"id": booking_id, "startAt": f"{START[:-5]}13:00:00+03:00"}
+    results = [
+        api.post("/api/bookings/reschedule", move),
+        api.post("/api/bookings/set-status", change),
+        api.tool("svc_set_booking_status", **change),
+        api.get(f"/api/bookings/{booking_id}"),
+        api.get("/api/bookings/list"),
+        create(checkout),  # which is not paid
+    ]
+    found = tokens_in(*results)
+    assert len(found) == 4
+    followed = follow(found)
+    assert len(followed) == 5, "with the link that pays"
+    checkout.run_after(minutes=5)
+    assert checkout.find(booking_id).status == "cancelled"
+    assert checkout.refunds == []
+    payments = checkout.console("list_payments", bookingIds=[booking_id])["payments"]
+    assert [(payment["refunded"], payment["refundDue"]) for payment in payments] == [(0, True)]
+
+
+def test_token_of_the_client_leads_to_the_refund(checkout: Checkout) -> None:
+    made = checkout.book_on_page()
+    checkout.click(path_of(made["paymentUrl"]))
+    checkout.shop.pay()
+    checkout.hook()
+    follow(tokens_in(made["manageUrl"]))
+    assert [int(refund.amount) for refund in checkout.refunds] == [PRICE]

@@ -342,9 +342,9 @@ def test_new_booking_leads_from_the_booking_page_to_the_payment(checkout: Checko
 def test_member_gives_the_link_of_a_booking_by_key_to_the_client(checkout: Checkout) -> None:
     booking = checkout.salon.book("2027-01-18T10:00", "Grace")
     assert "paymentUrl" not in booking
-    link = checkout.console("get_payment_link", bookingId=booking["id"])["paymentUrl"]
+    link = checkout.console("get_booking_money", bookingId=booking["id"])["paymentUrl"]
     checkout.click(link.partition("8000")[2])
     checkout.shop.pay()
     checkout.hook()
     assert checkout.booking.status == "confirmed"
-    assert checkout.console("get_payment_link", bookingId=booking["id"])["paymentUrl"] is None
+    assert checkout.console("get_booking_money", bookingId=booking["id"])["paymentUrl"] is None

@@ -317,8 +317,8 @@ def test_payments_of_a_day_have_totals(paid: Checkout) -> None:
 
 
 def test_deposit_is_a_part_of_the_price(checkout: Checkout) -> None:
-    terms = {"serviceId": checkout.salon.service, "depositPercent": 30, "refundUntilMin": 60}
-    assert checkout.console("set_payment_terms", **terms)["takesPayments"] is True
+    terms = {"id": checkout.salon.service, "depositPercent": 30, "refundUntilMin": 60}
+    assert checkout.console("set_payment_terms", **terms)["paymentTerms"]["takesPayments"]
     checkout.click(checkout.hold())
     request = checkout.shop.payments["pay-1"].request
     assert request.amount == 45_000
@@ -540,7 +540,7 @@ def test_move_by_the_business_to_a_later_day_makes_the_time_for_refunds_longer(
 
 
 def test_new_terms_of_a_service_do_not_change_the_terms_of_a_booking(paid: Checkout) -> None:
-    terms = {"serviceId": paid.salon.service, "depositPercent": 30, "refundUntilMin": 10_080}
+    terms = {"id": paid.salon.service, "depositPercent": 30, "refundUntilMin": 10_080}
     paid.console("set_payment_terms", **terms)
     assert "You get back" in cancel_page(paid)
 

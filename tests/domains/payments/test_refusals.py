@@ -101,7 +101,7 @@ def test_paid_booking_needs_an_address_for_the_receipt(checkout: Checkout) -> No
 def test_part_below_the_providers_minimum_is_refused(checkout: Checkout) -> None:
     service = checkout.salon.service
     checkout.owner.api().post("/api/services/update", {"id": service, "price": 5_000})
-    terms = {"serviceId": service, "refundUntilMin": 60}
+    terms = {"id": service, "refundUntilMin": 60}
     with pytest.raises(AppError) as refusal:
         checkout.console("set_payment_terms", **terms, depositPercent=1)
     assert refusal.value.errors[0].field == "depositPercent"

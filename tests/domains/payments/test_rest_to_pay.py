@@ -19,7 +19,7 @@ def deposit(checkout: Checkout) -> Checkout:
     """A service with a deposit of 30 percent."""
     checkout.console(
         "set_payment_terms",
-        serviceId=checkout.salon.service,
+        id=checkout.salon.service,
         depositPercent=30,
         refundUntilMin=120,
     )
@@ -146,7 +146,7 @@ def test_link_is_not_sent_to_a_client_without_an_address(checkout: Checkout) -> 
     client = {"name": "Grace", "phone": "+7 916 123-45-67"}
     booked = checkout.book_on_page(client=client)
     arguments = {"bookingId": booked["booking"]["id"]}
-    reply = call_console(checkout.workspace, "get_payment_link", **arguments)
+    reply = call_console(checkout.workspace, "get_booking_money", **arguments)
     assert reply["paymentUrl"] == booked["paymentUrl"]
     html = desk(checkout).get(path_of_booking(checkout, arguments["bookingId"])).body.decode()
     assert "/pay/" in html

@@ -10,6 +10,7 @@ from tests.conftest import Answer, Api, Owner, call_console
 from tests.domains.payments.checkout import EMAIL, FORM, PRICE, START, Checkout, visitor
 from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
+from tests.support.warned import warned
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -27,7 +28,7 @@ def deposit(checkout: Checkout) -> Checkout:
 def set_terms(checkout: Checkout, percent: int = 30, minutes: int = 120) -> None:
     checkout.console(
         "set_payment_terms",
-        serviceId=checkout.salon.service,
+        id=checkout.salon.service,
         depositPercent=percent,
         refundUntilMin=minutes,
     )
@@ -146,9 +147,10 @@ def test_form_for_a_time_that_is_too_near_says_that_nothing_is_refunded(
 def test_service_that_nobody_can_pay_is_saved_with_a_warning(owner: Owner, api: Api) -> None:
     salon = Salon.opened(api)
     body = {"id": salon.service, "requirePayment": True}
-    assert "no payment provider" in str(api.post("/api/services/update", body)["warnings"])
+    expected = [{"code": "payments_not_set_up", "field": "requirePayment"}]
+    assert warned(api.post("/api/services/update", body)) == expected
     new_service = {"name": "Colour", "durationMin": 60, "price": 1, "requirePayment": True}
-    assert "no payment provider" in str(api.post("/api/services/create", new_service)["warnings"])
+    assert warned(api.post("/api/services/create", new_service)) == expected
     assert "warnings" not in api.post("/api/services/update", body | {"price": 0})
     set_merchant(owner.workspace.id)
     assert "warnings" not in api.post("/api/services/update", body | {"price": PRICE})

@@ -10,6 +10,7 @@ from chalicelib.domains.services.store import opening_hours as hours_rows
 from chalicelib.domains.services.store.resources import RESOURCES
 from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, store_booking
+from tests.support.warned import warned
 
 GET, SET = "/api/resources/availability", "/api/resources/set-availability"
 NINE_TO_SIX = {"start": "09:00", "end": "18:00"}
@@ -152,7 +153,8 @@ class TestZone:
     ) -> None:
         first = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}, timezone="Asia/Omsk")
         assert first["timezone"] == "Asia/Omsk"
-        assert "Existing bookings are not moved" in first["warnings"][0]
+        (warning,) = warned(first)
+        assert (warning["code"], warning["timezone"]) == ("timezone_changed", "Asia/Omsk")
         assert api.get(f"/api/resources/{resource}")["resource"]["timezone"] == "Asia/Omsk"
         second = set_rules(api, resource, {"weekday": 2, **NINE_TO_SIX}, timezone="Asia/Omsk")
         assert "warnings" not in second
@@ -180,9 +182,9 @@ class TestBookingsOutside:
             name: store_booking(owner.workspace.id, resource, start) for name, start in at.items()
         }
         store_booking(owner.workspace.id, resource, at["sunday"], status="cancelled")
-        (warning,) = set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX})["warnings"]
-        assert warning.startswith("3 upcoming booking(s) are now outside the opening hours")
-        assert {name for name in ids if ids[name] in warning} == {"over", "early", "sunday"}
+        (warning,) = warned(set_rules(api, resource, {"weekday": 1, **NINE_TO_SIX}))
+        assert (warning["code"], warning["count"]) == ("bookings_outside_hours", 3)
+        assert set(warning["ids"]) == {ids[name] for name in ("over", "early", "sunday")}
         all_day = {"weekdays": list(range(7)), "start": "00:00", "end": "24:00"}
         assert "warnings" not in set_rules(api, resource, all_day)
 
@@ -221,9 +223,11 @@ class TestBookingsOutside:
         for day in (16, 17, 18):
             start = datetime(2027, 1, day, 9, tzinfo=UTC)
             store_booking(owner.workspace.id, resource, start)
-        (warning,) = set_rules(api, resource)["warnings"]
-        assert warning.startswith("3 upcoming booking(s)")
-        assert ", …" in warning
+        answer = set_rules(api, resource)
+        (warning,) = warned(answer)
+        assert (warning["code"], warning["count"]) == ("bookings_outside_hours", 3)
+        assert len(warning["ids"]) < 3
+        assert ", …" in answer["warnings"][0]
 
     def test_bookings_of_another_resource_are_not_named(
         self, api: Api, owner: Owner, resource: str, time: Time

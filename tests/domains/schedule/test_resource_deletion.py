@@ -12,6 +12,7 @@ from chalicelib.engine import jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.support.effort import slow_but_for
+from tests.support.warned import warned
 
 DELETE = "/api/resources/delete"
 
@@ -63,7 +64,8 @@ class TestDelete:
         assert answer.data["futureBookings"] == 2
         dry = api.post(DELETE, {"id": resource["id"], "dryRun": True})
         assert (dry["deleted"], dry["futureBookings"]) == (False, 2)
-        assert dry["warnings"][0].startswith("Without force, this call would be refused")
+        facts = {"error": "has_future_bookings", "count": 2}
+        assert warned(dry) == [{"code": "force_required", **facts}]
         assert names(api) == ["Anna"]
         forced = api.post(DELETE, {"id": resource["id"], "force": True})
         assert (forced["deleted"], forced["futureBookings"]) == (True, 2)

@@ -20,6 +20,7 @@ from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service, store_booking
 from tests.support.effort import slow_but_for
 from tests.support.patience import PATIENCE
+from tests.support.warned import warned
 
 LIST, CREATE, DELETE = (
     f"/api/resources/{call}" for call in ("time-off", "create-time-off", "delete-time-off")
@@ -104,7 +105,8 @@ class TestCreate:
     def test_the_end_must_come_after_the_start(self, start: str, end: str, api: Api) -> None:
         answer = api.call_refused("POST", CREATE, {"startAt": start, "endAt": end})
         assert answer.status == 400
-        assert [error["field"] for error in answer.data["errors"]] == ["endAt"]
+        (error,) = answer.data["errors"]
+        assert (error["field"], error["key"]) == ("endAt", "before_start")
         assert find(api) == []
 
     def test_repeating_a_killed_call_creates_time_off_once(
@@ -273,11 +275,14 @@ class TestList:
     def test_a_long_list_is_cut(
         self, api: Api, monkeypatch: pytest.MonkeyPatch, resource_off: str
     ) -> None:
-        monkeypatch.setattr(calls, "MAX_LISTED", 2)
-        page = api.get(LIST)
+        page = api.get(f"{LIST}?size=2&page=2")
+        assert (len(page["timeOff"]), page["total"]) == (2, 4)
+        monkeypatch.setattr(calls, "MAX_WHOLE", 2)
+        page = api.get(f"{LIST}?size=2")
         assert [period["reason"] for period in page["timeOff"]] == ["past", "all"]
         assert page["total"] == 4
-        assert "Narrow the list with from and to" in page["warnings"][0]
+        (warning,) = warned(page)
+        assert (warning["code"], warning["maximum"]) == ("list_truncated", len(page["timeOff"]))
 
 
 @pytest.mark.store

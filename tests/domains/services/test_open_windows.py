@@ -111,9 +111,7 @@ def test_an_empty_list_of_rules_has_no_hours() -> None:
 def test_24_intervals_a_day_are_accepted() -> None:
     many = [f"{hour:02}:00-{hour:02}:30" for hour in range(24)]
     assert len(parse([rule(*many, date=DAY)]).get_hours(DAY)) == 24
-    with pytest.raises(
-        ScheduleError, match=r"rules.1.intervals: expected at most 24 .* received 25"
-    ):
+    with pytest.raises(ScheduleError, match=r"^rules\.1\.intervals: .*\b24\b.*\b25$"):
         parse([rule(*many, weekday="mon"), rule("00:40-00:50", weekday="mon")])
 
 

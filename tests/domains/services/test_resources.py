@@ -14,6 +14,7 @@ from tests.conftest import Api, Owner, Time, run_concurrently
 from tests.factories.services import make_resource, make_service
 from tests.fakes.internet import Internet, http_response
 from tests.support.effort import slow_but_for
+from tests.support.warned import warned
 
 LIST, CREATE, UPDATE, DELETE = (
     f"/api/resources/{call}" for call in ("list", "create", "update", "delete")
@@ -64,7 +65,10 @@ class TestCreate:
             "status": "active",
             "serviceIds": [],
             "sortOrder": 0,
+            "externalId": None,
+            "metadata": {},
             "createdAt": "2027-01-15T12:00:00.000Z",
+            "updatedAt": "2027-01-15T12:00:00.000Z",
         }
         assert read(api, resource) == resource
 
@@ -125,7 +129,8 @@ class TestCreate:
         service = make_service(api)
         make_resource(api, serviceIds=[service["id"]])
         body = {"name": "Room 1", "type": "room", "serviceIds": [service["id"]]}
-        assert "several types (master, room)" in api.post(CREATE, body)["warnings"][0]
+        (warning,) = warned(api.post(CREATE, body))
+        assert warning == {"code": "mixed_resource_types", "types": ["master", "room"]}
 
 
 class TestPhoto:
@@ -171,7 +176,8 @@ class TestUpdate:
         service = make_service(api)
         resource = make_resource(api, serviceIds=[service["id"]])
         updated_resource = update(api, resource, capacity=3, status="inactive", sortOrder=-5)
-        assert updated_resource == resource | {"capacity": 3, "status": "inactive", "sortOrder": -5}
+        changes = {"capacity": 3, "status": "inactive", "sortOrder": -5}
+        assert updated_resource == resource | changes | {"updatedAt": updated_resource["updatedAt"]}
         assert read(api, resource) == updated_resource
 
     def test_an_update_replaces_the_bound_services(self, api: Api) -> None:
@@ -192,13 +198,15 @@ class TestUpdate:
         ids = [make_service(api, name)["id"] for name in "123"]
         resource = make_resource(api)
         answer = api.call_refused("POST", UPDATE, {"id": resource["id"], "serviceIds": ids})
-        assert (answer.status, "POST /api/services/update" in answer.data["message"]) == (409, True)
+        assert (answer.status, answer.data["key"]) == (409, "too_many_changes")
+        assert answer.data["maximum"] == 2
+        assert "POST /api/services/update" in answer.data["message"]
 
     def test_a_new_zone_is_a_warning(self, api: Api) -> None:
         resource = make_resource(api)
         body = {"id": resource["id"], "timezone": "Asia/Omsk"}
-        (warning,) = api.post(UPDATE, body)["warnings"]
-        assert "Existing bookings are not moved" in warning
+        (warning,) = warned(api.post(UPDATE, body))
+        assert warning["code"] == "timezone_changed"
         assert "warnings" not in api.post(UPDATE, body)
 
     @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from tests.domains.services.rows import WORKSPACE, store_resource, store_service
 from tests.factories.examples import AGENT
 from tests.factories.services import make_resource, make_service, new_category
 from tests.fakes.internet import Internet, http_response
+from tests.support.warned import warned
 
 LIST, CREATE, UPDATE, DELETE = (
     f"/api/services/{call}" for call in ("list", "create", "update", "delete")
@@ -78,6 +79,8 @@ class TestCreate:
             "visitorMails": True,
             "reminders": [1440, 120],
             "sortOrder": 0,
+            "externalId": None,
+            "metadata": {},
             "createdAt": "2027-01-15T12:00:00.000Z",
             "updatedAt": "2027-01-15T12:00:00.000Z",
         }
@@ -152,7 +155,8 @@ class TestCreate:
     def test_resources_of_several_types_are_a_warning(self, api: Api) -> None:
         ids = [make_resource(api, type=kind)["id"] for kind in ("master", "room")]
         answer = api.post(CREATE, {"name": "x", "durationMin": 60, "resourceIds": ids})
-        assert "several types (master, room)" in answer["warnings"][0]
+        (warning,) = warned(answer)
+        assert warning == {"code": "mixed_resource_types", "types": ["master", "room"]}
         assert "warnings" not in api.post(
             CREATE, {"name": "y", "durationMin": 60, "resourceIds": ids[:1]}
         )
@@ -311,12 +315,13 @@ class TestList:
         self, api: Api, three_services: dict[str, Any]
     ) -> None:
         page = api.get(f"{LIST}?page=2&size=2&minPrice=100")
-        assert page["pagination"] == {"total": 3, "page": 2, "size": 2}
+        assert page["pagination"] == {"total": 3, "page": 2, "size": 2, "limit": 2}
         assert len(page["services"]) == 1
 
     def test_reversed_bounds_are_400(self, api: Api) -> None:
         answer = api.call_refused("GET", f"{LIST}?minPrice=2&maxPrice=1")
-        assert answer.data["message"].startswith("Expected minPrice up to maxPrice")
+        assert (answer.status, answer.data["key"]) == (400, "bounds")
+        assert "minPrice" in answer.data["message"]
 
     def test_long_descriptions_are_cut_except_for_one_service(self, api: Api) -> None:
         service = make_service(api, description="x" * 501)

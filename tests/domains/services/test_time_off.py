@@ -10,6 +10,7 @@ from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.domains.services.rules.open_windows import Schedule
 from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
+from chalicelib.domains.services.store.time_off import CheckedTimeOff
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib.spans import Span
 from chalicelib.lib.zoned_times import span_of_days, zones
@@ -55,18 +56,18 @@ def test_a_booking_conflicts_with_later_time_off_of_the_workspace(
         make_time_off(moments=Span(0, HOUR))
     resource = store_resource()
 
-    def commit(lock: Any) -> None:
+    def commit(off: CheckedTimeOff) -> None:
         unit = UnitOfWork(WORKSPACE)
-        time_off.require_unchanged(unit, lock)
+        off.require_unchanged(unit)
         resources.require_unchanged(unit, resource)
         unit.commit(EVENT)
 
-    lock = time_off.read_lock(WORKSPACE)
-    commit(lock)
-    commit(lock)  # Bookings do not conflict with each other.
+    off = time_off.read_checked(UnitOfWork(WORKSPACE), Span(0, HOUR))
+    commit(off)
+    commit(off)  # Bookings do not conflict with each other.
     make_time_off(moments=Span(0, HOUR))
     with pytest.raises(ConcurrentUpdateError):
-        commit(lock)
+        commit(off)
 
 
 def test_a_day_off_is_found_in_every_zone() -> None:

@@ -16,6 +16,7 @@ from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.domains.sites.test_site_domains import Records, bind, new_site, project
 from tests.support import aws_calls
+from tests.support.warned import warned
 from tests.transports.web.test_blog_pages import get
 
 HOST = "www.example.com"
@@ -372,7 +373,7 @@ def test_sites_url_is_kept_without_hosts(
     prove(txt_records, bind(api, site))
     answer = api.post("/api/projects/set-domain", {"id": site, "domain": HOST})
     assert answer["domain"]["status"] == "verified"
-    assert "has no custom domains" in answer["warnings"][0]
+    assert warned(answer) == [{"code": "no_custom_domains"}]
     assert [record["type"] for record in answer["domain"]["records"]] == ["TXT"]
     time.pass_by(hours=100)
     run_jobs()

@@ -25,6 +25,7 @@ from tests.factories.pages import (
     save,
     update,
 )
+from tests.support.warned import warned
 
 
 def edit(api: Api, page: Any, *edits: Any, **fields: Any) -> Any:
@@ -58,7 +59,7 @@ class TestSavePageHtml:
         assert list_pages(api, site)[0]["htmlBytes"] == MIB
         for too_long in (html + "x", "x" * (MIB + 1), "饼" * (MIB // 3 + 1)):
             error = refused_field(api, SAVE, {"id": page["id"], "html": too_long}, 413)
-            assert error["field"] == "html"
+            assert (error["field"], error["key"]) == ("html", "too_large")
             assert f"{MIB:,}" in error["message"]
             assert f"{len(too_long.encode()):,}" in error["message"]
         assert read(api, page)["page"]["html"] == html
@@ -270,7 +271,8 @@ class TestEdits:
             assert ("html" in saved["page"]) == returned
             assert saved["page"]["htmlBytes"] == len(html.encode())
             has_hint = html == long and not returned
-            assert ("returnHtml: true" in str(saved.get("warnings"))) == has_hint
+            hints = [{"code": "html_omitted", "bytes": len(html.encode())}] if has_hint else []
+            assert [hint for hint in warned(saved) if hint["code"] == "html_omitted"] == hints
             assert read(api, page)["page"]["html"] == html
         edits = [{"find": "<p>", "replace": "<div>"}]
         _, edited = api.tool("svc_save_page_html", id=page["id"], edits=edits)
@@ -295,7 +297,8 @@ class TestEdits:
         page_before = save(api, page, "aabac")
         body = {"id": page["id"], "edits": [{"replace": "", **edit} for edit in edits]}
         error = refused_field(api, SAVE, body)
-        assert error["field"] == f"edits.{place}"
+        key = "several_matches" if times else "no_match"
+        assert (error["field"], error["key"]) == (f"edits.{place}", key)
         assert f"matched {times} times" in error["message"]
         assert read(api, page)["page"] == page_before
         assert objects(owner) == [b"aabac"]

@@ -34,6 +34,7 @@ from tests.factories.pages import (
     update,
 )
 from tests.support.effort import examples
+from tests.support.warned import warned
 
 SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -45,7 +46,7 @@ def drop_request_id(body: bytes) -> bytes:
 class TestListPages:
     def test_a_new_site_has_no_pages(self, api: Api, site: str) -> None:
         data = api.get(f"{LIST}?projectId={site}")
-        assert data == {"status": True, "pages": []}
+        assert (data["pages"], data["total"]) == ([], 0)
 
     def test_the_list_shows_pages_without_html_but_with_its_size(self, api: Api, site: str) -> None:
         page = create(api, site, "Главная")
@@ -149,6 +150,8 @@ class TestGetPage:
                 "sortOrder": 2**20,
                 "url": f"{service_settings.settings().public_url}/s/bakery",
                 "htmlBytes": 11,
+                "externalId": None,
+                "metadata": {},
                 "version": 2,
                 "createdAt": moment,
                 "updatedAt": moment,
@@ -216,7 +219,7 @@ class TestGetPage:
         save(api, page, "x" * 100_000)
         data = read(api, page)
         assert len(data["page"]["html"]) == 100_000
-        assert "maxBytes" in data["warnings"][0]
+        assert warned(data) == [{"code": "large_response", "bytes": 100_000}]
         assert "warnings" not in read(api, page, maxBytes=1000)
 
     def test_the_query_cannot_override_the_page_id_in_the_path(self, api: Api, site: str) -> None:
@@ -259,6 +262,8 @@ class TestCreatePage:
             "isHome": True,
             "sortOrder": 2**20,
             "htmlBytes": 0,
+            "externalId": None,
+            "metadata": {},
             "version": 1,
         }
 
@@ -280,9 +285,8 @@ class TestCreatePage:
         second = api.post(CREATE, {"projectId": site, "title": "Blog"})
         assert "warnings" not in first
         assert second["page"]["slug"] == "blog-2"
-        (warning,) = second["warnings"]
-        assert '"blog" is taken' in warning
-        assert '"blog-2"' in warning
+        facts = {"requested": "blog", "slug": "blog-2"}
+        assert warned(second) == [{"code": "slug_changed", **facts}]
 
     def test_a_slug_is_unique_within_its_site(self, api: Api, site: str) -> None:
         create(api, site, slug="about")

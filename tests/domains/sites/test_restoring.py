@@ -15,7 +15,18 @@ from chalicelib.engine.unit import UnitOfWork, run_job_unit
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time
 from tests.factories.examples import FORM, submit
-from tests.factories.pages import Killed, create, delete, list_pages, new_site, objects, read, save
+from tests.factories.pages import (
+    Killed,
+    create,
+    delete,
+    list_pages,
+    new_site,
+    objects,
+    read,
+    save,
+    update,
+)
+from tests.support.warned import warned
 
 RESTORE = "/api/pages/restore"
 RESTORE_SITE = "/api/projects/restore"
@@ -36,6 +47,23 @@ def delete_site(api: Api, site: str) -> Any:
 
 def code(answer: Any) -> tuple[int, str]:
     return answer.status, answer.data["code"]
+
+
+def found(api: Api, site: str, external_id: str) -> list[str]:
+    """Return the ids of the pages of a site with an id in the caller's system."""
+    data = api.get(f"/api/pages/list?projectId={site}&externalId={external_id}")
+    return [page["id"] for page in data["pages"]]
+
+
+def mark(api: Api, site: str, pages: list[Any]) -> str:
+    """Set external ids and metadata of a site, its pages and a new form; return the form's id."""
+    metadata = {"shelf": "A7"}
+    api.post("/api/projects/update", {"id": site, "externalId": "1", "metadata": metadata})
+    for number, page in enumerate(pages):
+        update(api, page, externalId=str(number), metadata=metadata)
+    body = FORM | {"projectId": site, "externalId": "1", "metadata": metadata}
+    form: str = api.post("/api/forms/create", body)["form"]["id"]
+    return form
 
 
 class TestPages:
@@ -84,7 +112,51 @@ class TestPages:
         create(api, site, slug="about")
         data = restore(api, page)
         assert (data["page"]["slug"], data["formerSlug"]) == ("about-2", "about")
-        assert len(data["warnings"]) == 1
+        facts = {"requested": "about", "slug": "about-2"}
+        assert warned(data) == [{"code": "slug_changed", **facts}]
+
+    def test_an_external_id_and_metadata_return(self, api: Api, site: str) -> None:
+        page = create(api, site, externalId="1", metadata={"shelf": "A7"})
+        delete(api, page)
+        assert found(api, site, "1") == []
+        data = restore(api, page)
+        assert (data["page"]["externalId"], data["page"]["metadata"]) == ("1", {"shelf": "A7"})
+        assert (found(api, site, "1"), warned(data)) == ([page["id"]], [])
+
+    @pytest.mark.parametrize("moment", ["before the call", "before its commit"])
+    def test_a_page_returns_without_an_external_id_that_another_page_has(
+        self, moment: str, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        create(api, site, "Home")
+        page = create(api, site, externalId="1", metadata={"shelf": "A7"})
+        delete(api, page)
+        commit, holders = UnitOfWork.commit, []
+
+        def commit_late(self: UnitOfWork, *arguments: Any) -> None:
+            monkeypatch.setattr(UnitOfWork, "commit", commit)
+            holders.append(create(api, site, "Holder", externalId="1"))
+            commit(self, *arguments)
+
+        if moment == "before the call":
+            holders.append(create(api, site, "Holder", externalId="1"))
+        else:
+            monkeypatch.setattr(UnitOfWork, "commit", commit_late)
+        data = restore(api, page)
+        (holder,) = holders
+        assert (data["page"]["externalId"], data["page"]["metadata"]) == (None, {"shelf": "A7"})
+        facts = {"id": page["id"], "externalId": "1", "recordId": holder["id"]}
+        assert warned(data) == [{"code": "external_id_removed", **facts}]
+        assert found(api, site, "1") == [holder["id"]]
+
+    def test_an_earlier_version_returns_without_its_metadata(self, api: Api, site: str) -> None:
+        page = create(api, site, externalId="1", metadata={"shelf": "A7"})
+        save(api, page, "one")
+        save(api, page, "two")
+        api.post("/api/pages/update", {"id": page["id"], "metadata": {"shelf": "B1"}})
+        (version,) = api.get(f"/api/pages/{page['id']}/versions")["versions"]
+        body = {"id": page["id"], "versionId": version["id"]}
+        restored = api.post("/api/pages/restore-version", body)["page"]
+        assert (restored["externalId"], restored["metadata"]) == ("1", {"shelf": "B1"})
 
     def test_a_page_returns_only_if_its_html_fits_the_storage(
         self, api: Api, site: str, monkeypatch: pytest.MonkeyPatch
@@ -241,6 +313,56 @@ class TestSites:
         data = restore_site(api, site)
         assert (data["project"]["slug"], data["formerSlug"]) == (f"{slug}-2", slug)
 
+    def test_external_ids_of_a_site_its_pages_and_forms_return(
+        self, owner: Owner, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        form = mark(api, site, pages)
+        delete_site(api, site)
+        data = restore_site(api, site)
+        assert warned(data) == []
+        assert data["project"]["externalId"] == "1"
+        listed = [data["pages"], list_pages(api, site)]
+        assert [[page["externalId"] for page in rows] for rows in listed] == 2 * [["0", "1", "2"]]
+        assert [page["metadata"] for page in data["pages"]] == 3 * [{"shelf": "A7"}]
+        (found_form,) = api.get("/api/forms/list?externalId=1")["forms"]
+        assert (found_form["id"], found_form["metadata"]) == (form, {"shelf": "A7"})
+
+    def test_a_site_returns_without_external_ids_that_others_have(
+        self, api: Api, site: str, pages: list[Any]
+    ) -> None:
+        form = mark(api, site, pages)
+        delete_site(api, site)
+        rival = api.post("/api/projects/create", {"title": "Rival", "externalId": "1"})["project"]
+        page = create(api, rival["id"], externalId="1")
+        rival_form = api.post("/api/forms/create", FORM | {"externalId": "1"})["form"]
+        data = restore_site(api, site)
+        lost = {site: rival["id"], pages[1]["id"]: page["id"], form: rival_form["id"]}
+        assert warned(data) == [
+            {"code": "external_id_removed", "id": one, "externalId": "1", "recordId": holder}
+            for one, holder in lost.items()
+        ]
+        assert data["project"]["externalId"] is None
+        listed = [data["pages"], list_pages(api, site)]
+        assert [[page["externalId"] for page in rows] for rows in listed] == 2 * [["0", None, "2"]]
+        restored_form = api.get(f"/api/forms/{form}")["form"]
+        assert (restored_form["externalId"], restored_form["metadata"]) == (None, {"shelf": "A7"})
+
+    def test_an_external_id_that_is_taken_during_a_restore_does_not_stop_it(
+        self, time: Time, api: Api, site: str, pages: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mark(api, site, pages)
+        delete_site(api, site)
+        with monkeypatch.context() as dying:
+            dying.setattr("chalicelib.engine.jobs.attempt", Killed.now)
+            with pytest.raises(Killed):
+                restore_site(api, site)
+        holder = create(api, new_site(api, "Rival"), externalId="1")
+        time.pass_by(minutes=1)
+        run_jobs()
+        external_ids = [page["externalId"] for page in list_pages(api, site)]
+        assert external_ids == ["0", None, "2"]
+        assert found(api, holder["projectId"], "1") == [holder["id"]]
+
     def test_a_full_storage_leaves_the_site_deleted(
         self, api: Api, site: str, pages: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -364,3 +486,13 @@ class TestSites:
         delete_site(api, site)
         restore_site(api, site)
         assert [page["slug"] for page in list_pages(api, site)] == slugs_before
+
+    def test_a_site_of_26_pages_with_external_ids_returns(self, api: Api) -> None:
+        site = new_site(api, "Large")
+        for number in range(26):
+            create(api, site, f"Page {number}", externalId=str(number))
+        pages_before = list_pages(api, site)
+        delete_site(api, site)
+        assert restore_site(api, site)["pages"][25]["externalId"] == "25"
+        external_ids = [page["externalId"] for page in list_pages(api, site)]
+        assert external_ids == [page["externalId"] for page in pages_before]

@@ -24,6 +24,7 @@ from tests.factories.sites import (
     update,
 )
 from tests.support.effort import slow_but_for
+from tests.support.warned import warned
 
 
 def add_page(api: Api, site: Any, title: str = "Page", html: str | None = None) -> Any:
@@ -104,7 +105,7 @@ class TestUpdateSite:
         call_operator("suspend_site", id=site["id"])
         data = api.post(UPDATE, {"id": site["id"], "status": expected, "title": "New"})
         assert (data["project"]["status"], data["project"]["title"]) == ("suspended", "New")
-        assert "suspended" in data["warnings"][0]
+        assert warned(data) == [{"code": "site_suspended", "status": expected}]
         assert list_sites(api, status="suspended") == [data["project"]]
         call_operator("resume_site", id=site["id"])
         assert list_sites(api)[0]["status"] == expected

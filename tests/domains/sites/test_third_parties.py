@@ -9,6 +9,7 @@ import pytest
 from chalicelib.domains.sites.rules import third_parties
 from tests.conftest import Api
 from tests.factories.pages import SAVE, create, new_site
+from tests.support.warned import warned
 
 OWN_URL = "http://127.0.0.1:8000"
 VIDEO = '<iframe src="https://www.youtube.com/embed/x"></iframe>'
@@ -43,25 +44,29 @@ def page(api: Api) -> Any:
     return create(api, new_site(api))
 
 
-def warnings(answer: dict[str, Any]) -> str:
-    return " ".join(answer.get("warnings", []))
+def hosts(answer: dict[str, Any]) -> list[str]:
+    (warning,) = warned(answer)
+    assert warning["code"] == "parts_need_domain"
+    assert warning["count"] >= len(warning["hosts"])
+    named: list[str] = warning["hosts"]
+    return named
 
 
 def test_each_way_to_save_a_page_warns(api: Api, page: Any) -> None:
     saved = api.post(SAVE, {"id": page["id"], "html": VIDEO + COUNTER})
-    assert "www.youtube.com, mc.yandex.ru" in warnings(saved)
-    assert "/api/projects/set-domain" in warnings(saved)
+    assert hosts(saved) == ["www.youtube.com", "mc.yandex.ru"]
+    assert "/api/projects/set-domain" in saved["warnings"][0]
     edit = {"find": "</iframe>", "replace": "</iframe><p>Rye"}
-    assert "youtube" in warnings(api.post(SAVE, {"id": page["id"], "edits": [edit]}))
+    assert "www.youtube.com" in hosts(api.post(SAVE, {"id": page["id"], "edits": [edit]}))
     sections = [{"type": "heading", "text": "Bread"}]
     updated = api.post("/api/pages/update", {"id": page["id"], "sections": sections})
-    assert "youtube" in warnings(updated)
+    assert "www.youtube.com" in hosts(updated)
     source = {"projectId": page["projectId"], "html": VIDEO}
-    assert "youtube" in warnings(api.post("/api/pages/import-html", source))
+    assert "www.youtube.com" in hosts(api.post("/api/pages/import-html", source))
     api.post(SAVE, {"id": page["id"], "html": "<p>Rye"})
     version = api.get(f"/api/pages/{page['id']}/versions")["versions"][0]
     restored = {"id": page["id"], "versionId": version["id"]}
-    assert "youtube" in warnings(api.post("/api/pages/restore-version", restored))
+    assert "www.youtube.com" in hosts(api.post("/api/pages/restore-version", restored))
 
 
 def test_a_page_without_frames_has_no_warning(api: Api, page: Any) -> None:
@@ -70,7 +75,7 @@ def test_a_page_without_frames_has_no_warning(api: Api, page: Any) -> None:
 
 def test_a_warning_of_a_tool_names_the_tool(api: Api, page: Any) -> None:
     _, result = api.tool("svc_save_page_html", id=page["id"], html=VIDEO)
-    assert "svc_set_site_domain" in warnings(result["data"])
+    assert "svc_set_site_domain" in result["data"]["warnings"][0]
 
 
 def test_a_site_with_a_host_of_its_own_needs_no_other(
@@ -83,4 +88,6 @@ def test_a_site_with_a_host_of_its_own_needs_no_other(
 
 def test_a_warning_names_five_hosts_at_most(api: Api, page: Any) -> None:
     html = "".join(f'<iframe src="https://{n}.example/"></iframe>' for n in range(7))
-    assert "4.example and 2 more" in warnings(api.post(SAVE, {"id": page["id"], "html": html}))
+    saved = api.post(SAVE, {"id": page["id"], "html": html})
+    assert hosts(saved) == [f"{n}.example" for n in range(5)]
+    assert (warned(saved)[0]["count"], "and 2 more" in saved["warnings"][0]) == (7, True)

@@ -43,9 +43,10 @@ class TestAttempts:
         run_until_idle()
         (delivery,) = deliveries(webhook)
         assert delivery == {
+            "id": f"{webhook['id']}.{event_id}",
             "eventId": event_id,
             "type": "webhook.test",
-            "recordId": webhook["webhookId"],
+            "recordId": webhook["id"],
             "occurredAt": "2027-01-15T12:00:00.000Z",
             "state": "delivered",
             "attempts": 1,
@@ -61,13 +62,13 @@ class TestAttempts:
         self, webhook: dict[str, Any], receiver: Receiver, time: Time
     ) -> None:
         def fail(_request: Request) -> PostReply:
-            raise UpstreamError("receiver.example refused or closed the connection")
+            raise UpstreamError("receiver.example is away", key="connection_closed")
 
         receiver.answer = fail
         send_test(webhook)
         run_until_idle()
         (delivery,) = deliveries(webhook)
-        assert delivery["error"] == "receiver.example refused or closed the connection"
+        assert delivery["error"] == "receiver.example is away"
         assert (delivery["state"], delivery["status"]) == ("waiting", None)
         receiver.answer = lambda _: OK
         time.pass_by(minutes=1)
@@ -98,7 +99,7 @@ class TestAttempts:
     ) -> None:
         event_id = send_test(webhook)
         run_until_idle()
-        call_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
+        call_operator("resend_webhook_delivery", deliveryId=f"{webhook['id']}.{event_id}")
         run_until_idle()
         assert [request.event_id for request in receiver.requests] == [event_id, event_id]
 
@@ -112,6 +113,6 @@ def test_an_event_that_was_given_up_can_be_sent_again(
     change(webhook, status="active", sendWaiting=False)
     run_until_idle()
     assert deliveries(webhook)[0]["state"] == "failed"
-    call_operator("resend_webhook_delivery", webhookId=webhook["webhookId"], eventId=event_id)
+    call_operator("resend_webhook_delivery", deliveryId=f"{webhook['id']}.{event_id}")
     run_until_idle()
     assert deliveries(webhook)[0]["state"] == "delivered"

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 def state(owner: Owner) -> tuple[str, str | None]:
-    """Return the status of the workspace's only webhook, and why it is off."""
-    (webhook,) = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    """Return the status of the workspace's newest webhook, and why it is off."""
+    webhook, _ = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
     return webhook["status"], webhook["offBecause"]
 
 
@@ -170,11 +170,11 @@ def test_a_webhook_that_is_switched_on_again_has_three_days_again(
         time.pass_by(hours=3)
     time.pass_by(hours=1)
     run_until_idle()
-    (listed_webhook,) = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    listed_webhook, _ = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
     assert listed_webhook["offBecause"] == "failing"
     change(webhook, status="active")
     run_until_idle()
-    (listed_webhook,) = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
+    listed_webhook, _ = call_console(owner.workspace.id, "list_webhooks")["webhooks"]
     assert listed_webhook["status"] == "active"
 
 
@@ -199,7 +199,7 @@ def test_turn_with_a_slow_receiver_ends_within_its_lease(
     for _ in range(20):
         send_test(webhook)
     operations.deliver(
-        sending_times.turn(owner.workspace.id, webhook_id=webhook["webhookId"], due_at=time.now)
+        sending_times.turn(owner.workspace.id, webhook_id=webhook["id"], due_at=time.now)
     )
     assert max(send_times) + timedelta(seconds=15) <= due_deliveries.TURN
 
@@ -213,7 +213,7 @@ def test_event_without_a_stored_outcome_is_sent_once_a_turn(
 ) -> None:
     monkeypatch.setattr(deliveries_store, "note_attempt", lambda *_, **__: None)
     event_ids = [send_test(webhook) for _ in range(due_deliveries.BATCH + 1)]
-    turn = sending_times.turn(owner.workspace.id, webhook_id=webhook["webhookId"], due_at=time.now)
+    turn = sending_times.turn(owner.workspace.id, webhook_id=webhook["id"], due_at=time.now)
     operations.deliver(turn)
     received_ids = sorted(request.event_id for request in receiver.requests)
     assert received_ids == sorted(event_ids[: due_deliveries.BATCH])
@@ -245,7 +245,7 @@ def test_the_state_of_a_deleted_webhook_is_removed(
 ) -> None:
     send_test(webhook)
     run_until_idle()
-    call_operator("delete_webhook", webhookId=webhook["webhookId"])
+    call_operator("delete_webhook", id=webhook["id"])
     turn_rows = [row for row in all_rows().values() if "WEBHOOK-TURN" in row["pk"]["S"]]
     assert all("expires" in row for row in turn_rows)
 

@@ -19,7 +19,7 @@ EMAIL = "zoe@home.example"
 def webhook(add_webhook: AddWebhook, receiver: Receiver, things: Things) -> dict[str, Any]:
     """A webhook whose receiver fails, and repeats the request's body."""
     receiver.answer = echo
-    return add_webhook()
+    return add_webhook("lead.created")
 
 
 def echo(request: Request) -> Any:
@@ -70,10 +70,10 @@ def test_replies_to_a_webhook_that_is_deleted_are_removed_soon(
 ) -> None:
     submit(things.form, name="Zoe", email=EMAIL)
     run_until_idle()
-    call_operator("delete_webhook", webhookId=webhook["webhookId"])
+    call_operator("delete_webhook", id=webhook["id"])
     time.pass_by(minutes=1)
     run_jobs()
-    stored_deliveries = store.latest(owner.workspace.id, webhook_id=webhook["webhookId"], limit=9)
+    stored_deliveries = store.latest(owner.workspace.id, webhook_id=webhook["id"], limit=9)
     assert [delivery.reply for delivery in stored_deliveries] == [None]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Api, Owner, Time, call_operator
+from tests.domains.webhooks.conftest import AddWebhook
 from tests.factories.chat import Bot, ask
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
@@ -74,8 +75,9 @@ class TestEvents:
         assert set(notes[1:]) == {"Second"}
 
     def test_event_of_a_deleted_record_has_only_its_id(
-        self, webhook: dict[str, Any], receiver: Receiver, api: Api
+        self, add_webhook: AddWebhook, receiver: Receiver, api: Api, time: Time
     ) -> None:
+        add_webhook("product.low_stock")
         product = api.post("/api/products/create", {"name": "Rye", "price": 1, "stock": 9})
         place = {"id": product["product"]["id"]}
         api.post("/api/products/update", place | {"stock": 2})

@@ -23,6 +23,7 @@ from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
 from tests.fakes.dynamodb_faults import TRANSACTION, closed, faulty
 from tests.fakes.receiver import Receiver
+from tests.support.keyed import keyed
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -54,11 +55,13 @@ def test_a_webhook_is_listed_without_its_secret(add_webhook: AddWebhook, owner: 
     (listed_webhook,) = list_webhooks(owner)
     assert listed_webhook.pop("createdAt")
     assert listed_webhook == {
-        "id": webhook["webhookId"],
+        "id": webhook["id"],
         "url": URL,
-        "types": ["lead.created", "order.created"],
+        "events": ["lead.created", "order.created"],
+        "hiddenEvents": 0,
         "status": "active",
         "offBecause": None,
+        "keyIds": [],
     }
 
 
@@ -121,9 +124,7 @@ def test_a_changed_webhook_receives_other_events_at_another_url(
 ) -> None:
     webhook = add_webhook("lead.created")
     other = "https://other.example/"
-    call_operator(
-        "update_webhook", webhookId=webhook["webhookId"], url=other, types=["product.low_stock"]
-    )
+    call_operator("update_webhook", id=webhook["id"], url=other, events=["product.low_stock"])
     submit(things.form, name="Ada", email="ada@example.com")
     product = api.post("/api/products/create", {"name": "Rye", "price": 1, "stock": 6})["product"]
     api.post("/api/products/update", {"id": product["id"], "stockDelta": -1})
@@ -138,12 +139,13 @@ def test_a_deleted_webhook_receives_nothing(
 ) -> None:
     webhook = add_webhook("lead.created")
     submit(things.form, name="Ada", email="ada@example.com")
-    call_operator("delete_webhook", webhookId=webhook["webhookId"])
+    call_operator("delete_webhook", id=webhook["id"])
     submit(things.form, name="Bob", email="bob@example.com")
     run_until_idle()
-    assert (receiver.requests, list_webhooks(owner)) == ([], [])
+    assert receiver.requests == []
+    assert webhook["id"] not in [listed["id"] for listed in list_webhooks(owner)]
     with pytest.raises(NotFoundError):
-        call_operator("delete_webhook", webhookId=webhook["webhookId"])
+        call_operator("delete_webhook", id=webhook["id"])
 
 
 class TestSecrets:
@@ -151,12 +153,12 @@ class TestSecrets:
         self, add_webhook: AddWebhook, receiver: Receiver, time: Time
     ) -> None:
         webhook = add_webhook()
-        renewed = call_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])
+        renewed = call_operator("rotate_webhook_secret", id=webhook["id"])
         assert renewed["secret"] != webhook["secret"]
         signatures = []
         for hours in (0, 23, 2):
             time.pass_by(hours=hours)
-            call_operator("send_test_event", webhookId=webhook["webhookId"])
+            call_operator("send_test_event", id=webhook["id"])
             run_until_idle()
             signatures.append(len(receiver.requests[-1].headers["webhook-signature"].split()))
         assert signatures == [2, 2, 1]
@@ -178,10 +180,10 @@ class TestOff:
         self, add_webhook: AddWebhook, receiver: Receiver, things: Things
     ) -> None:
         webhook = add_webhook("lead.created")
-        call_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
+        call_operator("update_webhook", id=webhook["id"], status="off")
         submit(things.form, name="Ada", email="ada@example.com")
         run_until_idle()
-        call_operator("update_webhook", webhookId=webhook["webhookId"], status="active")
+        call_operator("update_webhook", id=webhook["id"], status="active")
         run_until_idle()
         assert receiver.requests == []
 
@@ -196,12 +198,12 @@ class TestOff:
     ) -> None:
         webhook = add_webhook("lead.created")
         submit(things.form, name="Ada", email="ada@example.com")
-        call_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
+        call_operator("update_webhook", id=webhook["id"], status="off")
         run_until_idle()
         assert receiver.requests == []
         call_operator(
             "update_webhook",
-            webhookId=webhook["webhookId"],
+            id=webhook["id"],
             status="active",
             sendWaiting=send_waiting,
         )
@@ -213,10 +215,11 @@ class TestOff:
         self, call: str, add_webhook: AddWebhook
     ) -> None:
         webhook = add_webhook()
-        call_operator("update_webhook", webhookId=webhook["webhookId"], status="off")
-        event = {"eventId": "evt_1"} if call == "resend_webhook_delivery" else {}
-        with pytest.raises(ConflictError, match="Switch the webhook on"):
-            call_operator(call, webhookId=webhook["webhookId"], **event)
+        call_operator("update_webhook", id=webhook["id"], status="off")
+        resent = {"deliveryId": f"{webhook['id']}.evt_1"}
+        arguments = resent if call == "resend_webhook_delivery" else {"id": webhook["id"]}
+        with pytest.raises(ConflictError, check=keyed("webhook_off")):
+            call_operator(call, **arguments)
 
 
 def test_failed_switch_on_keeps_the_waiting_events(
@@ -236,8 +239,7 @@ def test_three_secrets_are_valid_after_two_replacements(
 ) -> None:
     secrets = [webhook["secret"]]
     secrets += [
-        call_operator("rotate_webhook_secret", webhookId=webhook["webhookId"])["secret"]
-        for _ in range(3)
+        call_operator("rotate_webhook_secret", id=webhook["id"])["secret"] for _ in range(3)
     ]
     send_test(webhook)
     run_until_idle()

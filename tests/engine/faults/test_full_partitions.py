@@ -60,7 +60,6 @@ def test_a_full_partition_is_a_conflict_that_is_not_retried(
     with failing(TRANSACTION, ALWAYS, full(*others)) as requests:
         answer = call.send(key)
     assert (answer.status, answer.data["code"]) == (409, "storage_limit")
-    assert "Delete records of this type" in answer.data["message"]
     assert len(requests) == 1
     assert call.count_effects() == 0
     assert call.send(key).status == 200, "the key is free once there is room"

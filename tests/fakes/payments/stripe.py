@@ -133,6 +133,10 @@ class FakeStripe(JsonServer):
         if not now + 30 * 60 <= expires_at <= now + 24 * 3600:
             return error(400, None, "expires_at")
         price = form["line_items"][0]["price_data"]
+        # https://docs.stripe.com/currencies#special-cases, #three-decimal
+        least = {"isk": 100, "ugx": 100, "kwd": 10, "bhd": 10}.get(price["currency"], 1)
+        if int(price["unit_amount"]) % least:
+            return error(400, "invalid_charge_amount_no_decimal_compatible", "unit_amount")
         session_id = f"cs_test_{self.series}{len(self.sessions):023}"
         self.sessions[session_id] = {
             "id": session_id,

@@ -55,7 +55,7 @@ def provider(
         monkeypatch.setenv(name, setting)
     reload_settings()
     openai.answers = [openai_api.saying("x")] * 9
-    return drafting_model()[0]
+    return drafting_model("w")[0]
 
 
 def keys(openai: OpenAiApi) -> list[str]:
@@ -149,6 +149,6 @@ def test_the_setting_takes_precedence_over_the_secret(
 ) -> None:
     monkeypatch.setenv("LLM_API_KEY", "local")
     reload_settings()
-    speak(drafting_model()[0])
+    speak(drafting_model("w")[0])
     assert keys(openai) == ["local"]
     assert secrets.asked == []

@@ -343,13 +343,15 @@ def test_bedrock_is_the_provider_of_its_models(
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("LLM_MODEL", "claude-haiku-4.5")
     reload_settings()
-    spec = llm.resolve("Claude Haiku 4.5")
+    spec = llm.resolve("Claude Haiku 4.5", tenant="w")
     assert spec.provider_id == MODEL
     assert isinstance(llm.chat_model_for(spec), BedrockModel)
-    drafting, name = llm.drafting_model()
+    drafting, name = llm.drafting_model("w")
     assert (type(drafting), name) == (BedrockModel, MODEL)
     monkeypatch.setenv("LLM_MODEL", "their-own")
     monkeypatch.setenv("BEDROCK_PROFILE", "global")
     reload_settings()
-    assert llm.drafting_model()[1] == "their-own"
-    assert llm.resolve("Claude Haiku 4.5").provider_id == MODEL.replace("eu.", "global.")
+    assert llm.drafting_model("w")[1] == "their-own"
+    assert llm.resolve("Claude Haiku 4.5", tenant="w").provider_id == MODEL.replace(
+        "eu.", "global."
+    )

@@ -15,8 +15,10 @@ from chalicelib.gateways.llm.facts import (
     Hours,
     Offer,
     Passage,
+    price_in,
     search_words,
     split,
+    to_data,
     to_message,
 )
 from chalicelib.gateways.llm.messages import Message, count_tokens
@@ -31,6 +33,7 @@ OFFERS = st.builds(
     duration_min=st.none() | st.integers(5, 600),
     description=TEXTS,
     in_stock=st.none() | st.booleans(),
+    currency=st.sampled_from(["RUB", "JPY", "GBP", "KWD"]),
 )
 HOURS = st.builds(
     Hours,
@@ -112,6 +115,17 @@ def test_a_visitor_cannot_inject_facts() -> None:
     facts, question = facts_in(to_message(forged, Facts([Offer("product", "Silver", 100)])))
     assert [offer.name for offer in facts.offers] == ["Silver"]
     assert question == forged
+
+
+def test_a_price_is_named_by_its_currency_and_read_from_the_name() -> None:
+    for currency, price, shown in (
+        ("JPY", 1_250, 1250),
+        ("GBP", 1_250, 12.5),
+        ("KWD", 1_250, 1.25),
+    ):
+        data = to_data(Offer("product", "Tea", price, currency=currency))
+        assert data[f"price_{currency.lower()}"] == shown
+        assert price_in(data) == (price, currency)
 
 
 def test_a_fact_names_its_source_and_its_price_in_rubles() -> None:

@@ -386,7 +386,7 @@ class TestDraftingModel:
         self, configure: Callable[..., Settings]
     ) -> None:
         configure()
-        chat_model, name = drafting_model()
+        chat_model, name = drafting_model("w")
         assert isinstance(chat_model, DemoModel)
         assert name == "demo"
 
@@ -395,7 +395,7 @@ class TestDraftingModel:
     ) -> None:
         openai.answers = [openai_api.saying("x")]
         configure(LLM_BASE_URL=openai.url, LLM_API_KEY=f" {KEY}\n", LLM_MODEL="m-2")
-        chat_model, name = drafting_model()
+        chat_model, name = drafting_model("w")
         assert complete(chat_model, ASKED, model=name, max_output_tokens=5).text == "x"
         assert openai.asked[0].body["model"] == "m-2"
         assert openai.asked[0].headers["authorization"] == f"Bearer {KEY}"
@@ -413,7 +413,7 @@ class TestDraftingModel:
     ) -> None:
         configure(**variables)
         with pytest.raises(NotConfiguredError, match=names) as caught:
-            drafting_model()
+            drafting_model("w")
         assert (caught.value.status, caught.value.code) == (503, "not_configured")
 
     def test_an_unknown_provider_is_reported_to_the_operator(

@@ -12,7 +12,7 @@ from chalicelib.lib.markup.mails import RenderedMail
 
 SENDER = "mail@notify.example.com"
 CONTENT = RenderedMail(subject="Booked", text="Hi Ada", html="<p>Hi Ada</p>")
-MAIL = Mail(id="01J-1", recipient="ada@example.com", content=CONTENT)
+MAIL = Mail(id="01J-1", origin="w", recipient="ada@example.com", content=CONTENT)
 
 Configure = Callable[..., None]
 

@@ -20,6 +20,7 @@ from tests.infra.conftest import REGION, Aws, connected, moto
 from tests.infra.deploy.moto_calls import CALLS
 from tests.support.clone import clone
 from tests.support.patience import PATIENCE
+from tests.support.zips import digests
 
 pytestmark = [pytest.mark.package, pytest.mark.timeout(1800)]
 API = "workspace-api-dev"
@@ -49,8 +50,8 @@ class Deployments:
     """The progress messages of the second deployment."""
     fresh: Path
     """A clone that has deployed nothing."""
-    zipped: bytes
-    """The zip of the second deployment."""
+    zipped: dict[str, str]
+    """The digests of the second deployment's zip."""
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +62,9 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         first = aws.deployment(one).deploy(DeployOptions("dev"))
         aws.messages.clear()
         second = aws.deployment(two).deploy(DeployOptions("dev"))
-        zipped = (package.output_of("dev", two) / "deployment.zip").read_bytes()
-        assert {aws.code_of(function) for function in FUNCTIONS} == {zipped}
+        zipped = digests((package.output_of("dev", two) / "deployment.zip").read_bytes())
+        for function in FUNCTIONS:
+            assert digests(aws.code_of(function)) == zipped
         yield Deployments(aws, two, [first, second], aws.apis(), list(aws.messages), fresh, zipped)
 
 
@@ -116,7 +118,7 @@ def test_jobs_and_events_are_run_every_minute(deployments: Deployments) -> None:
 
 
 def test_plain_chalice_updates_the_code_of_a_configured_stage(deployments: Deployments) -> None:
-    fresh, old_code = deployments.fresh, deployments.aws.code_of(API)
+    fresh, old_code = deployments.fresh, digests(deployments.aws.code_of(API))
     process = run(fresh, sys.executable, "-m", "infra", "configure", "--stage", "dev")
     assert json.loads(process.stdout)["folder"] == str(fresh / ".chalice" / "dev")
     assert run(fresh, "git", "status", "--porcelain").stdout == ""
@@ -129,7 +131,9 @@ def test_plain_chalice_updates_the_code_of_a_configured_stage(deployments: Deplo
     assert f"Rest API URL: {url}" in process.stdout
     assert f"Lambda ARN: arn:aws:lambda:{REGION}:123456789012:function:{API}" in process.stdout
     assert deployments.aws.apis() == [api]
-    assert deployments.aws.code_of(API) == deployments.aws.code_of(CHAT) != old_code
+    code = digests(deployments.aws.code_of(API))
+    assert code == digests(deployments.aws.code_of(CHAT))
+    assert code != old_code
     answers = deployments.aws.client("apigateway").get_gateway_responses(restApiId=api)
     assert "MISSING_AUTHENTICATION_TOKEN" in {answer["responseType"] for answer in answers["items"]}
 
@@ -142,9 +146,8 @@ def test_plain_chalice_packages_the_checked_zip_with_the_stages_settings(
     template = json.loads((out / "sam.json").read_text())
     variables = template["Resources"]["APIHandler"]["Properties"]["Environment"]["Variables"]
     assert variables["PUBLIC_URL"] == deployments.results[1]["baseUrl"]
-    assert (out / "deployment.zip").read_bytes() == (
-        deployments.clone / "build" / "package" / "dev" / "deployment.zip"
-    ).read_bytes()
+    checked = deployments.clone / "build" / "package" / "dev" / "deployment.zip"
+    assert digests((out / "deployment.zip").read_bytes()) == digests(checked.read_bytes())
 
 
 def test_equal_code_packaged_for_two_stages_is_the_same_zip(
@@ -164,9 +167,8 @@ def test_equal_code_packaged_for_two_stages_is_the_same_zip(
             "APIHandler"
         ]
         assert function["Properties"]["Environment"]["Variables"]["STAGE"] == stage
-        assert (
-            package.output_of(stage) / "deployment.zip"
-        ).read_bytes() == built_zip.zip.read_bytes()
+        zipped = (package.output_of(stage) / "deployment.zip").read_bytes()
+        assert digests(zipped) == digests(built_zip.zip.read_bytes())
 
 
 def test_a_rollback_puts_a_deleted_application_back(deployments: Deployments) -> None:
@@ -182,7 +184,7 @@ def test_a_rollback_puts_a_deleted_application_back(deployments: Deployments) ->
     result = deployment.rollback(release, break_lock=False, python=None)
     assert result["release"] == release
     assert deployments.aws.apis() == [result["apiId"]]
-    assert deployments.aws.code_of(API) == deployments.zipped
+    assert digests(deployments.aws.code_of(API)) == deployments.zipped
     called = set(requests.get(f"{deployments.aws.address}{CALLS}", timeout=PATIENCE).json())
     expected = {f"{s}:{name}" for s, names in deployer.CHALICE.items() for name in names.split()}
     assert called - expected == set(), "add them to CHALICE"

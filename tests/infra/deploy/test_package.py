@@ -24,6 +24,7 @@ from tests.fakes.lambda_process import Lambda
 from tests.fakes.lambda_runtime_api import event
 from tests.infra.deploy.conftest import ENVIRONMENT, FUNCTION
 from tests.support.patience import stretched
+from tests.support.zips import digests
 
 MACHINE = platform.machine()
 OTHER_MACHINE = {"x86_64": "aarch64"}.get(MACHINE, "x86_64")
@@ -54,6 +55,8 @@ def faults_of(
         "chalice/app.py": "",
         "chalicelib/__init__.py": "",
         "chalicelib/openapi.json": "{}",
+        "chalicelib/limits.json": "{}",
+        "chalicelib/CHANGELOG.md": "# Changelog",
         CORE: shared_object(),
         f"{folder}/METADATA": "Metadata-Version: 2.4\nName: pydantic_core\nVersion: 2.50.4\n",
         f"{folder}/WHEEL": wheel_info(f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}"),
@@ -114,7 +117,13 @@ class TestZipCheck:
         (fault,) = faults_of(tmp_path, **{"chalicelib/keys.py": f"KEY = '{secret}'"})
         assert fault.startswith("chalicelib/keys.py holds what looks like a secret")
 
-    @pytest.mark.parametrize("name", ["chalicelib/manifest.py", "chalicelib/openapi.json"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            f"chalicelib/{name}"
+            for name in ("manifest.py", "openapi.json", "limits.json", "CHANGELOG.md")
+        ],
+    )
     def test_refuses_a_zip_without_its_manifest(self, tmp_path: Path, name: str) -> None:
         (fault,) = faults_of(tmp_path, left_out=name)
         assert fault.startswith(f"{name} is missing")
@@ -232,7 +241,7 @@ class TestBuild:
         (root / "docs").mkdir()
         for name in ("app.py", "chalicelib/a.py", "chalicelib/secret.key", "secret.txt"):
             (root / name).write_text(name)
-        for name in (package.RECORDED, "docs/reference.md"):
+        for name in (*package.RECORDED, "docs/reference.md"):
             (root / name).write_text(name)
         (root / "chalicelib" / "a.py").chmod(0o755)
         (root / "chalicelib" / "__pycache__" / "a.pyc").write_bytes(b"")
@@ -242,7 +251,7 @@ class TestBuild:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
         copy = package._copy(root, project=tmp_path / "copy")
         files = {str(f.relative_to(copy)) for f in copy.rglob("*") if f.is_file()}
-        ours = {"app.py", "chalicelib/a.py", package.RECORDED}
+        ours = {"app.py", "chalicelib/a.py", *package.RECORDED}
         assert files == {*ours, "requirements.txt", "constraints.txt"}
         assert (copy / "chalicelib" / "a.py").stat().st_mode & 0o777 == 0o755
         assert (copy / "requirements.txt").read_text() == "-c constraints.txt\nboto3==1\n"
@@ -326,6 +335,8 @@ class TestTheZip:
             archive.extractall(folder)
             with Lambda(Path(folder), built_zip.python.path, NO_AWS) as function:
                 function.call("GET", "/api/openapi.json")
+                status, products = function.call("GET", "/api/openapi.json?tags=products")
+                assert (status, [tag["name"] for tag in products["tags"]]) == (200, ["products"])
                 loaded = function.run("", {})["files"]
         assert "chalicelib.manifest" in loaded
         assert not [name for name in loaded if name.startswith("chalicelib.domains.")]
@@ -386,4 +397,5 @@ class TestTheZip:
     ) -> None:
         package_command = ("package", "--stage", "dev", str(tmp_path / "again"))
         package.chalice(built_zip.python, built_zip.project, *package_command)
-        assert (tmp_path / "again" / "deployment.zip").read_bytes() == built_zip.zip.read_bytes()
+        again = (tmp_path / "again" / "deployment.zip").read_bytes()
+        assert digests(again) == digests(built_zip.zip.read_bytes())

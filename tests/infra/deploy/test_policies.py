@@ -24,7 +24,8 @@ MODELS = {
 HOSTS = {"NewHosts", "HostTags", "Hosts", "Certificates"}
 """Statements on CloudFront and its certificates, which are in no region."""
 
-KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*", "*/knowledge/*"}
+KEYS = {"files/*", "*/sites/*", "*/uploads/*", "*/answers/*", "*/knowledge/*", "*/exports/*"}
+KEYS |= {"*/imports/*"}
 """Kinds of objects, by the beginning of their keys after the workspace's id."""
 
 Allowed = set[tuple[str, str]]
@@ -146,15 +147,17 @@ def test_no_function_may_create_log_groups(stage: str) -> None:
     ]
 
 
-def test_scheduled_jobs_may_write_only_knowledge(
+def test_scheduled_jobs_may_write_only_knowledge_exports_and_what_imports_need(
     stage: str,
 ) -> None:
     def keys(action: str) -> set[str]:
         resources = (r for a, r in allowed(stage, "run-jobs") if a == f"s3:{action}")
         return {resource.partition("-objects/")[2] for resource in resources}
 
-    assert keys("PutObject") == {policies.KNOWLEDGE}
-    assert keys("GetObject") == {policies.KNOWLEDGE, policies.FILES, policies.HTML}
+    # An import stores its rows and the images of its products.
+    written = {policies.KNOWLEDGE, policies.EXPORTS, policies.IMPORTS, policies.FILES}
+    assert keys("PutObject") == written
+    assert keys("GetObject") == {*written, policies.HTML}
 
 
 def test_only_functions_that_call_models_may_call_bedrock(stage: str) -> None:

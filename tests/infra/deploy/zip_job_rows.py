@@ -4,17 +4,27 @@ Each function creates the row of a kind, pauses while a process runs it, and che
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from chalicelib.core import clock
+from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.operations import folder_deletion
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.domains.identity.store import accounts
+from chalicelib.domains.identity.rules.job_kinds import (
+    MAIL_TEST_IDLE,
+    PAUSE_WEBHOOKS,
+    TEST_IDLE,
+)
+from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.knowledge.store.sources import SOURCES
@@ -24,7 +34,7 @@ from chalicelib.domains.sites.operations import deletion as site_deletion
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
-from chalicelib.engine import file_uses, idempotency, indexing
+from chalicelib.engine import file_uses, idempotency, indexing, jobs
 from chalicelib.engine.unit import run_unit
 from chalicelib.gateways.payments import local_merchant
 from tests.conftest import call_console, call_operator
@@ -39,7 +49,7 @@ from tests.factories.chat import ask, new_bot, transcript
 from tests.factories.event_triggers import MEMBER
 from tests.factories.examples import submit
 from tests.factories.payments import MERCHANT, open_payment
-from tests.factories.people import accept_as_new, request_reset
+from tests.factories.people import accept_as_new, ask_to_sign_up, request_reset
 from tests.factories.salon import Salon
 from tests.fakes import lambda_runtime_api, openai_api
 from tests.fakes.internet import Answer, Server, http_response
@@ -404,6 +414,39 @@ def mail_password_reset(stage: Stage) -> Steps:
     assert [mail["To"] for mail in stage.inbox.mails] == [owner]
 
 
+def mail_sign_up(stage: Stage) -> Steps:
+    ask_to_sign_up("newcomer@example.com")
+    yield
+    assert [mail["To"] for mail in stage.inbox.mails] == ["newcomer@example.com"]
+
+
+def mail_standing(stage: Stage) -> Steps:
+    call_operator("suspend_workspace", workspaceId=stage.workspace_id)
+    yield
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    assert [mail["To"] for mail in stage.inbox.mails] == [owner]
+
+
+def close(stage: Stage) -> None:
+    who = {"account_id": stage.owner.workspace.owner_id, "membership": "owner"}
+    call_console(stage.workspace_id, "close_workspace", **who)
+
+
+def cancel_bookings(stage: Stage) -> Steps:
+    close(stage)
+    delete_all_jobs_except(waiting_jobs("cancel-bookings-of-closed"))
+    yield
+    assert waiting_jobs("cancel-bookings-of-closed") == []
+
+
+def delete_workspace(stage: Stage) -> Steps:
+    close(stage)
+    delete_all_jobs_except(waiting_jobs("delete-workspace"))
+    stage.world.time.pass_by(days=30)
+    yield
+    assert workspaces.members(stage.workspace_id) == []
+
+
 def mail_password_set(stage: Stage) -> Steps:
     owner = accounts.get(stage.owner.workspace.owner_id).email
     call_operator("set_password", email=owner, password="battery staple")
@@ -433,6 +476,39 @@ def mail_reply(stage: Stage) -> Steps:
     call_console(stage.workspace_id, "reply_to_visitor", id=dialog, text="Hello")
     yield
     assert [mail["To"] for mail in stage.inbox.mails] == [ADA]
+
+
+def new_test_workspace(stage: Stage) -> str:
+    """Return the id of a new test workspace of the owner. No job waits for it."""
+    email = accounts.get(stage.owner.workspace.owner_id).email
+    made = call_operator("create_workspace", owner=email, name="Tests", isTest=True)
+    delete_all_jobs_except([])
+    return str(made["workspaceId"])
+
+
+def wipe_test_workspace(stage: Stage) -> Steps:
+    workspace_id = new_test_workspace(stage)
+    product = {"name": "Rye", "price": 1}
+    call_console(workspace_id, "create_product", **product)
+    call_operator("wipe_test_workspace", workspaceId=workspace_id)
+    yield
+    assert call_console(workspace_id, "list_products")["total"] == 0
+
+
+def test_workspace_idle(stage: Stage) -> Steps:
+    workspace_id = new_test_workspace(stage)
+    jobs.schedule(jobs.row(TEST_IDLE, workspace_id, {}, job_id=workspace_id))
+    yield
+    (job,) = jobs.read_workspace_jobs(workspace_id)
+    assert job.kind == TEST_IDLE  # It looks again in three weeks.
+
+
+def mail_test_idle(stage: Stage) -> Steps:
+    payload = {"at": clock.iso(clock.now())}
+    jobs.schedule(jobs.row(MAIL_TEST_IDLE, new_test_workspace(stage), payload))
+    yield
+    owner = accounts.get(stage.owner.workspace.owner_id).email
+    assert [mail["To"] for mail in stage.inbox.mails] == [owner]
 
 
 def membership_ended(stage: Stage) -> Steps:
@@ -560,11 +636,11 @@ def deliver_webhook(stage: Stage) -> Steps:
 
 def webhook_replies(stage: Stage) -> Steps:
     place = {"workspaceId": stage.workspace_id, "url": "https://echo.example/"}
-    webhook = call_operator("create_webhook", **place)["webhookId"]
+    webhook = call_operator("create_webhook", **place, events=["lead.created"])["webhook"]["id"]
     stage.world.receiver.answer = lambda request: status(500, request.body)
     submit(stage.things.form, name="Ada", email=ADA)
     run_jobs_here("webhook-events", "deliver-webhook")
-    call_operator("delete_webhook", webhookId=webhook)
+    call_operator("delete_webhook", id=webhook)
 
     def replies() -> list[str | None]:
         return [
@@ -579,9 +655,61 @@ def webhook_replies(stage: Stage) -> Steps:
     assert replies() == [None]
 
 
+def pause_webhooks(stage: Stage) -> Steps:
+    body = {"url": "https://receiver.example/", "events": ["lead.created"]}
+    made = stage.api.post("/api/webhooks/create", body)["webhook"]
+    # A revocation makes the job and runs it at once.
+    job = jobs.row(PAUSE_WEBHOOKS, stage.workspace_id, {"keyIds": made["keyIds"]})
+    run_unit(stage.workspace_id, None, lambda unit: unit.create(job))
+    yield
+    (webhook,) = call_operator("list_webhooks", workspaceId=stage.workspace_id)["webhooks"]
+    assert webhook["offBecause"] == "key_revoked"
+
+
+def workspace_export(stage: Stage) -> Steps:
+    export_id = call_console(stage.workspace_id, "export_workspace")["exportId"]
+    yield
+    export = call_console(stage.workspace_id, "get_export", id=export_id)
+    assert export["state"] == "ready"
+    (key,) = (key for key in object_keys() if f"/exports/{export_id}/" in key)
+    assert key.endswith(".zip")
+
+
+def export_expired(stage: Stage) -> Steps:
+    export_id = call_console(stage.workspace_id, "export_workspace")["exportId"]
+    run_jobs_here("workspace-export")
+    yield
+    assert not [key for key in object_keys() if f"/exports/{export_id}/" in key]
+    listed = call_console(stage.workspace_id, "list_exports")["exports"]
+    assert export_id not in [export["id"] for export in listed]
+
+
+def start_import(stage: Stage) -> str:
+    content = b64encode(b"name,email\nEve,eve@example.org\n").decode()
+    file = call_console(stage.workspace_id, "upload_file", name="t.csv", content=content)["file"]
+    started = call_console(stage.workspace_id, "import_clients", fileId=file["id"])
+    return str(started["importId"])
+
+
+def import_of_clients(stage: Stage) -> Steps:
+    import_id = start_import(stage)
+    yield
+    record = call_console(stage.workspace_id, "get_import", id=import_id)
+    assert (record["state"], record["counts"]["created"]) == ("finished", 1)
+    assert not [key for key in object_keys() if f"/imports/{import_id}/" in key]
+
+
+def import_expired(stage: Stage) -> Steps:
+    import_id = start_import(stage)
+    run_jobs_here("import")
+    yield
+    with pytest.raises(NotFoundError):
+        call_console(stage.workspace_id, "get_import", id=import_id)
+
+
 def deliveries(webhook: str) -> list[tuple[str, str]]:
     """Return the types and states of a webhook's deliveries."""
-    records = call_operator("list_webhook_deliveries", webhookId=webhook)["deliveries"]
+    records = call_operator("list_webhook_deliveries", id=webhook)["deliveries"]
     return [(delivery["type"], delivery["state"]) for delivery in records]
 
 
@@ -615,11 +743,18 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "people-events": people_events,
     "mail-invitation": mail_invitation,
     "mail-password-reset": mail_password_reset,
+    "mail-sign-up": mail_sign_up,
+    "mail-standing": mail_standing,
+    "cancel-bookings-of-closed": cancel_bookings,
+    "delete-workspace": delete_workspace,
     "mail-password-set": mail_password_set,
     "mail-confirmed": mail_confirmed,
     "mail-booking-link": mail_booking_link,
     "mail-reply": mail_reply,
     "mail-proof": mail_proof,
+    "mail-test-idle": mail_test_idle,
+    "test-workspace-idle": test_workspace_idle,
+    "wipe-test-workspace": wipe_test_workspace,
     "membership-ended": membership_ended,
     "notify-member": notify_member,
     "notify-digest": notify_digest,
@@ -633,6 +768,11 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "webhook-events": webhook_events,
     "deliver-webhook": deliver_webhook,
     "webhook-replies": webhook_replies,
+    "pause-webhooks": pause_webhooks,
+    "workspace-export": workspace_export,
+    "export-expired": export_expired,
+    "import": import_of_clients,
+    "import-expired": import_expired,
 }
 FOLLOWING = {
     "webhook-events": {"deliver-webhook": 1},

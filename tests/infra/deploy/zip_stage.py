@@ -39,6 +39,9 @@ BUCKET = aws_calls.BUCKET
 AS_ON_AWS = {
     "OBJECT_STORE": f"s3://{BUCKET}",
     "MAIL": "ses",
+    "SIGN_UP": "open",
+    "SIGN_UP_COUNTRIES": "GB RU",
+    "SUPPORT_URL": "mailto:help@example.com",
     "MAIL_FROM": "mail@notify.example.com",
     "MASTER_KEY": "0123456789abcdef0123456789abcdef",
     "SITE_HOSTS": "cloudfront:E1/cg_1/d1.cloudfront.net",
@@ -147,9 +150,9 @@ class Stage:
         self.use_local_stack(WEBHOOKS_TO_LOOPBACK="1")
         url = f"{server.url}/events"
         webhook = call_operator(
-            "create_webhook", workspaceId=self.workspace_id, url=url, types=[*types]
+            "create_webhook", workspaceId=self.workspace_id, url=url, events=[*types]
         )
-        return str(webhook["webhookId"])
+        return str(webhook["webhook"]["id"])
 
 
 def object_keys() -> set[str]:

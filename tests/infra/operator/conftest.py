@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domains.webhooks.store import deliveries
+from chalicelib.engine.unit import run_unit
 from infra.operator import admin as command_line
-from tests.conftest import Api, Owner, Time
+from tests.conftest import Api, Owner, Time, call_operator
 from tests.factories.examples import Things
 from tests.factories.transfer import Furnished, furnish
 from tests.support.export_files import run
@@ -36,7 +38,11 @@ def _bakery(
 
     def make() -> tuple[Furnished, Path]:
         # Those of the fixture are as old as the run, which may be later than ``time``.
-        bakery = furnish(api, owner, Things.made_with(api), txt_records)
+        things = Things.made_with(api)
+        call_operator("delete_webhook", id=things.webhook)  # It is not exported.
+        delivery = deliveries.find(owner.workspace.id, things.delivery)
+        run_unit(owner.workspace.id, None, lambda unit: unit.delete(delivery))
+        bakery = furnish(api, owner, things, txt_records)
         path = tmp_path_factory.mktemp("export") / "bakery.zip"
         run("export", "--workspace", bakery.workspace, "--out", str(path))
         return replace(bakery, answers=bakery.reads), path

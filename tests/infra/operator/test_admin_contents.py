@@ -172,7 +172,8 @@ class TestBots:
         assert printed == {"agentId": agent, "isActive": False, "isPrivate": False}
         printed = operator.run("set-bot", "--agent", agent, "--private", "true")
         assert printed == {"agentId": agent, "isActive": False, "isPrivate": True}
-        assert "send at least one of" in operator.run_failing("set-bot", "--agent", agent)
+        line = operator.run_failing("set-bot", "--agent", agent)
+        assert line.endswith("(validation_error: no_changes)")
 
     def test_limit_of_none_removes_a_bots_limit(self, operator: Operator, agent: str) -> None:
         words = ("--daily", "100", "--weekly", "0")
@@ -199,4 +200,5 @@ class TestBots:
         ],
     )
     def test_unknown_bots_are_not_found(self, operator: Operator, words: tuple[str, ...]) -> None:
-        assert "No bot has this id" in operator.run_failing(*words, "--agent", new_id())
+        line = operator.run_failing(*words, "--agent", new_id())
+        assert line.endswith("(not_found: agent)")

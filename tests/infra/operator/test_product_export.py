@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("reload_settings")
 
 HEADER = (
     "id,sku,name,price (kopecks),description,stock,barcode,category,category id,images,status,"
-    "sort order,created at,updated at"
+    "sort order,external id,metadata,created at,updated at"
 )
 OF_ITS_OWN = {"id", "categoryId", "images", "createdAt", "updatedAt"}
 """Fields of a product that differ in another workspace."""
@@ -102,6 +102,8 @@ def test_export_writes_every_field_completely(
         categoryId=bread,
         images=images,
         status="inactive",
+        externalId="00145",
+        metadata={"shelf": "A7"},
     )
     (row,) = export(operator, owner, table)
     assert ",".join(row) == HEADER
@@ -118,6 +120,8 @@ def test_export_writes_every_field_completely(
         "|".join(image["url"] for image in product["images"]),
         "inactive",
         str(product["sortOrder"]),
+        "\\00145",
+        '{"shelf": "A7"}',
         product["createdAt"],
         product["updatedAt"],
     ]
@@ -253,6 +257,8 @@ PRODUCT = st.fixed_dictionaries(
         "barcode": st.sampled_from([EAN, "96385074", "036000291452"]),
         "status": st.sampled_from(["active", "inactive"]),
         "sku": NAME,
+        "externalId": NAME,
+        "metadata": st.dictionaries(NAME, TEXT | ODD, max_size=3),
     },
 )
 
@@ -277,11 +283,15 @@ def test_exported_table_creates_equal_products_in_another_workspace(
     owner, other = new_owner(), new_owner()
     api, theirs = owner.api(), other.api()
     skus, skus_made = set[str](), dict[tuple[str, ...], str]()
+    external_ids = set[str]()
     for fields, path, place in products:
         sku = fields.pop("sku", None)
         if sku is not None and fold(sku) not in skus:
             fields["sku"] = sku
             skus.add(fold(sku))
+        if (external_id := fields.pop("externalId", None)) not in {None, *external_ids}:
+            fields["externalId"] = external_id
+            external_ids.add(external_id)
         for depth in range(1, len(path) + 1):
             names, above = tuple(path[:depth]), skus_made.get(tuple(path[: depth - 1]))
             if names not in skus_made:
@@ -301,3 +311,17 @@ def test_exported_table_creates_equal_products_in_another_workspace(
         counts = (printed["created"], printed["unchanged"], printed["failed"])
         assert counts == (created, unchanged, 0)
         assert compared(theirs) == compared(api)
+
+
+def test_an_external_id_in_a_table_must_be_free(
+    operator: Operator, owner: Owner, api: Api, table: Path
+) -> None:
+    first, second = create(api, "Loaf", 100, externalId="1"), create(api, "Roll", 100)
+    rows = f'{first["id"]},007,"{{""shelf"": ""A7""}}"\n{second["id"]},1,none\n'
+    table.write_text(f"id,external id,metadata\n{rows}")
+    printed = imported(operator, owner, table)
+    assert (printed["updated"], printed["failed"]) == (1, 1)
+    table.write_text(f"id,external id\n{second['id']},007\n")
+    assert imported(operator, owner, table)["failed"] == 1
+    assert read(api, first)["metadata"] == {"shelf": "A7"}
+    assert [read(api, one)["externalId"] for one in (first, second)] == ["007", None]

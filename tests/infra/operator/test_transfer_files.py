@@ -14,11 +14,10 @@ import pytest
 
 from chalicelib.core.operations import load_all
 from chalicelib.core.settings import settings
+from chalicelib.domains.exports.rules.archive import Archive, StoredObject
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from infra.operator.transfer import file_format, importing
-from infra.operator.transfer.file_format import Writer
-from infra.operator.transfer.lines import StoredObject
 from tests.conftest import Api, Owner, all_rows, call_operator
 from tests.factories.files import list_stored_files
 from tests.factories.transfer import Furnished
@@ -89,12 +88,13 @@ class TestContents:
     ) -> None:
         monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
         path, body = tmp_path / "large.zip", bytes(range(256)) * 4096
-        with Writer(path) as writer:
-            writer.header({"workspaceId": "w"})
-            for _ in range(2):
-                writer.object(StoredObject("files/a", body))
-            for number in range(1000):
-                writer.line("PRODUCT", {"at": "PRODUCT", "item": {"n": number}})
+        archive = Archive()
+        for _ in range(2):
+            archive.object(StoredObject("files/a", body))
+        for number in range(1000):
+            archive.line("PRODUCT", {"at": "PRODUCT", "item": {"n": number}})
+        archive.complete({"workspaceId": "w"})
+        path.write_bytes(archive.take())
         header, object_line, *lines, trailer = file_format.read(path)
         assert isinstance(header, dict)
         assert header["workspaceId"] == "w"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from chalicelib.core.operations import load_all
+from chalicelib.domains.exports.flows import contents
+from chalicelib.domains.exports.flows.contents import NOT_INCLUDED
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants
-from infra.operator.transfer import contents
-from infra.operator.transfer.contents import NOT_INCLUDED
 from tests.domains.payments.checkout import FORM, PRICE, Checkout, visitor
 from tests.domains.payments.conftest import checkout, inbox, shop
 from tests.support.export_files import run, start_empty

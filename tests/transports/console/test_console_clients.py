@@ -165,6 +165,52 @@ class TestOneClient:
         assert value_of(answer, field) == ADA[field].upper()
 
 
+class TestNewClient:
+    def test_a_client_that_is_added_by_hand_has_the_typed_values(
+        self, console_owner: Person, path: str, owner: Owner
+    ) -> None:
+        typed = {
+            "name": "Eve",
+            "phone": "8 (495) 123-45-67",
+            "email": "",
+            "birthday": "1985-12-24",
+            "tags": "vip",
+            "notes": "Rye",
+            "once": "1",
+        }
+        answer = console_owner.post(path, typed)
+        place, _, notice = answer.headers["Location"].partition("?")
+        assert notice == "done=client_created"
+        row = read_client(owner, place.rpartition("/")[2])
+        assert (row.name, row.phone, row.email) == ("Eve", "+74951234567", None)
+        assert (str(row.birthday), list(row.tags), row.notes) == ("1985-12-24", ["vip"], "Rye")
+        assert console_owner.post(path, typed).headers["Location"] == answer.headers["Location"]
+        assert "24 December 1985" in text(console_owner.get(place))
+
+    def test_a_client_without_name_and_contacts_is_refused_beside_the_name(
+        self, console_owner: Person, path: str
+    ) -> None:
+        answer = console_owner.post(path, {"notes": "Rye"})
+        assert answer.status == 400
+        assert error_beside(answer, "name")
+        assert b"Rye" in answer.body
+
+    def test_a_contact_of_another_client_leads_to_that_client(
+        self, ada: Any, console_owner: Person, path: str
+    ) -> None:
+        answer = console_owner.post(path, {"name": "Ada", "email": ADA["email"]})
+        assert answer.status == 409
+        assert error_beside(answer, "email")
+        assert f'href="{path}/{ada["id"]}"' in text(answer)
+
+    def test_a_birthday_in_the_future_is_refused_beside_its_field(
+        self, console_owner: Person, path: str
+    ) -> None:
+        answer = console_owner.post(path, {"name": "Ada", "birthday": "2999-01-01"})
+        assert answer.status == 400
+        assert error_beside(answer, "birthday")
+
+
 class TestTwoPeople:
     def test_a_form_sent_twice_is_saved_once_without_a_conflict(
         self, ada: Any, console_owner: Person, path: str, owner: Owner

@@ -13,16 +13,22 @@ from tests.conftest import Owner, Time, call_console
 from tests.factories.console import person
 from tests.factories.payments import record_payments
 from tests.factories.salon import Salon
+from tests.support.restoring import Snapshots
 
 
 @pytest.fixture
-def booking_ids(owner: Owner) -> list[str]:
+def booking_ids(owner: Owner, snapshots: Snapshots) -> list[str]:
     """Three bookings, each with a payment whose refund has failed."""
-    home, salon = owner.workspace, Salon.opened(owner.api())
-    ids = [salon.book(f"2027-03-03T{hour}:00", ignoreSchedule=True)["id"] for hour in (12, 14, 16)]
-    for booking_id in ids:
-        record_payments(home.id, home.owner_id, booking_id)
-    return ids
+
+    def make() -> list[str]:
+        home, salon = owner.workspace, Salon.opened(owner.api())
+        hours = (12, 14, 16)
+        ids = [salon.book(f"2027-03-03T{hour}:00", ignoreSchedule=True)["id"] for hour in hours]
+        for booking_id in ids:
+            record_payments(home.id, home.owner_id, booking_id)
+        return ids
+
+    return [*snapshots.once_upon_equal_rows("bookings with payments", make)]
 
 
 def test_a_file_has_all_payments_with_the_states_that_the_page_shows(

@@ -9,11 +9,12 @@ from chalicelib.core.principals import Audience
 from chalicelib.transports.console.routes import ROUTES
 from tests.conftest import call_console
 from tests.factories.console import World
+from tests.factories.transfer import call_with_key
 from tests.support.sweep import sweep
 
 SEARCHES = {
     operation.name: name
-    for operation in REGISTRY.select(Audience.SESSION)
+    for operation in REGISTRY.select(Audience.SESSION, Audience.KEY)
     if operation.name != "export_leads"  # The query of list_leads, and few exports a day.
     for name in ("q", "search")
     if name in operation.input.model_fields
@@ -30,7 +31,9 @@ def found(world: World, operation: str, text: str) -> bool:
     arguments = {SEARCHES[operation]: text}
     if operation == "list_agent_dialogs":
         arguments["agentId"] = world.here.bot
-    answer = call_console(world.here.workspace_id, operation, **arguments)
+    by_member = Audience.SESSION in REGISTRY[operation].audience
+    call = call_console if by_member else call_with_key
+    answer = call(world.here.workspace_id, operation, **arguments)
     return "7*7" in json.dumps([value for value in answer.values() if isinstance(value, list)])
 
 
@@ -49,7 +52,8 @@ def test_a_search_without_letters_finds_what_contains_it_as_it_stands(
 @sweep("route", [route for route, page in ROUTES.items() if page.get and "{workspace}" in route])
 def test_a_page_with_a_search_shows_only_what_contains_the_signs(world: World, route: str) -> None:
     path, boss = world.here.path_of(route), world.person("boss")
-    nothing, something = (boss.get(f"{path}?view=list&q={quote(text)}") for text in ("[", "{"))
+    nothing = boss.get(f"{path}?view=list&q={quote('[')}")
     if nothing.status == 200 and SEARCH_FORM.search(nothing.body.decode()):
+        something = boss.get(f"{path}?view=list&q={quote('{')}")
         assert NOTHING in nothing.body.decode()
         assert NOTHING not in something.body.decode()

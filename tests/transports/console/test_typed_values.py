@@ -60,7 +60,31 @@ def test_another_text_is_no_amount(text: str) -> None:
 
 @given(st.integers(0, MAX_KOPECKS))
 def test_an_amount_is_shown_as_it_is_read(kopecks: int) -> None:
-    assert typed_values.kopecks("price", typed_values.rubles(kopecks)) == kopecks
+    assert typed_values.kopecks("price", typed_values.plain_amount(kopecks, "RUB")) == kopecks
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount"),
+    [
+        ("1500", "JPY", 1_500),
+        ("¥1500", "JPY", 1_500),
+        ("£12.5", "GBP", 1_250),
+        ("12,50 gbp", "GBP", 1_250),
+        ("1.5", "KWD", 1_500),
+        ("1.505 KWD", "KWD", 1_505),
+    ],
+)
+def test_an_amount_is_read_in_the_currency(text: str, currency: str, amount: int) -> None:
+    assert typed_values.amount("price", text, currency) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "currency"),
+    [("12.5", "JPY"), ("1,500", "JPY"), ("1.234", "GBP"), ("1.2345", "KWD"), ("5 ₽", "GBP")],
+)
+def test_more_decimals_than_the_currency_has_are_refused(text: str, currency: str) -> None:
+    with pytest.raises(ValidationError, match="price"):
+        typed_values.amount("price", text, currency)
 
 
 def test_lengths_are_separated_by_commas_that_are_no_decimal_ones() -> None:

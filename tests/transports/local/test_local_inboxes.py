@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from chalicelib.core import clock
+from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 from chalicelib.gateways import telegram as gateway
 from infra.local.data_dir import DataDir
@@ -63,7 +64,7 @@ def page(url: str, path: str, **query: str) -> str:
 @pytest.mark.usefixtures("bot")
 class TestTelegram:
     def test_a_sent_message_is_shown(self, url: str) -> None:
-        gateway.send(1, "Новая заявка <b>")
+        gateway.send(1, "Новая заявка <b>", origin=PLATFORM)
         assert "Новая заявка &lt;b&gt;" in page(url, telegram.PATH)
 
     def test_what_a_developer_writes_is_an_update_until_it_is_confirmed(self, url: str) -> None:
@@ -91,7 +92,7 @@ class TestTelegram:
         monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "2:local")
         reload_settings()
         with pytest.raises(gateway.TelegramError, match="401"):
-            gateway.send(1, "x")
+            gateway.send(1, "x", origin=PLATFORM)
 
     @pytest.mark.parametrize(
         ("method", "path", "status"),

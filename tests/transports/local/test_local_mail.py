@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import app as application
+from chalicelib.core.principals import PLATFORM
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail
 from chalicelib.lib.markup.mails import RenderedMail
@@ -36,6 +37,7 @@ def folder(tmp_path: Path, reload_settings: Callable[[], None]) -> Path:
 def send(name: str, subject: str = HOSTILE) -> None:
     mail.send(
         Mail(
+            origin=PLATFORM,
             id=name,
             recipient="ada@example.com",
             content=RenderedMail(subject, f"Привет {HOSTILE}", f"<p>Привет</p>{HOSTILE}"),

@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.transports.mcp import CAPABILITIES_KEY, SERVER_INFO_KEY, VERSION_KEY
 from tests.conftest import Api, Owner
+from tests.support.warned import warned
 from tests.transports.mcp_dispatch.helpers import META, MODERN, Client, error, rpc
 
 
@@ -260,7 +261,8 @@ class TestCalls:
     def test_unknown_arguments_are_ignored_and_named(self, client: Client) -> None:
         params = {"name": "svc_list_sites", "arguments": {"serach": "x"}}
         text = rpc(client.request("tools/call", params))["result"]["content"][0]["text"]
-        assert 'Did you mean "search"?' in json.loads(text)["data"]["warnings"][0]
+        ignored = {"code": "unknown_field", "field": "serach", "suggestion": "search"}
+        assert warned(json.loads(text)["data"]) == [ignored]
 
     def test_a_crash_is_a_failed_call_without_details(
         self, client: Client, monkeypatch: pytest.MonkeyPatch

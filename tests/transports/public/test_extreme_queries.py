@@ -14,15 +14,24 @@ from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.examples import Things
 from tests.factories.payments import take_payments
 from tests.factories.salon import Salon
-from tests.fuzz.pages import EXTREMES, PAGES, STEPS
+from tests.fuzz.pages import EXTREMES, PAGES, REQUIRED, STEPS
+from tests.support.registers import check_register
 from tests.support.restoring import Snapshots
 
 visitor = Api(None)
 BROWSER = {"Accept": "text/html"}
 WITHOUT_QUERY = {
-    *("/robots.txt", "/sitemap.xml", "/blog/rss.xml", "/blog/{slug}", "/assets/{name}"),
+    *(
+        "/robots.txt",
+        "/llms.txt",
+        "/sitemap.xml",
+        "/blog/rss.xml",
+        "/blog/{slug}",
+        "/assets/{name}",
+    ),
     *("/api/docs/{section}", "/api/docs/search.json"),
     *("/unsubscribe/{token}", "/booking/confirm/{token}", "/api/public/bookings/{file}"),
+    "/pay/test/{id}",
 }
 """Pages and reads of visitors whose queries are not read."""
 
@@ -53,6 +62,7 @@ def places(
             "page": api.get(f"/api/pages/{things.page}")["page"]["slug"],
             "form": things.form,
             "agent": things.agent,
+            "id": things.agent,  # of no payment in a test workspace
         }
 
     time.now = datetime(2027, 3, 1, 6, tzinfo=UTC)
@@ -63,12 +73,13 @@ def places(
 @pytest.mark.parametrize("path", PAGES)
 def test_no_value_of_a_query_breaks_a_public_page(path: str, places: dict[str, str]) -> None:
     place = quote(path.format(**places))
-    assert visitor.call("GET", place, headers=BROWSER).status < 400
+    required = {name: places[name] for name in REQUIRED.get(path, ())}
+    assert visitor.call("GET", f"{place}?{urlencode(required)}", headers=BROWSER).status < 400
     rests = [{}, STEPS[path]] if path in STEPS else [{}]
     for name in PAGES[path]:
         for value in (*EXTREMES, "\udcff"):  # the last one is no UTF-8
             for rest in rests:
-                query = urlencode({**rest, name: value}, errors="surrogateescape")
+                query = urlencode({**required, **rest, name: value}, errors="surrogateescape")
                 answer = visitor.call("GET", f"{place}?{query}", headers=BROWSER)
                 assert answer.status < 500, query
 
@@ -81,8 +92,7 @@ def test_a_year_out_of_bounds_is_400_with_what_is_expected(
     path = f"/api/public/services/{places['service']}/slots"
     refusal = visitor.call_refused("GET", f"{path}?{urlencode({name: value})}")
     (error,) = refusal.data["errors"]
-    assert (refusal.status, error["field"]) == (400, name)
-    assert "expected a year from 1971 to 2999, received" in error["message"]
+    assert (refusal.status, error["field"], error["key"]) == (400, name, "year")
 
 
 def test_every_public_page_and_parameter_is_tried() -> None:
@@ -96,12 +106,18 @@ def test_every_public_page_and_parameter_is_tried() -> None:
     def shape(path: str) -> str:
         return re.sub(r"{\w+}", "{}", path)
 
-    assert {shape(path) for path in paths} == {shape(path) for path in {*PAGES, *WITHOUT_QUERY}}
+    check_register(
+        {shape(path) for path in {*PAGES, *WITHOUT_QUERY}},
+        declared={shape(path) for path in paths},
+        place="PAGES of tests/fuzz/pages.py (WITHOUT_QUERY here, if it reads no query)",
+        line="the path with the names of its query parameters",
+    )
     sources = [path.read_text() for path in Path(web.__file__).parent.glob("*.py")]
     read = {
         name for source in sources for name in re.findall(r'query_value\([\w.]+, "(\w+)"\)', source)
     }
-    assert read <= {name for names in PAGES.values() for name in names}
+    untried = read - {name for names in PAGES.values() for name in names}
+    assert untried == set(), "add these parameters to their paths in PAGES of tests/fuzz/pages.py"
 
 
 @pytest.mark.parametrize("path", sorted({*routes.FORM_PAGES, *routes.BOOKING_PAGES}))
@@ -110,4 +126,6 @@ def test_a_form_without_a_content_type_is_refused(
     path: str, body: bytes, places: dict[str, str]
 ) -> None:
     place = path.format(**{"token": places["manage"], **places})
-    assert 400 <= visitor.call("POST", place, body, BROWSER).status < 500
+    status = visitor.call("POST", place, body, BROWSER).status
+    # The form that pays has no fields, so it may be empty.
+    assert 400 <= status < 500 or (path, status) == ("/pay/{token}", 303)

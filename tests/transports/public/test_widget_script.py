@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from chalicelib.core.wire.limits import limits_of
+from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.transports import widget
 from chalicelib.transports.web import assets
 from tests.conftest import Api
@@ -109,3 +111,16 @@ class TestPlayground:
             f"{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
         )
         assert reply.status == status
+
+
+@pytest.mark.parametrize(
+    ("control", "path"),
+    [
+        (r"MAX_MESSAGE = (\d+)", "message"),
+        (r'name: "name", .*maxlength: (\d+)', "contact.name"),
+        (r'name: "contact", maxlength: (\d+)', "contact.email"),
+    ],
+)
+def test_a_control_of_the_widget_takes_what_the_chat_takes(control: str, path: str) -> None:
+    (length,) = re.findall(control, source("widget"))
+    assert int(length) == limits_of(ChatRequest, path).max_chars

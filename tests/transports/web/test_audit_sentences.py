@@ -7,9 +7,10 @@ from chalicelib.core.operations import REGISTRY
 from chalicelib.lib import po_files
 from chalicelib.transports.web import audit_sentences, texts
 from chalicelib.transports.web.texts import LANGUAGES, Language
+from tests.support.registers import check_register
 
 OUTSIDE = {
-    *("chat", "export_products", "export_workspace", "import_workspace", "seed"),
+    *("chat", "export_products", "import_workspace", "seed"),
     "switch_off_webhook",
 }
 """What the log names that is neither an operation nor a job."""
@@ -40,8 +41,11 @@ def test_the_audit_log_has_a_text_for_every_change_and_nothing_else(language: La
         if entry.audit and entry.method not in {"GET", "READ"}
     }
     sentences = po_files.read(texts.LOCALE, language, "changes").texts
-    assert changing | set(JOB_HANDLERS.modules) <= set(sentences)
-    others = sentences.keys() - changing - set(JOB_HANDLERS.modules)
-    assert others == OUTSIDE
+    check_register(
+        sentences,
+        declared=changing | {*JOB_HANDLERS.modules} | OUTSIDE,
+        place=f"chalicelib/transports/web/locale/{language}/LC_MESSAGES/changes.po",
+        line='msgid with the name, and a msgstr such as "added a product"',
+    )
     for words in sentences.values():
         assert texts.language_of(str(words)) == language

@@ -1,8 +1,11 @@
 """Messages of pages in both languages, and formats of numbers, dates and money."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 from hypothesis import given
@@ -10,6 +13,8 @@ from hypothesis import strategies as st
 
 from chalicelib import core
 from chalicelib.transports import console, oauth, unsubscribe
+from chalicelib.transports.console.form import Form
+from chalicelib.transports.console.form_controls import Field
 from chalicelib.transports.web import assets, texts
 from chalicelib.transports.web.texts import LANGUAGES
 from tests.conftest import Time
@@ -20,6 +25,7 @@ PAGES = (
     Path(oauth.__file__).parent,
     Path(unsubscribe.__file__),
 )
+FILES = "console.po, booking.po and public.po of chalicelib/transports/web/locale/{ru,en}"
 FROM_RECORDS = {"stopped", "limit_reached", "daily", "weekly", "monthly"}
 """Keys that pages take from records: the state of a bot, and the window of a limit."""
 
@@ -31,12 +37,52 @@ def test_every_text_used_by_a_template_or_page_exists_and_none_is_unused() -> No
     sources = "\n".join(file.read_text() for file in files)
     shared = "\n".join(file.read_text() for file in Path(core.__file__).parent.glob("*.py"))
     keys = set(texts.catalogue("en").texts)
-    assert set(re.findall(r'translate\(\s*"(\w+)"[,)]', sources)) <= keys
+    missing = set(re.findall(r'translate\(\s*"(\w+)"[,)]', sources)) - keys
+    assert missing == set(), f"Pages show these, but no msgid of {FILES}."
     beginnings = set(re.findall(r'translate\("(\w+)" \+', sources))
-    assert all(any(key.startswith(beginning) for key in keys) for beginning in beginnings)
+    unknown = [b for b in beginnings if not any(key.startswith(b) for key in keys)]
+    assert unknown == [], f"Pages add a value to these, but no msgid of {FILES} begins so."
     beginnings |= set(re.findall(r'f"([a-z]+_){', sources + shared))
     unused = keys - set(re.findall(r'"(\w+)"', sources)) - FROM_RECORDS
-    assert not [key for key in unused if not key.startswith(tuple(beginnings))]
+    unused = {key for key in unused if not key.startswith(tuple(beginnings))}
+    assert unused == set(), f"No page shows these: remove them from {FILES}."
+
+
+CHOSEN = {
+    *("accent", "agentId", "categoryId", "closingVatCode", "knowledgeBotId", "language"),
+    *("provider", "siteId", "type"),
+}
+"""Fields that pages show as choices, so that nobody mistypes them."""
+OWN_SENTENCES = {"forms.editor"}
+"""Modules whose ``problems`` translates the errors of all fields."""
+
+
+def typed_fields() -> Iterator[tuple[str, Field]]:
+    """Yield the fields of all forms that a user types, with the module of the form."""
+    for module in walk_packages(console.__path__, f"{console.__name__}."):
+        place = module.name.removeprefix(f"{console.__name__}.")
+        for form in vars(import_module(module.name)).values():
+            if isinstance(form, Form) and place not in OWN_SENTENCES:
+                yield from ((place, field) for field in form.fields if type(field) is Field)
+
+
+def test_each_typed_field_says_in_both_languages_what_it_accepts() -> None:
+    """Without it, the page shows the English sentence of the operation."""
+    keys = {
+        f"{place}: {field.name}": field.wrong or f"wrong_{field.name}"
+        for place, field in typed_fields()
+        if field.name not in CHOSEN
+    }
+    assert "services.services: durationMin" in keys
+    lacking = {
+        field: key
+        for field, key in keys.items()
+        if not all(texts.has(language, key) for language in LANGUAGES)
+    }
+    assert lacking == {}, (
+        "Add these keys to console.po of chalicelib/transports/web/locale/{ru,en}, or name a key "
+        "that is there in the field's wrong=. A field of choices is named in CHOSEN."
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,9 +125,9 @@ def test_plurals_follow_the_rules_of_the_language(n: int, russian: str, english:
 
 
 def test_money_dates_and_times_have_the_local_format() -> None:
-    assert texts.money("ru", 123_450) == "1\xa0234,50 ₽"
-    assert texts.money("en", 150_000) == "1,500 ₽"
-    assert texts.money("en", -5) == "-0.05 ₽"
+    assert texts.money("ru", 123_450, "RUB") == "1\xa0234,50 ₽"
+    assert texts.money("en", 150_000, "RUB") == "1,500 ₽"
+    assert texts.money("en", -5, "RUB") == "-0.05 ₽"
     assert texts.day("ru", date(2026, 11, 2)) == "2 ноября 2026"
     moment = datetime(2026, 11, 22, 22, 5, tzinfo=UTC)
     assert texts.moment("en", moment, "Europe/Moscow") == "23 Nov 2026, 01:05"

@@ -32,7 +32,7 @@ def read(workspace_id: str, quantities: Mapping[str, int]) -> list[OrderLine]:
     for product_id, quantity in quantities.items():
         if product_id not in products:
             msg = f"There is no product {product_id}. search_catalog returns ids."
-            raise NotFoundError(msg)
+            raise NotFoundError(msg, key="product")
         _require_orderable(products[product_id], quantity)
     return [
         OrderLine(product_id, products[product_id].name, quantity, int(products[product_id].price))
@@ -43,12 +43,12 @@ def read(workspace_id: str, quantities: Mapping[str, int]) -> list[OrderLine]:
 def _require_orderable(product: ProductRow, quantity: int) -> None:
     if quantity > MAX_QUANTITY:
         msg = f"An order may have {MAX_QUANTITY} pieces of a product."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_pieces", details={"maximum": MAX_QUANTITY})
     if product.stock is not None and product.stock < quantity:
         # The exact stock is not for visitors.
         fewer = "None" if product.stock <= 0 else f"Fewer than {quantity}"
         msg = f"{fewer} of {product.name} are in stock."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="not_in_stock")
 
 
 def link(row: AssistantsRow, form_id: str, lines: Sequence[OrderLine]) -> tuple[str, datetime]:
@@ -66,6 +66,6 @@ def opened(form_id: str, text: str, token: str) -> list[OrderLine]:
     if not prepared_links.is_valid(
         secret, prepared_links.order(form_id, lines=text), token, clock.now()
     ):
-        raise NotFoundError("This link has ended. Ask the assistant for another one.")
+        raise NotFoundError("This link has ended. Ask the assistant for another one.", key="link")
     lines = (line.partition("*") for line in text.split(","))
     return read(workspace_id, {product_id: int(quantity) for product_id, _, quantity in lines})

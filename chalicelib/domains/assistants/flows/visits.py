@@ -132,7 +132,7 @@ def open_visit(workspace_id: str) -> Visit:
 
 
 def _no_tools() -> NoToolsError:
-    return NoToolsError(open_page.not_found().message)
+    return NoToolsError(open_page.not_found().message, key="booking_page")
 
 
 def url_of(workspace: WorkspaceRow) -> str:

@@ -24,7 +24,7 @@ from chalicelib.domains.bookings.rules.slots import Query, Slot
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine.reading import Rows
 from chalicelib.lib import zoned_times
-from chalicelib.lib.localized import CURRENCY, LANGUAGES
+from chalicelib.lib.localized import LANGUAGES
 
 MAX_TIMES = 40  # Maximum number of free times that one call returns.
 MAX_DAYS = 31
@@ -68,7 +68,7 @@ def get_business(ctx: Context, args: PageRef, find_visit: FindVisit) -> Business
             for first, last, spans in page.hours
         ],
         timezone=page.workspace.timezone,
-        currency=CURRENCY,
+        currency=page.workspace.currency,
         languages=list(LANGUAGES),
         booking_url=visits.url_of(page.workspace),
         takes_orders=page.assistants.order_form_id is not None,
@@ -161,7 +161,9 @@ def _open_page(
         return page, page.require_service(service_id)
     except NotFoundError:
         # The page exists, because the visit is open.
-        raise NotFoundError("There is no such service. list_services returns ids.") from None
+        raise NotFoundError(
+            "There is no such service. list_services returns ids.", key="service"
+        ) from None
 
 
 @visitor_tool("Find free times")
@@ -239,12 +241,16 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
     page, service = _open_page(ctx.workspace_id, service_id=args.service_id, rows=rows)
     advance = page.advance_of(service)
     if advance.by_phone:
-        raise ConflictError("This service is booked by phone only. Tell the visitor the phone.")
+        raise ConflictError(
+            "This service is booked by phone only. Tell the visitor the phone.", key="by_phone_only"
+        )
     search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     start, now = epoch_ms(args.start_at), epoch_ms(clock.now())
     seats = [seat for slot in search.slots(Query(start, start, now)).slots for seat in slot.seats]
     if not seats:
-        raise ConflictError("This time is not free. Call find_free_times, and take another one.")
+        raise ConflictError(
+            "This time is not free. Call find_free_times, and take another one.", key="slot_taken"
+        )
     (staff,) = (free.resource for free in search.candidates.active if free.resource.id == seats[0])
     moment = clock.moment_at(start)
     subject = prepared_links.booking(service.id, staff.id, moment)

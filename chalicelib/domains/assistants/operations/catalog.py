@@ -24,9 +24,9 @@ from chalicelib.domains.catalog.store.categories import CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.engine.listing.query import Query, ResultPage
+from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.gateways.llm import facts
 from chalicelib.lib import extracts, trees
-from chalicelib.lib.localized import CURRENCY
 
 # The versions of UCP that are served, the newest first.
 UCP_VERSIONS = ("2026-08-25", "2026-04-08")
@@ -149,7 +149,7 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
 
     Prices are in minor units of the currency. prepare_order takes the ids.
     """
-    search = args.catalog
+    search, currency = args.catalog, currency_of(ctx.workspace_id)
     number, size = _page_of(search.pagination or UcpPagination())
     filters = _filters_of(search)
     if not (search.query or "").strip() and not filters:
@@ -166,13 +166,13 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
     has_next = number * size < total
     return Catalog(
         ucp=_envelope(SEARCH),
-        products=[_product(product, known_categories) for product in products],
+        products=[_product(product, known_categories, currency) for product in products],
         pagination={
             "has_next_page": has_next,
             "total_count": total,
             **({"cursor": f"{number + 1}-{size}"} if has_next else {}),
         },
-        messages=_messages(search, products),
+        messages=_messages(search, products, currency),
     )
 
 
@@ -184,16 +184,19 @@ def lookup_catalog(ctx: Context, args: CatalogLookup, _: FindVisit) -> Catalog:
     """
     ids = list(dict.fromkeys(args.catalog.ids))
     found, known_categories = _fetch(ctx, ids)
+    currency = currency_of(ctx.workspace_id)
     missing_ids = [product_id for product_id in ids if product_id not in found]
-    products = _fitting(found.values(), args.catalog, known_categories)
+    products = _fitting(found.values(), args.catalog, known_categories, currency)
     return Catalog(
         ucp=_envelope(LOOKUP),
         products=[
-            _product(product, known_categories, inputs=[{"id": product.id, "match": "exact"}])
+            _product(
+                product, known_categories, currency, inputs=[{"id": product.id, "match": "exact"}]
+            )
             for product in products
         ],
         messages=[
-            *(_messages(args.catalog, products) or []),
+            *(_messages(args.catalog, products, currency) or []),
             *({"type": "info", "code": "not_found", "content": unknown} for unknown in missing_ids),
         ]
         or None,
@@ -204,7 +207,8 @@ def lookup_catalog(ctx: Context, args: CatalogLookup, _: FindVisit) -> Catalog:
 def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
     """Get a product by its id, with its description, photos and availability (UCP)."""
     found, known_categories = _fetch(ctx, [args.catalog.id])
-    products = _fitting(found.values(), args.catalog, known_categories)
+    currency = currency_of(ctx.workspace_id)
+    products = _fitting(found.values(), args.catalog, known_categories, currency)
     if not products:
         words, severity = (
             ("The product does not fit the filters.", "recoverable")
@@ -214,17 +218,17 @@ def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
         return failure(words, code="not_found", severity=severity)
     return Catalog(
         ucp=_envelope(LOOKUP),
-        product=_product(products[0], known_categories),
-        messages=_messages(args.catalog, products),
+        product=_product(products[0], known_categories, currency),
+        messages=_messages(args.catalog, products, currency),
     )
 
 
 def _messages(
-    selection: UcpSelection, products: Sequence[ProductRow]
+    selection: UcpSelection, products: Sequence[ProductRow], currency: str
 ) -> list[dict[str, Any]] | None:
     messages = [_WORDS] if products else []
-    if _own_bounds(selection) != _bounds(selection):
-        content = f"The price filter was ignored: prices are in {CURRENCY}."
+    if _own_bounds(selection, currency) != _bounds(selection):
+        content = f"The price filter was ignored: prices are in {currency}."
         messages.append({"type": "info", "code": "price_filter_ignored", "content": content})
     return messages or None
 
@@ -234,12 +238,9 @@ def _bounds(selection: UcpSelection) -> tuple[int | None, int | None]:
     return price.min, price.max
 
 
-def _own_bounds(selection: UcpSelection) -> tuple[int | None, int | None]:
-    return _bounds(selection) if _currency_of(selection) == CURRENCY else NO_BOUNDS
-
-
-def _currency_of(selection: UcpSelection) -> Any:  # noqa: ANN401  as it was sent
-    return (selection.context or {}).get("currency", CURRENCY)
+def _own_bounds(selection: UcpSelection, currency: str) -> tuple[int | None, int | None]:
+    requested = (selection.context or {}).get("currency", currency)
+    return _bounds(selection) if requested == currency else NO_BOUNDS
 
 
 def _filters_of(selection: UcpSelection) -> UcpFilters | None:
@@ -251,10 +252,13 @@ def _filters_of(selection: UcpSelection) -> UcpFilters | None:
 
 
 def _fitting(
-    products: Iterable[ProductRow], selection: UcpSelection, known: Mapping[str, CategoryRow]
+    products: Iterable[ProductRow],
+    selection: UcpSelection,
+    known: Mapping[str, CategoryRow],
+    currency: str,
 ) -> list[ProductRow]:
     filters = _filters_of(selection) or UcpFilters()
-    minimum, maximum = _own_bounds(selection)
+    minimum, maximum = _own_bounds(selection, currency)
     category_ids = _ids_of(known, filters.categories) if filters.categories else None
     return [
         product
@@ -307,7 +311,7 @@ def _filtered(
     ctx: Context, search: UcpSearch, number: int, *, size: int
 ) -> tuple[ResultPage[ProductRow], Mapping[str, CategoryRow]]:
     filters = _filters_of(search) or UcpFilters()
-    price = _own_bounds(search)
+    price = _own_bounds(search, currency_of(ctx.workspace_id))
     with deadline.side_by_side() as start:
         reading = start(partial(_read_categories, ctx))
         names = filters.categories
@@ -360,9 +364,10 @@ def _path(known: Mapping[str, CategoryRow], category: CategoryRow) -> str:
 def _product(
     product: ProductRow,
     known: Mapping[str, CategoryRow],
+    currency: str,
     **of_variant: Any,  # noqa: ANN401  JSON
 ) -> dict[str, Any]:
-    price = {"amount": int(product.price), "currency": CURRENCY}
+    price = {"amount": int(product.price), "currency": currency}
     in_stock = product.stock is None or product.stock > 0
     description = {"plain": visits.describe(product.description) or product.name}
     category = known.get(product.category_id or "")

@@ -57,7 +57,9 @@ def prepare_order(ctx: Context, args: OrderToPrepare, find_visit: FindVisit) -> 
     row = find_visit().assistants
     form = row.order_form_id and FORMS.find(ctx.workspace_id, record_id=row.order_form_id)
     if not form:
-        raise ConflictError("This business takes no orders here. Tell the visitor how to reach it.")
+        raise ConflictError(
+            "This business takes no orders here. Tell the visitor how to reach it.", key="no_orders"
+        )
     quantities: dict[str, int] = {}
     for line in args.items:
         quantities[line.product_id] = quantities.get(line.product_id, 0) + line.quantity

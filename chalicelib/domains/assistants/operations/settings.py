@@ -116,7 +116,12 @@ def _tool_calls(total: DayCounts) -> list[ToolCalls]:
     return [ToolCalls(tool=tool, calls=number) for tool, number in calls.items()]
 
 
-@operation(title="Set up the tools for AI assistants", role=Role.MANAGER, idempotent=True)
+@operation(
+    title="Set up the tools for AI assistants",
+    role=Role.MANAGER,
+    idempotent=True,
+    example={"isOn": True, "knowledgeBotId": "AGENT_ID"},
+)
 def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
     """Switch the tools of the booking page for visitors' assistants on or off.
 

@@ -130,7 +130,7 @@ def _priced(hold: Hold, funds: Funds, zone: str) -> Hold:
     if min(visitor_rooms, default=min_cost) < min_cost:
         wait = spending_windows.seconds_left("daily", clock.now(), "UTC")  # the visitor's day
         msg = "You have used your part of this bot's spending limit for today. Try again tomorrow."
-        raise VisitorShareError(msg, headers={"Retry-After": str(wait)})
+        raise VisitorShareError(msg, headers={"Retry-After": str(wait)}, key="visitor_share")
     shared = [room for room in rooms.values() if room is not None]
     max_cost = min([int(wallet.available), *shared, *visitor_rooms])
     output_tokens = pricing.fitting_output(

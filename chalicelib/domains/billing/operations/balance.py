@@ -166,10 +166,11 @@ def _readable_account(ctx: Context, args: BalanceQuery) -> str:
         caller_account = ctx.principal.account_id
         if args.account is None or accounts.get(caller_account).email == args.account:
             return caller_account
-        raise NotFoundError("A session can read only its own account.")
+        raise NotFoundError("A session can read only its own account.", key="account")
     if args.account is None:
         raise NotFoundError(
-            "account: expected an e-mail address. Send the e-mail address of the account."
+            "account: expected an e-mail address. Send the e-mail address of the account.",
+            key="account",
         )
     return accounts.require_by_email(args.account).id
 
@@ -193,7 +194,7 @@ def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
             f"The account has {wallet.available} kopecks available. The balance cannot fall "
             "below 0. Debit a smaller amount."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="balance_too_low")
     balance = key.balance = ledger.post(
         ctx.unit, wallet, kind, amount=args.kopecks, reason=args.reason
     )
@@ -202,32 +203,48 @@ def _post(ctx: Context, kind: str, args: Credit | Adjustment) -> CreditResult:
     return CreditResult(account_id=account_id, balance=balance)
 
 
-@operation(title="Credit an account", audience=OPERATOR, resolve=_account, idempotent=True)
+@operation(
+    title="Credit an account",
+    audience=OPERATOR,
+    resolve=_account,
+    idempotent=True,
+    example={"account": "OWNER_EMAIL", "kopecks": 5, "reason": "Paid", "idempotencyKey": "bill-1"},
+)
 def credit(ctx: Context, args: Credit) -> CreditResult:
     """Add money to an account, once per idempotency key. The key never expires."""
     return _post(ctx, ledger.TOPUP, args)
 
 
-@operation(title="Adjust a balance", audience=OPERATOR, resolve=_account, idempotent=True)
+@operation(
+    title="Adjust a balance",
+    audience=OPERATOR,
+    resolve=_account,
+    idempotent=True,
+    example={"account": "OWNER_EMAIL", "kopecks": 5, "reason": "Gift", "idempotencyKey": "gift-1"},
+)
 def adjust(ctx: Context, args: Adjustment) -> CreditResult:
     """Correct the available money of an account, never below 0, once per idempotency key."""
     return _post(ctx, ledger.ADJUST, args)
 
 
-@operation(title="Read a balance", audience=MANAGED, role=Role.OWNER)
+@operation(
+    title="Read a balance", audience=MANAGED, role=Role.OWNER, example={"account": "OWNER_EMAIL"}
+)
 def get_balance(ctx: Context, args: BalanceQuery) -> Balance:
     """Return the available and reserved money of an account."""
     return Balance.from_record(ledger.wallet(_readable_account(ctx, args)))
 
 
-@operation(title="Read the ledger", audience=MANAGED, role=Role.OWNER)
+@operation(
+    title="Read the ledger", audience=OPERATOR, example={"account": "OWNER_EMAIL", "limit": 5}
+)
 def list_ledger(ctx: Context, args: LedgerQuery) -> LedgerResult:
     """Return the last entries of an account's ledger, newest first."""
     rows = ledger.entries(_readable_account(ctx, args), args.limit, before_number=args.before)
     return LedgerResult(entries=[EntryOut.from_record(row) for row in rows])
 
 
-@operation(title="Read one's own statement", role=Role.OWNER)
+@operation(title="Read one's own statement", role=Role.OWNER, example={"limit": 5})
 def get_statement(ctx: Context, args: StatementQuery) -> Statement:
     """Return the balance of the session's account and its ledger entries, newest first."""
     account_id = ctx.principal.account_id

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from chalicelib.application.context import Context
-from chalicelib.core.jobs import Job, JobKind, job_handler
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.jobs import Job, job_handler
+from chalicelib.domains.blog.rules.job_kinds import COVER_UNUSED
 from chalicelib.domains.blog.store.posts import PostRow
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
@@ -16,8 +18,6 @@ from chalicelib.gateways.object_store import delete_unused, object_store
 from chalicelib.lib import public_urls
 
 FOLDER = "Blog"
-UNUSED = JobKind("blog-cover-unused")
-"""Scheduled job that removes a cover that no post shows any more."""
 
 
 def weight(url: str | None) -> int:
@@ -42,7 +42,9 @@ def import_cover(ctx: Context, url: str) -> tuple[ImageMap | None, str | None]:
         if link is not None:
             ctx.warn(
                 "The cover was not copied, so the post links to the URL that you sent. To copy "
-                "the cover, send the URL again."
+                "the cover, send the URL again.",
+                code=WarningCode.COVER_LINKED,
+                url=url,
             )
         return None, link
     cover = ImageMap(  # type: ignore[no-untyped-call]  # PynamoDB's __init__
@@ -79,10 +81,10 @@ def drop_cover(unit: UnitOfWork, post: PostRow) -> None:
     """Stage the removal of a post's cover, if it has one. The caller removes it from the post."""
     if post.cover is None:
         return
-    unit.create_job(jobs.row(UNUSED, unit.tenant, {"fileId": post.cover.file_id}))
+    unit.create_job(jobs.row(COVER_UNUSED, unit.tenant, {"fileId": post.cover.file_id}))
 
 
-@job_handler(UNUSED)
+@job_handler(COVER_UNUSED)
 def remove_unused_cover(job: Job) -> None:
     """Remove a cover's file unless a post shows it."""
     file_id = job.payload["fileId"]

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import NotFoundError, SlugTakenError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -16,10 +17,11 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
 from chalicelib.core.text import collapse_spaces
+from chalicelib.core.wire.lists import ListResult, SortedListQuery
 from chalicelib.core.wire.schema import (
+    RECEIVED,
     DeletedResult,
     Id,
-    ListQuery,
     Patch,
     Slug,
     Timestamp,
@@ -46,7 +48,7 @@ RESERVED = frozenset({"list"})
 def _check_size(text: str) -> str:
     if (size := len(text.encode(errors="surrogatepass"))) > MAX_CONTENT_BYTES:
         message = f"expected at most {MAX_CONTENT_BYTES:,} bytes of UTF-8, received {size:,}"
-        raise PydanticCustomError("too_large", "{message}", {"message": message})
+        raise PydanticCustomError("too_large", "{message}", {"message": message, RECEIVED: True})
     return text
 
 
@@ -128,18 +130,17 @@ class FullPostResult(Wire):
     post: PostOut = Field(description="The post.")
 
 
-class PostListQuery(ListQuery):
+class PostListQuery(SortedListQuery):
     """Filters for listing posts."""
 
     size: int = Field(default=20, ge=1, le=100, description="Posts per page.")
     status: Literal["draft", "published", "all"] = Field(default="all", description="Status.")
 
 
-class PostList(Wire):
+class PostList(ListResult):
     """One page of posts."""
 
     posts: list[PostSummary] = Field(description="The posts of this page, without their text.")
-    total: int = Field(description="Number of matching posts on all pages.")
 
 
 class PostSlugRef(Wire):
@@ -197,7 +198,8 @@ def list_blog_posts(ctx: Context, args: PostListQuery) -> PostList:
     """List the blog's posts, drafts included, newest first."""
     page = POSTS.page(ctx.workspace_id, POSTS.query(args))
     return PostList(
-        posts=[PostSummary.from_record(post) for post in page.records], total=page.total
+        posts=[PostSummary.from_record(post) for post in page.records],
+        **args.counted(page.total),
     )
 
 
@@ -215,7 +217,7 @@ def get_blog_post(ctx: Context, args: PostSlugRef) -> FullPostResult:
     post_row = posts.read(post_id) if post_id else None
     if post_row is None and (current_post := posts.find_former(args.slug)):
         msg = f'The slug of this post has changed to "{current_post.slug}". Use the new slug.'
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="post_moved")
     post, content = POSTS.found(post_row)
     return FullPostResult(post=PostOut.from_record(post, content=content))
 
@@ -322,7 +324,7 @@ def _change_cover(ctx: Context, post: PostRow, url: str | None) -> None:
         return
     cover, link = covers.import_cover(ctx, url) if url is not None else (None, None)
     if url is not None and cover is None and link is None:
-        ctx.warn("The post keeps its current cover.")
+        ctx.warn("The post keeps its current cover.", code=WarningCode.COVER_KEPT, url=url)
         return
     covers.drop_cover(ctx.unit, post)
     post.cover, post.cover_link = cover, link

@@ -11,14 +11,15 @@ from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, ServedAs, operation
 from chalicelib.core.principals import PLATFORM
-from chalicelib.core.wire.schema import PageNumber, Timestamp, Wire, optional
+from chalicelib.core.wire.lists import ListResult, SortedListQuery
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.blog.operations.posts import url_of
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.blog.store.posts import POSTS, PUBLISHED, PostRow
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.rules import images
 from chalicelib.domains.files.store.files import FILES
-from chalicelib.engine.listing.query import Query, ResultPage
+from chalicelib.engine.listing.query import ResultPage
 
 LIST_LIMIT = Limit(
     "blog", "reads per minute of the blog's list", 120, timedelta(minutes=1), fails_open=True
@@ -41,6 +42,8 @@ class PublishedPost(Wire):
     cover_image: str | None = Field(description="URL of the cover, or null.")
     published_at: Timestamp = Field(description="When it was published.")
     minutes: int = Field(description="Reading time in minutes.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
+    id: Id = Field(description="Post id, which stays the same when the slug changes.")
 
     @classmethod
     def from_record(cls, post: PostRow) -> Self:
@@ -53,19 +56,17 @@ class PublishedPost(Wire):
         )
 
 
-class PublishedListQuery(Wire):
+class PublishedListQuery(SortedListQuery):
     """Filters for listing published posts."""
 
-    page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=50, description="Posts per page.")
     tag: Annotated[str, StringConstraints(max_length=50)] | None = optional("With this tag.")
 
 
-class PublishedList(Wire):
+class PublishedList(ListResult):
     """One page of published posts."""
 
     posts: list[PublishedPost] = Field(description="The posts of this page, without their text.")
-    total: int = Field(description="Number of matching posts on all pages.")
 
 
 class Moved(NamedTuple):
@@ -93,21 +94,21 @@ class Thumbnail(NamedTuple):
 )
 def list_published_posts(ctx: Context, args: PublishedListQuery) -> PublishedList:
     """List the published posts of the platform's blog for readers, latest first."""
-    page = published(args.page, size=args.size, tag=args.tag)
+    page = _published(args)
     return PublishedList(
-        posts=[PublishedPost.from_record(post) for post in page.records], total=page.total
+        posts=[PublishedPost.from_record(post) for post in page.records],
+        **args.counted(page.total),
     )
 
 
 def published(page: int, *, size: int, tag: str | None = None) -> ResultPage[PostRow]:
     """Return one page of the published posts, latest first. ``tag`` selects posts that have it."""
-    query = Query(
-        page=page,
-        size=size,
-        sort="publishedAt",
-        descending=True,
-        filters={"status": PUBLISHED, "tags": tag},
-    )
+    return _published(PublishedListQuery.model_construct(page=page, size=size, tag=tag))
+
+
+def _published(args: PublishedListQuery) -> ResultPage[PostRow]:
+    filters = {"status": PUBLISHED, "tags": args.tag}
+    query = POSTS.query(args, sort="publishedAt", descending=True, filters=filters)
     return POSTS.page(PLATFORM, query)
 
 

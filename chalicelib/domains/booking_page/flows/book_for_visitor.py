@@ -36,9 +36,13 @@ from chalicelib.domains.booking_page.flows.visitor_shares import (
 from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import assistant_metrics, requested_bookings
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
-from chalicelib.domains.bookings.flows import booking_links, new_booking, slot_search
+from chalicelib.domains.bookings.flows import (
+    booking_links,
+    booking_reads,
+    new_booking,
+    slot_search,
+)
 from chalicelib.domains.bookings.flows.advance import Advance, read_advance
-from chalicelib.domains.bookings.flows.booking_reads import BookingReads
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
@@ -64,10 +68,10 @@ PROVED = "proved"  # stands for the visitor in the key of bookings by links
 
 
 class ChangedError(ConflictError):
-    """The service is not as it was shown. Show the new values, and book again.
+    """What was shown has changed. Show the new values, and send them again.
 
     A refused booking has ``price``, ``durationMin``, ``amountDue`` and ``refundUntilMin`` as they
-    are now.
+    are now. A refused cancellation has ``refund``.
     """
 
     code = "changed"
@@ -90,15 +94,11 @@ class MadeBooking(NamedTuple):
     mail: Forecast  # what will become of the e-mail about it
 
     def out(self, workspace_id: str) -> PublicBookingMade:
-        is_payable = self.row.is_payable
-        return PublicBookingMade(
+        return PublicBookingMade.from_record(
+            workspace_id,
+            self.row,
             booking=PublicBookingOut.from_record(self.row),
             cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
-            ics_url=booking_links.calendar_url(workspace_id, self.row),
-            manage_url=booking_links.page_url(workspace_id, self.row),
-            payment_url=booking_links.pay_url(workspace_id, self.row) if is_payable else None,
-            amount_due=int(self.row.due or 0) if is_payable else 0,
-            hold_expires_at=self.row.hold_expires_at,
             mail=self.mail,
         )
 
@@ -133,7 +133,8 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     ):
         raise ChangedError(
             "The price or the duration of the service has changed. Read the service again, and "
-            "repeat the booking."
+            "repeat the booking.",
+            key="terms_changed",
         )
     # Two clicks on the link would book twice, so the row must still exist at commit.
     ctx.unit.delete(awaited, if_there=True)
@@ -170,9 +171,9 @@ def book(  # noqa: PLR0913  what a booking may come with
         SlotUnavailableError: the time cannot be booked. The error has a reason and alternatives.
         ValidationError: the phone is not a valid number, or the start is not a valid moment.
     """
-    reads = BookingReads(ctx.unit)
-    service = SERVICES.found(reads.read_service(args.service_id))
-    contact = _contact(ctx, args.client, service, reads.rows)
+    rows = ctx.unit.rows
+    service = SERVICES.found(booking_reads.read_service(ctx.unit, args.service_id))
+    contact = _contact(ctx, args.client, service)
     if service.is_prepaid and not contact.email and needs_email(ctx.workspace_id):
         problem = "expected an e-mail address, to which the receipt is sent, received none"
         raise ValidationError.of("client.email", message=problem)
@@ -195,7 +196,8 @@ def book(  # noqa: PLR0913  what a booking may come with
     )
     with deadline.side_by_side() as start:
         within_limit = start(lambda: take_daily_limit(ctx))
-        reads.read_ahead(
+        booking_reads.read_ahead(
+            ctx.unit,
             service,
             args.start_at,
             args.resource_id,
@@ -209,18 +211,17 @@ def book(  # noqa: PLR0913  what a booking may come with
                 *outlook.keys(),
             ],
         )
-    require_open_site(ctx.workspace_id, service, reads.rows)
+    require_open_site(ctx.workspace_id, service, rows)
     within_limit.result()
-    advance = read_advance(ctx.workspace_id, service, reads.rows)
+    advance = read_advance(ctx.workspace_id, service, rows)
     if advance.by_phone:
         raise by_phone_only(workspace)
     _require_as_shown(args, service, advance)
-    earlier = check_upcoming(workspace, shares, reads.rows)
-    used_up = [counter for counter in unproved if not limits.has_room(*counter, reads.rows)]
+    earlier = check_upcoming(workspace, shares, rows)
+    used_up = [counter for counter in unproved if not limits.has_room(*counter, rows)]
     unit = ctx.unit
     if used_up:  # What is staged here only shows that the time can be booked.
-        unit = UnitOfWork(ctx.workspace_id)
-        slot_search.workspace_of(unit, reads.rows)
+        unit = UnitOfWork(ctx.workspace_id, rows=rows)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
     new_row, _ = new_booking.book(
         unit,
@@ -238,10 +239,9 @@ def book(  # noqa: PLR0913  what a booking may come with
             own_client_id=own_client_id,
             language=language,
         ),
-        reads,
     )
     if used_up:
-        require_mail(workspace, new_row.client_email, used_up[0], reads.rows)
+        require_mail(workspace, new_row.client_email, used_up[0], rows)
         shown = args.model_copy(update=dict(ShownTerms.now(service, advance)))
         return _await_mail(ctx, shown, new_row, source, proposal)
     for row in earlier:
@@ -252,12 +252,12 @@ def book(  # noqa: PLR0913  what a booking may come with
             row.expires = max(row.expires, new_row.starts_at)
         ctx.unit.save(row)
     for limit, subject in unproved:
-        limits.stage(ctx.unit, limit, subject, reads.rows, runs_again=True)
+        limits.stage(ctx.unit, limit, subject, runs_again=True)
     if source == AGENT:
         day = clock.local_day(clock.now(), slot_search.workspace_of(ctx.unit).timezone)
         counts = {assistant_metrics.BOOKINGS: 1}
         assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
-    return MadeBooking(new_row, secret, outlook.forecast(reads.rows))
+    return MadeBooking(new_row, secret, outlook.forecast(rows))
 
 
 def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:
@@ -278,7 +278,7 @@ def _require_as_shown(shown: ShownTerms, service: ServiceRow, advance: Advance) 
             "The price, the length or the terms of payment have changed since they were shown. "
             "Check the new values, and book again."
         )
-        raise ChangedError(msg, details=terms.model_dump(by_alias=True))
+        raise ChangedError(msg, details=terms.model_dump(by_alias=True), key="terms_changed")
 
 
 def _await_mail(
@@ -305,7 +305,7 @@ def _await_mail(
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
     workspace = slot_search.workspace_of(ctx.unit)
-    refused = partial(BookingLimitError, reason="links", workspace=workspace, rows=Rows())
+    refused = partial(BookingLimitError, reason="links", workspace=workspace, rows=ctx.unit.rows)
     for counter in limits.visitor_limits(LINKS_PER_DAY, subjects):
         limits.stage(ctx.unit, *counter, refused=refused)
     # The response promises the e-mail, so it is counted with the request.
@@ -330,7 +330,7 @@ def require_open_site(workspace_id: str, service: ServiceRow, rows: Rows) -> Non
         raise SERVICES.unavailable()
 
 
-def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Rows) -> Contact:
+def _contact(ctx: Context, client: BookingContact, service: ServiceRow) -> Contact:
     country = slot_search.workspace_of(ctx.unit).country
     try:
         return Contact.create(
@@ -342,5 +342,5 @@ def _contact(ctx: Context, client: BookingContact, service: ServiceRow, rows: Ro
         )
     except ValidationError:
         # A suspended site gives the same error, whatever the visitor has entered.
-        require_open_site(ctx.workspace_id, service, rows)
+        require_open_site(ctx.workspace_id, service, ctx.unit.rows)
         raise

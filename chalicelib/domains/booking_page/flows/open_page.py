@@ -1,12 +1,16 @@
 """Read the public booking page of a workspace, as visitors see it.
 
-A page that is off, an unknown page and a service that is not offered give the same error.
+A page that is off, an unknown page and a service that is not offered give the same error. Public
+reading also admits a workspace whose page is off, if one of its sites is on.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import StringConstraints
 
 from chalicelib.core.errors import NotFoundError
+from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.store import page_settings
 from chalicelib.domains.booking_page.store.page_settings import AssistantsRow, BookingPageRow
 from chalicelib.domains.bookings.flows.advance import Advance, advance_of
@@ -18,21 +22,26 @@ from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.rules import open_windows
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
-from chalicelib.domains.sites.store.sites import SUSPENDED, SiteRow
+from chalicelib.domains.sites.store.sites import MAX_FOUND, SITES, SUSPENDED, SiteRow
 from chalicelib.engine.claims import ClaimRow
-from chalicelib.engine.reading import Rows
+from chalicelib.engine.events import subscriptions
+from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib.spans import Span
 
 PATH = "/book"
+MAX_OF_SITE = 200  # Services of a site whose staff has the hours, as on the site's pages.
+
+Slug = Annotated[str, StringConstraints(max_length=100)]
 
 
 class OpenPage(NamedTuple):
-    """A booking page that is on."""
+    """A booking page that is on, or what a workspace with a site shows of itself."""
 
     workspace: WorkspaceRow
     settings: BookingPageRow
     assistants: AssistantsRow
-    services: list[ServiceRow]  # the offered ones, in their order
+    services: list[ServiceRow]  # the offered ones, or a part of them, in their order
+    total: int  # the number of all offered ones
     # The weekly hours in which any of the staff works, as minutes of the day, with the first and
     # last weekday that have them. They are read for a page with all services.
     hours: list[tuple[int, int, tuple[Span, ...]]]
@@ -40,8 +49,16 @@ class OpenPage(NamedTuple):
     # advance.
     takes_payments: bool
 
+    @property
+    def url(self) -> str | None:
+        """The URL of the booking page, or None if it is off."""
+        return (
+            f"{settings().public_url}{PATH}/{self.workspace.slug}" if self.settings.is_on else None
+        )
+
     def advance_of(self, service: ServiceRow) -> Advance:
-        return advance_of(service, takes_payments=self.takes_payments)
+        currency = self.workspace.currency
+        return advance_of(service, currency, takes_payments=self.takes_payments)
 
     def require_service(self, service_id: str) -> ServiceRow:
         """Return a service that the page offers, or raise NotFoundError."""
@@ -53,7 +70,7 @@ class OpenPage(NamedTuple):
 
 def not_found() -> NotFoundError:
     """Return the error for a page that is off, or that does not exist."""
-    return NotFoundError("This booking page does not exist. Check the link.")
+    return NotFoundError("This booking page does not exist. Check the link.", key="booking_page")
 
 
 def phone_of(workspace: WorkspaceRow, rows: Rows | None = None) -> str | None:
@@ -82,29 +99,98 @@ def open_page(
     and if they are not wanted (``with_hours``). Raises NotFoundError if the page is off, or does
     not offer the service.
     """
-    own_keys = [workspaces.key(workspace_id), page_settings.assistants_key(workspace_id)]
     if rows is None:
         rows = Rows()
-        rows.read([page_settings.key(workspace_id), *own_keys])
-    settings = BookingPageRow.read(workspace_id, rows)
-    if not settings.is_on:
+        rows.read([page_settings.key(workspace_id), *_own_keys(workspace_id)])
+    own_settings = BookingPageRow.read(workspace_id, rows)
+    if not own_settings.is_on:
         raise not_found()
-    ids = [offered_id for offered_id in settings.service_ids if service_id in {None, offered_id}]
-    rows.read(
-        [*own_keys, *(SERVICES.key(workspace_id, record_id=offered_id) for offered_id in ids)]
-    )
+    ids = [offered for offered in own_settings.service_ids if service_id in {None, offered}]
     with_hours = with_hours and service_id is None
+    page = _read(workspace_id, own_settings, ids, rows, with_hours=with_hours)
+    if service_id is not None:
+        page.require_service(service_id)
+    return page
+
+
+def open_page_or_site(
+    workspace_id: str, *, with_hours: bool = True, span: slice = slice(MAX_OF_SITE)
+) -> OpenPage:
+    """Return what visitors see of a workspace, with a ``span`` of its services.
+
+    If the booking page is off, but a site is on, the services are the active ones, as in the
+    sections of a site. Raises NotFoundError if neither is on.
+    """
+    rows = Rows()
+    rows.read([page_settings.key(workspace_id), *_own_keys(workspace_id)])
+    own_settings = BookingPageRow.read(workspace_id, rows)
+    if own_settings.is_on:
+        ids = own_settings.service_ids
+        page = _read(workspace_id, own_settings, ids, rows, with_hours=with_hours)
+        return page._replace(services=page.services[span])
+    ids = _of_sites(workspace_id)
+    page = _read(workspace_id, own_settings, ids[span], rows, with_hours=with_hours)
+    return page._replace(total=len(ids))
+
+
+def require_page_or_site(workspace_id: str) -> None:
+    """Raise NotFoundError if neither the booking page of a workspace nor a site of it is on."""
+    if subscriptions.halt_of(workspace_id) is not None or not (
+        BookingPageRow.read(workspace_id).is_on or _find_sites(workspace_id)
+    ):
+        raise not_found()
+
+
+def _of_sites(workspace_id: str) -> list[str]:
+    # The ids of the active services, without those of suspended sites.
+    if not (found := _find_sites(workspace_id)):
+        raise not_found()
+    hidden = {
+        entry.id
+        for site in found
+        if site.status == SUSPENDED
+        for entry in SERVICES.entries(workspace_id, site_id=site.id)
+    }
+    ids = SERVICES.ordered_ids(workspace_id, status=ACTIVE)
+    return [active_id for active_id in ids if active_id not in hidden]
+
+
+def _find_sites(workspace_id: str) -> list[SiteRow]:
+    # The sites of the workspace, or none if visitors see none of them.
+    found = SITES.latest(workspace_id, MAX_FOUND)
+    return found if any(site.status == ACTIVE and site.home_page_id for site in found) else []
+
+
+def _own_keys(workspace_id: str) -> list[Key]:
+    return [workspaces.key(workspace_id), page_settings.assistants_key(workspace_id)]
+
+
+def _read(
+    workspace_id: str,
+    own_settings: BookingPageRow,
+    ids: list[str],
+    rows: Rows,
+    *,
+    with_hours: bool,
+) -> OpenPage:
+    keys = [SERVICES.key(workspace_id, record_id=service_id) for service_id in ids]
+    rows.read([*_own_keys(workspace_id), *keys])
+    if workspaces.get(workspace_id, rows).halt is not None:
+        raise not_found()
     services = _bookable(workspace_id, ids, rows, with_hours=with_hours)
     hours = _weekly_hours(workspace_id, services, rows) if with_hours else []
     takes_payments = any(service.is_prepaid for service in services) and (
         merchants.find_current(workspace_id, rows) is not None
     )
-    workspace = workspaces.get(workspace_id, rows)
-    assistants = AssistantsRow.read(workspace_id, rows)
-    page = OpenPage(workspace, settings, assistants, services, hours, takes_payments)
-    if service_id is not None:
-        page.require_service(service_id)
-    return page
+    return OpenPage(
+        workspaces.get(workspace_id, rows),
+        own_settings,
+        AssistantsRow.read(workspace_id, rows),
+        services,
+        len(services),
+        hours,
+        takes_payments,
+    )
 
 
 def _bookable(

@@ -1,12 +1,13 @@
 """Wire models of visitors' bookings."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
+from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.advance import Advance
 from chalicelib.domains.bookings.flows.new_booking import Notes
 from chalicelib.domains.bookings.store.bookings import BookingRow
@@ -29,7 +30,7 @@ class BookingContact(Wire):
     @model_validator(mode="after")
     def _require_phone_or_email(self) -> Self:
         if not has_at_least_one(self):
-            raise PydanticCustomError("contact", "expected phone, email or both")
+            raise PydanticCustomError("no_contact", "expected phone, email or both")
         return self
 
 
@@ -38,7 +39,7 @@ class ShownTerms(Wire):
 
     price: int | None = optional("Price that was shown. If it differs: 409 changed.")
     duration_min: int | None = optional("Length that was shown, as above.")
-    amount_due: int | None = optional("Kopecks to pay in advance that were shown, as above.")
+    amount_due: int | None = optional("Minor units to pay in advance that were shown, as above.")
     refund_until_min: int | None = optional("Term of refunds that was shown, as above.")
 
     @classmethod
@@ -73,7 +74,7 @@ class PublicBookingOut(Wire):
     start_local: str = Field(description="Start with the offset of its zone.")
     end_at: Timestamp = Field(description="End, in UTC.")
     timezone: str = Field(description="IANA zone of the resource.")
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
 
     @classmethod
     def from_record(cls, row: BookingRow) -> Self:
@@ -86,27 +87,48 @@ class PublicBookingOut(Wire):
 
 
 class BookingLinks(Wire):
-    """The links of a visitor's new booking, and what is to be paid."""
+    """The links of a visitor's booking, and what is to be paid."""
 
     manage_url: str | None = Field(
         description="URL of the page that moves, cancels and pays it, or null. Keep it secret."
     )
+    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
     payment_url: str | None = Field(description="URL of the page that pays it, or null.")
-    amount_due: int = Field(description="Kopecks to pay in advance; 0: nothing.")
+    amount_due: int = Field(description="Minor units (kopecks) to pay in advance now; 0: nothing.")
     hold_expires_at: Timestamp | None = Field(
         description="When the unpaid booking expires and the time is free again, or null."
     )
-    mail: Forecast = Field(
-        description="What becomes of the e-mail about it: sent, waiting (for a limit) or none."
-    )
+
+    @classmethod
+    def from_record(
+        cls,
+        workspace_id: str,
+        row: BookingRow,
+        *,
+        is_shared: bool = False,
+        **fields: Any,  # noqa: ANN401  fields of any type
+    ) -> Self:
+        # The holder of the link that a key gets (``is_shared``) must not get the client's own link.
+        link = booking_links.shared_url if is_shared else booking_links.page_url
+        payment_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
+        return cls(
+            manage_url=link(workspace_id, row),
+            ics_url=booking_links.calendar_url(workspace_id, row),
+            payment_url=payment_url,
+            amount_due=int(row.due or 0) if payment_url else 0,
+            hold_expires_at=row.hold_expires_at,
+            **fields,
+        )
 
 
 class PublicBookingMade(BookingLinks):
-    """A new booking with its cancellation token and calendar file."""
+    """A new booking with its links and its cancellation token."""
 
     booking: PublicBookingOut = Field(description="The booking.")
     cancel_token: str = Field(description="Token to cancel the booking. Keep it secret.")
-    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+    mail: Forecast = Field(
+        description="What becomes of the e-mail about it: sent, waiting (for a limit) or none."
+    )
 
 
 class BookingAwaitsMail(Wire):

@@ -65,10 +65,10 @@ _TOO_MANY: dict[Reason, str] = {
 
 
 class BookingLimitError(RateLimitedError):
-    """Too many bookings of the visitor, the contact or the service. ``reason`` says of which.
+    """Too many bookings of the visitor, the contact or the service. ``key`` says of which.
 
-    ``phone`` is the phone to call, or null. ``byMail`` says whether the visitor can book by a link
-    if the request has an e-mail address.
+    ``reason`` is the same. ``phone`` is the phone to call, or null. ``byMail`` says whether the
+    visitor can book by a link if the request has an e-mail address.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class BookingLimitError(RateLimitedError):
         if phone:
             msg += f" Or call {phone}."
         details = {"reason": reason, "phone": phone, "byMail": by_mail}
-        super().__init__(msg, details=details, headers=refusal.headers)
+        super().__init__(msg, key=reason, details=details, headers=refusal.headers)
 
 
 def refused_request(refusal: AppError, workspace_id: str) -> AppError:
@@ -209,6 +209,6 @@ def check_upcoming(
         if len(row.ids) >= max_upcoming:
             msg = _TOO_MANY[reason].format(count=max_upcoming)
             headers = {"Retry-After": str(round(RETRY_AFTER.total_seconds()))}
-            refused = RateLimitedError(msg, headers=headers)
+            refused = RateLimitedError(msg, key=reason, headers=headers)
             raise BookingLimitError(refused, reason, workspace, rows)
     return made

@@ -40,7 +40,7 @@ class PublicSlotsQuery(SlotsRange):
 class PublicSlotList(AdvanceOut, SlotList):
     """Slots in a range, with the price and the terms of payment."""
 
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
 
 
 @operation(

@@ -37,6 +37,7 @@ class CalendarFile(Wire):
     limit=CALENDAR_FILES,
     served_as=ServedAs.CALENDAR_FILE,
     example={"file": "CALENDAR_FILE"},
+    while_halted=True,
 )
 def get_booking_calendar(ctx: Context, args: CalendarFileRef) -> CalendarFile:
     """Return a booking as an iCalendar file. Calendars replace an earlier copy with it."""

@@ -10,10 +10,12 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import slot_months
-from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
+from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
+from chalicelib.domains.booking_page.flows.public_booking import BookingLinks, PublicBookingOut
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.bookings.flows import (
     booking_changes,
@@ -54,7 +56,10 @@ class BookingStartedError(ConflictError):
 class PublicCancellation(Wire):
     """Token of a booking to cancel."""
 
-    token: TokenText = Field(description="cancelToken of the booking.")
+    token: TokenText = Field(description="cancelToken, or the end of manageUrl.")
+    refund: Annotated[int, Field(ge=0)] | None = optional(
+        "Refund that was shown. If it differs: 409 changed."
+    )
     dry_run: bool = Field(default=False, description="Only return the booking.")
 
 
@@ -73,17 +78,25 @@ class PublicBookingResult(Wire):
     idempotent=True,
     destructive=True,
     example={"token": "CANCEL_TOKEN"},
-    errors=(BookingStartedError,),
+    errors=(BookingStartedError, ChangedError),
+    while_halted=True,
 )
 def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBookingResult:
-    """Cancel a booking before it begins. Cancelling it again has no effect."""
-    row = booking_links.booking_of(args.token, Purpose.CANCEL, Purpose.SHARED)
+    """Cancel a booking before it begins. Cancelling it again has no effect.
+
+    The client gets the refund that the service's terms allow. A token from a key's response refunds
+    nothing.
+    """
+    row = booking_links.booking_of(args.token, Purpose.CANCEL, *booking_links.MANAGING)
     if row.status != "cancelled":
         if row.starts_at <= clock.now():
             msg = "This booking has already begun and can no longer be cancelled."
             raise BookingStartedError(msg)
+        is_shared = booking_links.is_shared(args.token, row)
+        if args.refund is not None:
+            _require_shown_refund(ctx.workspace_id, row, args.refund, is_shared=is_shared)
         if not args.dry_run:
-            if not booking_links.is_shared(args.token, row):
+            if not is_shared:
                 booking_payments.stage_refund_for_client(ctx.unit, row, ctx.principal.audit_actor)
             booking_changes.change(
                 ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled")
@@ -91,8 +104,21 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
     return PublicBookingResult(booking=PublicBookingOut.from_record(row))
 
 
+def _require_shown_refund(
+    workspace_id: str, row: BookingRow, shown: int, *, is_shared: bool
+) -> None:
+    payment = None if is_shared else booking_payments.payment_of(workspace_id, row)
+    refund = booking_payments.refund_for_client(row, payment)
+    if refund != shown:
+        msg = "The refund has changed since it was shown. Check the new value, and cancel again."
+        raise ChangedError(msg, details={"refund": refund}, key="refund_changed")
+
+
 class MoveRefusedError(ConflictError):
-    """The booking cannot be moved: it is cancelled, was moved too often, or is not offered now."""
+    """The booking cannot be moved: it is cancelled, was moved too often, or is not offered now.
+
+    With the key ``too_many_moves``, ``maximum`` is the largest number of moves.
+    """
 
     code = "move_refused"
 
@@ -100,34 +126,40 @@ class MoveRefusedError(ConflictError):
 class ManagedBookingRef(Wire):
     """The token of a booking's link."""
 
-    token: TokenText = Field(description="Token of the link.")
+    token: TokenText = Field(description="The end of manageUrl, after the last slash.")
 
 
-class ManagedBooking(Wire):
+class PublicBookingMoved(BookingLinks):
+    """A booking that was moved, with its links."""
+
+    booking: PublicBookingOut = Field(description="The booking.")
+
+
+class ManagedBooking(BookingLinks):
     """A booking as its client sees it, without contacts."""
 
     booking: PublicBookingOut = Field(description="The booking.")
     workspace_name: str = Field(description="Name of the workspace.")
+    is_test: bool = Field(description="Whether it is a booking of a test workspace.")
+    service_id: Id = Field(description="Service id.")
     resource_id: Id = Field(description="Resource id.")
     duration_min: int = Field(description="Length in minutes.")
-    ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
     can_cancel: bool = Field(description="Whether the client may cancel it now.")
     can_move: bool = Field(description="Whether the client may move it now.")
     has_other_resources: bool = Field(description="Whether the service has other staff, too.")
     moves_left: int = Field(description="How often the client may still move it.")
-    hold_expires_at: Timestamp | None = Field(description="When an unpaid hold expires, or null.")
-    payment_url: str | None = Field(description="URL of the page that pays it, or null.")
-    due: int = Field(description="Kopecks to pay in advance now; 0: nothing.")
-    paid: int | None = Field(description="Kopecks paid in advance and not returned, or null.")
-    left: int = Field(description="Kopecks to pay at the visit, if some are paid in advance.")
+    paid: int | None = Field(description="Minor units paid in advance and not returned, or null.")
+    amount_left: int = Field(
+        description="Minor units (kopecks) to pay at the visit, if some are paid in advance."
+    )
     refund_until: Timestamp | None = Field(
         description="Until when a cancellation is refunded, or null."
     )
-    refund: int = Field(description="Kopecks refunded if the client cancels now.")
+    refund: int = Field(description="Minor units (kopecks) refunded if the client cancels now.")
     refund_state: RefundState | None = Field(
         description="failed, returning, returned or null: state of the money that is returned."
     )
-    refund_amount: int | None = Field(description="Kopecks that are returned, or null.")
+    refund_amount: int | None = Field(description="Minor units that are returned, or null.")
     refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
     asks_business: bool = Field(
         description="Whether only the business can refund: a program has made the link, or the "
@@ -135,39 +167,37 @@ class ManagedBooking(Wire):
     )
 
     @classmethod
-    def from_record(cls, workspace_id: str, row: BookingRow, *, refunds: bool = True) -> Self:
-        # ``refunds`` says whether a cancellation by this link may refund.
+    def read(cls, workspace_id: str, row: BookingRow, *, is_shared: bool) -> Self:
         service = _service(workspace_id, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
-        back = booking_payments.refund_for_client(row, payment) if is_open else 0
-        if payment is not None and payment.is_imported:
-            refunds = False
-            back = back or (payment.kept if row.status == "cancelled" else 0)
-        asks_business = back > 0 and not refunds
-        pay_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
+        kept = booking_payments.kept_in_time(row, payment) if is_open else 0
+        back = booking_payments.refund_for_client(row, payment) if is_open and not is_shared else 0
+        if payment is not None and row.status == "cancelled" and (payment.is_imported or is_shared):
+            kept = payment.kept
         refund = booking_payments.shown_refund(workspace_id, row)
-        return cls(
+        return cls.from_record(
+            workspace_id,
+            row,
+            is_shared=is_shared,
             booking=PublicBookingOut.from_record(row),
             workspace_name=workspaces.get(workspace_id).name,
+            is_test=is_test(workspace_id),
+            service_id=row.service_id,
             resource_id=row.resource_id,
             duration_min=int(row.duration_min),
-            ics_url=booking_links.calendar_url(workspace_id, row),
             can_cancel=is_open,
             can_move=bookings.is_upcoming(row) and bool(service) and _moves_left(row) > 0,
             has_other_resources=bool(service and set(service.resource_ids) - {row.resource_id}),
             moves_left=_moves_left(row),
-            hold_expires_at=row.hold_expires_at,
-            payment_url=pay_url,
             paid=(payment and payment.kept) or None,
             refund_state=refund and refund.state,
             refund_amount=refund and refund.amount,
             refund_reason=refund and refund.reason,
-            due=int(row.due or 0) if pay_url else 0,
-            left=_left_to_pay(workspace_id, row),
+            amount_left=_left_to_pay(workspace_id, row),
             refund_until=rest_to_pay.refund_ends_at(row),
-            refund=back if refunds else 0,
-            asks_business=asks_business,
+            refund=back,
+            asks_business=kept > back,
         )
 
 
@@ -181,7 +211,7 @@ class MoveTimesQuery(MonthQuery):
 class PublicMove(Wire):
     """Another time of a booking."""
 
-    token: TokenText = Field(description="Token of the link.")
+    token: TokenText = Field(description="The end of manageUrl, after the last slash.")
     start_at: When = Field(description="startAt of a slot.")
     resource_id: Id | None = optional("Another resource of the service.")
 
@@ -190,12 +220,23 @@ def _workspace(args: ManagedBookingRef | MoveTimesQuery | PublicMove) -> str:
     return booking_links.parse(args.token).workspace_id
 
 
-@operation(title="Open a booking's link", audience=PUBLIC, resolve=_workspace, limit=VIEWS)
+@operation(
+    # With POST, the token is in no URL, which others log.
+    rest="POST /api/public/bookings/by-token",
+    title="Open a booking's link",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=VIEWS,
+    idempotent=True,
+    audit=False,
+    example={"token": "MANAGE_TOKEN"},
+    while_halted=True,
+)
 def get_managed_booking(ctx: Context, args: ManagedBookingRef) -> ManagedBooking:
-    """Return the booking of a link, and what its client may do with it."""
+    """Return the booking of a link, and what its client may do with it. It changes nothing."""
     row = booking_links.booking_of(args.token, *booking_links.MANAGING)
     is_shared = booking_links.is_shared(args.token, row)
-    return ManagedBooking.from_record(ctx.workspace_id, row, refunds=not is_shared)
+    return ManagedBooking.read(ctx.workspace_id, row, is_shared=is_shared)
 
 
 @operation(
@@ -222,14 +263,20 @@ def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
 
 
 @operation(
+    rest="POST /api/public/bookings/reschedule",
     title="Move a booking by its link",
     audience=PUBLIC,
     resolve=_workspace,
     limit=BOOKING_CHANGES,
+    example={"token": "MANAGE_TOKEN", "startAt": "2027-03-02T12:00:00+03:00"},
     errors=(BookingStartedError, MoveRefusedError, SlotUnavailableError),
 )
-def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
-    """Move a booking to another time or resource of its service. Price and status stay."""
+def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingMoved:
+    """Move a booking to another time or resource of its service. Price, status and links stay.
+
+    A client moves a booking at most 5 times, until it begins. If the time is no longer free: 409
+    slot_unavailable with up to 5 alternatives.
+    """
     row = booking_links.booking_of(args.token, *booking_links.MANAGING)
     if not _is_at(row, args.start_at, args.resource_id):
         _require_movable(ctx.workspace_id, row)
@@ -241,7 +288,12 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingResult:
             is_by_client=True,
         )
         booking_changes.change(ctx.unit, row, change)
-    return PublicBookingResult(booking=PublicBookingOut.from_record(row))
+    return PublicBookingMoved.from_record(
+        ctx.workspace_id,
+        row,
+        is_shared=booking_links.is_shared(args.token, row),
+        booking=PublicBookingOut.from_record(row),
+    )
 
 
 def _is_at(row: BookingRow, start: date, resource_id: str | None) -> bool:
@@ -272,14 +324,18 @@ def _require_movable(workspace_id: str, row: BookingRow) -> ServiceRow:
         msg = "This booking has already begun and can no longer be moved."
         raise BookingStartedError(msg)
     if not bookings.is_upcoming(row):
-        raise MoveRefusedError("Only an upcoming booking can be moved. Make a new booking instead.")
+        raise MoveRefusedError(
+            "Only an upcoming booking can be moved. Make a new booking instead.", key="not_upcoming"
+        )
     if not _moves_left(row):
         msg = (
             f"This booking was already moved {MAX_MOVES} times, which is the maximum. Cancel the "
             "booking, or make a new one."
         )
-        raise MoveRefusedError(msg)
+        raise MoveRefusedError(msg, key="too_many_moves", details={"maximum": MAX_MOVES})
     service = _service(workspace_id, row)
     if service is None:
-        raise MoveRefusedError("This service cannot be booked at the moment. Contact the business.")
+        raise MoveRefusedError(
+            "This service cannot be booked at the moment. Contact the business.", key="not_bookable"
+        )
     return service

@@ -14,6 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import (
@@ -23,6 +24,7 @@ from chalicelib.domains.booking_page.flows import (
     visitor_shares,
 )
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
+from chalicelib.domains.booking_page.flows.open_page import Slug
 from chalicelib.domains.booking_page.flows.public_booking import (
     BookingAwaitsMail,
     PublicBookingCreate,
@@ -57,9 +59,6 @@ PAGE_SEARCHES = Limit(
 )
 MAX_DESCRIPTION = 600  # characters of a service's description on the page
 
-Slug = Annotated[str, StringConstraints(max_length=100)]
-
-
 PreparedToken = Annotated[str, StringConstraints(max_length=prepared_links.MAX_TOKEN)]
 
 
@@ -86,7 +85,7 @@ class PageService(AdvanceOut):
     name: str = Field(description="Name of the service.")
     description: str | None = Field(description="Its beginning, or null.")
     duration_min: int = Field(description="Length in minutes.")
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     photo_url: str | None = Field(description="URL of the main image, or null.")
 
     @classmethod
@@ -131,7 +130,9 @@ class PublicBookingPage(Wire):
         description="Weekly hours in which any of the staff works; empty for a named service."
     )
     timezone: str = Field(description="IANA zone of the workspace.")
+    currency: str = Field(description="Currency of all prices (ISO 4217).")
     is_indexed: bool = Field(description="Whether search engines may list the page.")
+    is_test: bool = Field(description="Whether it is a page of a test workspace.")
     services: list[PageService] = Field(description="The offered services, or only the named one.")
     resources: list[PageStaff] = Field(description="Staff of the named service; else empty.")
     serves_assistants: bool = Field(description="Whether assistants may call the page's tools.")
@@ -186,7 +187,11 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
             for first, last, spans in page.hours
         ],
         timezone=page.workspace.timezone,
-        is_indexed=page.settings.is_indexed,
+        currency=page.workspace.currency,
+        is_indexed=page.settings.is_indexed
+        and not is_test(ctx.workspace_id)
+        and not page.workspace.awaits_review,
+        is_test=is_test(ctx.workspace_id),
         services=[
             PageService.from_record(service, page.advance_of(service)) for service in page.services
         ],

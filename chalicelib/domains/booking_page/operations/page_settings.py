@@ -8,15 +8,18 @@ from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.settings import settings as core_settings
+from chalicelib.core.wire.lists import Pagination
 from chalicelib.core.wire.schema import (
     Id,
     PageNumber,
     Patch,
     SearchText,
-    SizedPagination,
     Wire,
     optional,
 )
+from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants
@@ -41,7 +44,7 @@ class BookingPageService(Wire):
     id: Id = Field(description="Service id.")
     name: str = Field(description="Name of the service.")
     duration_min: int = Field(description="Length in minutes.")
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     status: str = Field(description="active or inactive. An inactive service is not shown.")
     by_phone: bool = Field(description="Whether visitors see the phone instead of times.")
     is_offered: bool = Field(description="Whether the page offers it.")
@@ -68,6 +71,7 @@ class BookingPageSettings(Wire):
     """The switches of the booking page."""
 
     slug: str = Field(description="The workspace's slug, which the address contains.")
+    url: str = Field(description="URL of the page.")
     is_on: bool = Field(description="Whether visitors can open the page.")
     is_indexed: bool = Field(description="Whether search engines may list it.")
     phone: str | None = Field(description="Phone that it shows, or null.")
@@ -76,8 +80,10 @@ class BookingPageSettings(Wire):
     @classmethod
     def from_record(cls, workspace_id: str, settings: BookingPageRow) -> Self:
         # Deleted services do not count.
+        slug = workspaces.get(workspace_id).slug
         return cls(
-            slug=workspaces.get(workspace_id).slug,
+            slug=slug,
+            url=f"{core_settings().public_url}{open_page.PATH}/{slug}",
             is_on=settings.is_on,
             is_indexed=settings.is_indexed,
             phone=settings.phone,
@@ -85,11 +91,17 @@ class BookingPageSettings(Wire):
         )
 
 
-class BookingPageDetails(BookingPageSettings):
+class BookingPageResult(Wire):
+    """The switches of the booking page."""
+
+    booking_page: BookingPageSettings = Field(description="The booking page.")
+
+
+class BookingPageDetails(BookingPageResult):
     """The switches of the booking page, and the services to choose from."""
 
     services: list[BookingPageService] = Field(description="Services, in their order.")
-    pagination: SizedPagination = Field(description="Which page of how many services.")
+    pagination: Pagination = Field(description="Which page of how many services.")
 
 
 class BookingPagePatch(Patch):
@@ -102,7 +114,13 @@ class BookingPagePatch(Patch):
     withdraw: ServiceIds = optional("Services not to offer any more.")
 
 
-@operation(title="Get the booking page", role=Role.MEMBER)
+@operation(
+    title="Get the booking page",
+    rest="GET /api/booking-page",
+    scope=Scope.SETTINGS_READ,
+    role=Role.MEMBER,
+    example={},
+)
 def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails:
     """Return the switches of the booking page, and the services from which to choose."""
     settings = BookingPageRow.read(ctx.workspace_id)
@@ -119,17 +137,25 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
         merchants.find_current(ctx.workspace_id) is not None
     )
     return BookingPageDetails(
-        **BookingPageSettings.from_record(ctx.workspace_id, settings).model_dump(),
+        booking_page=BookingPageSettings.from_record(ctx.workspace_id, settings),
         services=[
             BookingPageService.from_record(service, settings, takes_payments=takes_payments)
             for service in page.records
         ],
-        pagination=SizedPagination(total=page.total, page=args.page, size=SIZE),
+        pagination=Pagination(total=page.total, page=args.page, size=SIZE, limit=SIZE),
     )
 
 
-@operation(title="Set up the booking page", role=Role.MANAGER, idempotent=True)
-def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSettings:
+@operation(
+    title="Set up the booking page",
+    rest="POST /api/booking-page/update",
+    scope=Scope.SETTINGS_WRITE,
+    role=Role.MANAGER,
+    idempotent=True,
+    example={"isOn": True, "offer": ["SERVICE_ID"]},
+    errors=(ConflictError,),
+)
+def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageResult:
     """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
     settings = BookingPageRow.read(ctx.workspace_id)
     changes = args.changes
@@ -139,7 +165,8 @@ def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageSetting
     settings.service_ids = _offer_services(ctx, settings, args)
     ctx.unit.save(settings)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")
-    return BookingPageSettings.from_record(ctx.workspace_id, settings)
+    changed = BookingPageSettings.from_record(ctx.workspace_id, settings)
+    return BookingPageResult(booking_page=changed)
 
 
 def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePatch) -> list[str]:
@@ -164,5 +191,5 @@ def _offer_services(ctx: Context, settings: BookingPageRow, args: BookingPagePat
             f"The booking page already offers the maximum of {MAX_OFFERED} services. Remove "
             "another service from the page first."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_services", details={"maximum": MAX_OFFERED})
     return offered_ids

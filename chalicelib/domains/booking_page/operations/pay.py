@@ -1,4 +1,4 @@
-"""Let a client pay a booking by its link, on a page of the service and therefore without REST."""
+"""Let a client pay a booking by its link."""
 
 from datetime import timedelta
 from typing import Literal, Self, cast
@@ -28,6 +28,8 @@ from chalicelib.lib import emails
 
 PAYMENTS = Limit("booking-payments", "payments and checks per minute", 20, timedelta(minutes=1))
 
+PAYING = (Purpose.PAY, *booking_links.MANAGING)  # may open the payment of a booking
+
 State = Literal[
     "payable", "pending", "declined", "paid", "returning", "returned", "failed", "ended"
 ]
@@ -36,7 +38,7 @@ State = Literal[
 class PayLinkRef(Wire):
     """The token of a link that pays a booking."""
 
-    token: TokenText = Field(description="Token of the link.")
+    token: TokenText = Field(description="The end of manageUrl or paymentUrl.")
 
 
 class PayLinkVisit(PayLinkRef):
@@ -54,10 +56,10 @@ class PayableBooking(Wire):
         description="payable, pending, declined, paid, returning, returned, failed (a refund) or "
         "ended."
     )
-    refund: int | None = Field(description="Kopecks that are returned, or null.")
+    refund: int | None = Field(description="Minor units (kopecks) that are returned, or null.")
     refund_reason: str | None = Field(description="cancelled, late, twice, business or null.")
-    due: int = Field(description="Kopecks to pay in advance.")
-    left: int = Field(description="Kopecks to pay at the visit.")
+    due: int = Field(description="Minor units (kopecks) to pay in advance.")
+    left: int = Field(description="Minor units (kopecks) to pay at the visit.")
     refund_until: Timestamp | None = Field(
         description="Until when a cancellation by the client is refunded, or null."
     )
@@ -92,7 +94,7 @@ class PayableBooking(Wire):
 class PaymentPage(Wire):
     """The page of the payment provider."""
 
-    url: str = Field(description="URL of the provider's page.")
+    payment_url: str = Field(description="URL of the provider's page, to which the client goes.")
 
 
 def _workspace(args: PayLinkRef) -> str:
@@ -102,30 +104,36 @@ def _workspace(args: PayLinkRef) -> str:
 @operation(title="Open a payment link", audience=PUBLIC, resolve=_workspace, limit=PAYMENTS)
 def get_payable_booking(ctx: Context, args: PayLinkVisit) -> PayableBooking:
     """Return the booking of a link, and ask the provider first if the client returns."""
-    row = booking_links.booking_of(args.token, Purpose.PAY)
+    row = booking_links.booking_of(args.token, *PAYING)
     if args.is_back and row.paid_by is None:
         booking_payments.settle_latest(ctx.workspace_id, row)
-        row = booking_links.booking_of(args.token, Purpose.PAY)
+        row = booking_links.booking_of(args.token, *PAYING)
     return PayableBooking.from_record(ctx.workspace_id, row, is_back=args.is_back)
 
 
 @operation(
+    rest="POST /api/public/bookings/pay",
     title="Pay a booking",
     audience=PUBLIC,
     resolve=_workspace,
     limit=PAYMENTS,
     open_world=True,
     idempotent=True,
+    example={"token": "PAY_TOKEN"},
     errors=(NotPayableError, PaymentEndedError, PaymentRefusedError),
 )
 def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
-    """Open the booking's payment at the provider, or return the open one."""
-    row = booking_links.booking_of(args.token, Purpose.PAY)
+    """Open the booking's payment at the provider, or return the open one.
+
+    Lead the client to the page before holdExpiresAt. From there, the client returns to a page of
+    this service, and the booking is confirmed.
+    """
+    row = booking_links.booking_of(args.token, *PAYING)
     # The last payment may have been declined or made, which the service has not heard of yet.
     booking_payments.settle_latest(ctx.workspace_id, row)
 
     def stage(unit: UnitOfWork) -> bytes:
-        booking = booking_links.booking_of(args.token, Purpose.PAY)
+        booking = booking_links.booking_of(args.token, *PAYING)
         return booking_payments.stage_payment(unit, booking).id.encode()
 
     payment_id = ctx.unit.commit_batch("payment", stage).decode()
@@ -133,7 +141,7 @@ def pay_booking(ctx: Context, args: PayLinkRef) -> PaymentPage:
     receipt = booking_payments.receipt_of(
         payment, int(payment.amount), workspace_id=ctx.workspace_id
     )
-    return PaymentPage(url=opening.open_at_provider(ctx.workspace_id, payment, receipt))
+    return PaymentPage(payment_url=opening.open_at_provider(ctx.workspace_id, payment, receipt))
 
 
 def _mail_of(workspace_id: str, row: BookingRow, history: list[EventRow]) -> Forecast:

@@ -10,6 +10,9 @@ from chalicelib.domains.payments.rules.payment_states import deposit
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine.reading import Rows
+from chalicelib.engine.workspace_currency import currency_of
+from chalicelib.gateways.payments import stripe_units
+from chalicelib.lib.currencies import RUB
 
 
 class Advance(NamedTuple):
@@ -22,7 +25,7 @@ class Advance(NamedTuple):
 class AdvanceOut(Wire):
     """What a visitor pays in advance for a service."""
 
-    amount_due: int = Field(description="Kopecks to pay in advance; 0: nothing.")
+    amount_due: int = Field(description="Minor units (kopecks) to pay in advance; 0: nothing.")
     refund_until_min: int | None = Field(
         description="Minutes before the start until which a cancellation is refunded, or null."
     )
@@ -32,7 +35,7 @@ class AdvanceOut(Wire):
     by_phone: bool = Field(description="Whether it is booked by phone only.")
 
 
-def advance_of(service: ServiceRow, *, takes_payments: bool) -> Advance:
+def advance_of(service: ServiceRow, currency: str, *, takes_payments: bool) -> Advance:
     """Return what a visitor pays in advance. Without an account, a paid service is by phone."""
     if not service.is_prepaid:
         return Advance()
@@ -40,7 +43,9 @@ def advance_of(service: ServiceRow, *, takes_payments: bool) -> Advance:
         return Advance(by_phone=True)
     terms = service.terms
     return Advance(
-        deposit(int(service.price), percent=terms.deposit_percent),
+        deposit(
+            int(service.price), percent=terms.deposit_percent, step=stripe_units.step(currency)
+        ),
         terms.refund_until_min,
         round(HOLD.total_seconds() / 60),
     )
@@ -49,4 +54,5 @@ def advance_of(service: ServiceRow, *, takes_payments: bool) -> Advance:
 def read_advance(workspace_id: str, service: ServiceRow, rows: Rows | None = None) -> Advance:
     """Return what a visitor pays in advance. Payments are looked up only for a paid service."""
     takes_payments = service.is_prepaid and (merchants.find_current(workspace_id, rows) is not None)
-    return advance_of(service, takes_payments=takes_payments)
+    currency = currency_of(workspace_id) if takes_payments else RUB
+    return advance_of(service, currency, takes_payments=takes_payments)

@@ -126,11 +126,3 @@ def booking_of(text: str, *purposes: Purpose) -> BookingRow:
 def is_shared(text: str, booking: BookingRow) -> bool:
     """Return whether the token of a booking is the one that callers with a key get."""
     return parse(text).is_for(Purpose.SHARED, booking.token_secret)
-
-
-def cancel_token(text: str) -> str:
-    """Return the token that cancels with the rights of a link, or raise NotFoundError."""
-    booking = booking_of(text, *MANAGING)
-    if is_shared(text, booking):
-        return text
-    return token(parse(text).workspace_id, booking, Purpose.CANCEL)

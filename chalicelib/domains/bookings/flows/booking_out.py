@@ -4,6 +4,11 @@ from typing import Any, Self
 
 from pydantic import Field
 
+from chalicelib.core.wire.external_data import (
+    EXTERNAL_ID_OUT,
+    METADATA_OUT,
+    Metadata,
+)
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.lib import zoned_times
@@ -39,13 +44,15 @@ class BookingOut(BookingRef):
     weekday: str = Field(description="mon to sun, in its zone.")
     duration_min: int = Field(description="Length in minutes.")
     timezone: str = Field(description="IANA zone of the resource at the time of booking.")
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     client: BookingClient = Field(description="Client who has the booking.")
     notes: str | None = Field(description="Notes, or null.")
     source: str = Field(description="Source: api, console, public, chat or agent.")
     hold_expires_at: Timestamp | None = Field(
         description="When an unpaid hold expires and the time is free again, or null."
     )
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
     version: int = Field(description="Increases with every change. For ifVersion of an update.")

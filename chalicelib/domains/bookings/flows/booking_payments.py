@@ -41,6 +41,7 @@ from chalicelib.domains.payments.store.payments import (
 from chalicelib.engine import jobs
 from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
+from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.gateways.payments import (
     IDEMPOTENCY_HOURS,
     PaymentMode,
@@ -77,20 +78,26 @@ class NotPayableError(ConflictError):
 def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
     """Return the open payment of a booking, or stage a new one. Raises NotPayableError."""
     if not booking.is_payable:
-        raise NotPayableError("This booking cannot be paid now. Open its page again.")
+        raise NotPayableError(
+            "This booking cannot be paid now. Open its page again.", key="not_payable_now"
+        )
     latest_id = booking.latest_payment_id
     latest = latest_id and payments.find(unit.workspace_id, payment_id=latest_id)
     description = describe(booking)
-    is_current = latest and latest.description == description
+    currency = currency_of(unit.workspace_id)
+    is_current = latest and (latest.description, latest.currency) == (description, currency)
     if latest and latest.is_open and is_current and not _is_stuck(latest):
         return latest
     merchant = merchants.find_current(unit.workspace_id)
     url = booking_links.pay_url(unit.workspace_id, booking)
     if merchant is None or url is None or len(booking.payment_ids or ()) >= MAX_PAYMENTS:
-        raise NotPayableError("This booking cannot be paid online. Contact the business.")
+        raise NotPayableError(
+            "This booking cannot be paid online. Contact the business.", key="not_payable_online"
+        )
     payment = payments.new(
         unit.workspace_id,
         BOOKING,
+        currency,
         subject_id=booking.id,
         merchant_id=merchant.merchant_id,
         amount=int(booking.due or 0),
@@ -140,19 +147,24 @@ def receipt_of(
     )
 
 
-def refund_for_client(booking: BookingRow, payment: PaymentRow | None) -> int:
-    """Return the kopecks that the client gets back for a cancellation now."""
-    # An imported payment is refunded by the business at its provider.
+def kept_in_time(booking: BookingRow, payment: PaymentRow | None) -> int:
+    """Return the paid amount that a cancellation now gives a claim to."""
     if payment is None or clock.now() > booking.refund_limit:
         return 0
     return payment.kept
+
+
+def refund_for_client(booking: BookingRow, payment: PaymentRow | None) -> int:
+    """Return the amount that the client's own cancellation refunds now."""
+    # An imported payment is refunded by the business at its provider.
+    return 0 if payment is None or payment.is_imported else kept_in_time(booking, payment)
 
 
 class ShownRefund(NamedTuple):
     """What a client sees of the refunds of a booking."""
 
     state: RefundState
-    amount: int  # kopecks
+    amount: int  # minor units
     reason: str | None
 
 
@@ -189,7 +201,7 @@ def stage_refund_for_client(unit: UnitOfWork, booking: BookingRow, by: str) -> N
     """Stage the refund for a cancellation by the client, if the client gets one."""
     payment = payment_of(unit.workspace_id, booking)
     amount = refund_for_client(booking, payment)
-    if payment is not None and amount > 0 and not payment.is_imported:
+    if payment is not None and amount > 0:
         stage_refund(unit, payment, amount, by=by, reason="cancelled")
 
 
@@ -340,7 +352,7 @@ def _end_payment(workspace_id: str, booking: BookingRow, payment_id: str) -> Non
 
 
 def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_free: bool = True) -> int:
-    # Returns the kopecks that are refunded. ``is_free`` is False if the time is known to be
+    # Returns the amount that is refunded. ``is_free`` is False if the time is known to be
     # unavailable.
     booking, amount = (
         BOOKINGS.find(unit.workspace_id, record_id=payment.subject_id),
@@ -390,7 +402,7 @@ def _stage_return(unit: UnitOfWork, payment: PaymentRow, state: PaymentState) ->
 
     Members are told of what the client's bank has taken back, too.
 
-    Returns the kopecks of which they are told in all. What this service has refunded has its own
+    Returns the amount of which they are told in all. What this service has refunded has its own
     e-mail.
     """
     ours = payments.refunds_of(unit.workspace_id, [payment.id])

@@ -12,6 +12,8 @@ from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.engine.workspace_currency import currency_of
+from chalicelib.gateways.payments import stripe_units
 
 HOLD = timedelta(minutes=30)  # at most
 LAPSE = JobKind("lapse-of-hold")  # cancels a booking that was not paid in time
@@ -43,7 +45,7 @@ def begin_hold(unit: UnitOfWork, booking: BookingRow) -> None:
     if booking.due is None:
         service = SERVICES.find(unit.workspace_id, record_id=booking.service_id)
         if service is not None and service.is_prepaid:
-            set_terms(booking, service)
+            set_terms(unit.workspace_id, booking, service)
     _set_end(unit, booking, hold_end(booking.starts_at))
 
 
@@ -63,9 +65,11 @@ def end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
         booking.hold_expires_at = None
 
 
-def set_terms(booking: BookingRow, service: ServiceRow) -> None:
+def set_terms(workspace_id: str, booking: BookingRow, service: ServiceRow) -> None:
     """Set what the client pays in advance, and until when a cancellation is refunded."""
-    booking.due = deposit(int(booking.price), percent=service.terms.deposit_percent)
+    step = stripe_units.step(currency_of(workspace_id))
+    percent = service.terms.deposit_percent
+    booking.due = deposit(int(booking.price), percent=percent, step=step)
     booking.refund_until_min = service.terms.refund_until_min
     booking.refundable_until = booking.refund_limit_by_start
 

@@ -5,15 +5,14 @@ free slots. At commit, these days must be unchanged. If several requests compete
 first one commits. The others run again, find its entry in the calendar, and return alternatives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import StringConstraints
 
 from chalicelib.core import clock
-from chalicelib.domains.bookings.flows import holds, slot_search
-from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows import booking_reads, holds, slot_search
 from chalicelib.domains.bookings.flows.placement import Placement, SlotRequest
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, BookingStatus, EventRow
@@ -25,7 +24,6 @@ from chalicelib.domains.clients.store.clients import ClientRow
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
-from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
 from chalicelib.lib.localized import Language
@@ -53,14 +51,12 @@ class BookingRequest(NamedTuple):
     visitor_shares: Sequence[str] | None = None  # subjects of the shares of the visitor who books
     own_client_id: str | None = None  # the client that the visitor's dialog has created
     language: Language | None = None  # of the client's e-mails, if known
+    external_id: str | None = None  # in the system of the program that books
+    metadata: Mapping[str, str] | None = None
 
 
-def book(
-    unit: UnitOfWork, request: BookingRequest, reads: BookingReads
-) -> tuple[BookingRow, EventRow]:
+def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRow]:
     """Stage a new booking, and return it with the first entry of its history.
-
-    ``reads`` has what the caller has read before, in this attempt.
 
     Raises:
         NotFoundError: the service or the resource does not exist.
@@ -69,17 +65,18 @@ def book(
     """
     workspace = slot_search.workspace_of(unit)
     key = SERVICES.key(unit.workspace_id, record_id=request.service_id)
-    service = SERVICES.found(reads.rows.find(ServiceRow, key))
+    service = SERVICES.found(unit.rows.find(ServiceRow, key))
     slot, contact = request.slot, request.contact
-    reads.read_ahead(
+    booking_reads.read_ahead(
+        unit,
         service,
         slot.start,
         slot.resource_id,
         with_time_off=not slot.ignores_schedule,
         keys=() if request.client else matching.holder_keys(unit.workspace_id, contact),
     )
-    match = _match_client(unit, request, reads.rows)
-    placement = Placement.create(unit, reads, service, slot)
+    match = _match_client(unit, request)
+    placement = Placement.create(unit, service, slot)
     candidate = placement.choose()
     status, expires = request.status, None
     starts_at = clock.moment_at(placement.start)
@@ -118,10 +115,12 @@ def book(
         is_proved=request.is_proved,
         visitor_shares=request.visitor_shares and list(request.visitor_shares),
         language=request.language,
+        external_id=request.external_id,
+        metadata=request.metadata,
         **copy_resource_fields(candidate.resource),
     )
     if status == "pending_payment":
-        holds.set_terms(booking, service)
+        holds.set_terms(workspace.id, booking, service)
     placement.stage(booking)
     unit.create(booking)
     # The price and the length are copied from the service, so it must not have changed.
@@ -137,7 +136,7 @@ def book(
     return booking, bookings.new_event(unit, booking, request.actor)
 
 
-def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Match | None:
+def _match_client(unit: UnitOfWork, request: BookingRequest) -> Match | None:
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
     fills = request.contact
@@ -145,11 +144,11 @@ def _match_client(unit: UnitOfWork, request: BookingRequest, rows: Rows) -> Matc
         fills = matching.name_for_own_client(
             unit.workspace_id,
             request.contact,
-            rows,
+            unit.rows,
             own_client_id=request.own_client_id,
             is_proved=bool(request.is_proved),
         )
-    return matching.match(unit.workspace_id, request.contact, fills=fills, rows=rows)
+    return matching.match(unit.workspace_id, request.contact, fills=fills, rows=unit.rows)
 
 
 def copy_resource_fields(resource: ResourceRow) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from typing import NamedTuple, NoReturn, Self
 from chalicelib.core import clock, retry
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError, ValidationError, call
-from chalicelib.domains.bookings.flows import slot_search
-from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows import booking_reads, slot_search
 from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import Candidate, Search, Zones
 from chalicelib.domains.bookings.rules import slots
@@ -25,9 +24,8 @@ from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
-from chalicelib.domains.services.store.time_off import TimeOff
+from chalicelib.domains.services.store.time_off import CheckedTimeOff
 from chalicelib.domains.sites.store.sites import SUSPENDED
-from chalicelib.engine.locks import LockRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
@@ -80,7 +78,6 @@ class Placement:
     """A requested time, and all records that decide whether it can be booked."""
 
     unit: UnitOfWork
-    reads: BookingReads
     requested: SlotRequest
     start: int
     candidates: Sequence[Candidate]
@@ -89,8 +86,7 @@ class Placement:
     search: Search | None = None  # finds alternatives
     existing: BookingRow | None = None  # to be moved or reactivated; its own time counts as free
     _now: int = field(init=False)
-    _lock: LockRow | None = field(init=False, default=None)
-    _time_off: list[TimeOff] = field(init=False, default_factory=list)
+    _off: CheckedTimeOff | None = field(init=False)
     _days: CalendarDays = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +94,6 @@ class Placement:
         # A popular day has many writers, so the retries go on for longer.
         self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
-        workspace_id, rows = self.unit.workspace_id, self.reads.rows
         span = slots.busy_range(self.rules, self.start, last=self.start)
         spans = [(candidate.resource.id, span) for candidate in self.candidates]
         if len(self.candidates) > 1:
@@ -107,20 +102,11 @@ class Placement:
             # A move to another day must also take the booking out of its former day.
             spans.append((self.existing.resource_id, self.existing.busy.buffered))
         off = None if self.requested.ignores_schedule else span
-        self.reads.read_calendars(spans, off)
-        if off is not None:
-            self._lock = time_off.read_lock(workspace_id, rows)
-            self._time_off = self.reads.time_off(off)
-        self._days = CalendarDays(workspace_id, spans, rows)
+        self._off = booking_reads.read_calendars(self.unit, spans, off)
+        self._days = CalendarDays(self.unit.workspace_id, spans, self.unit.rows)
 
     @classmethod
-    def create(
-        cls,
-        unit: UnitOfWork,
-        reads: BookingReads,
-        service: ServiceRow,
-        requested: SlotRequest,
-    ) -> Self:
+    def create(cls, unit: UnitOfWork, service: ServiceRow, requested: SlotRequest) -> Self:
         """Read all records that decide whether a service can be booked at a time.
 
         Raises:
@@ -128,28 +114,28 @@ class Placement:
             ValidationError: the start is not a valid moment, or it has passed.
             SlotUnavailableError: the service cannot be booked at all, or not with this resource.
         """
-        search = Search.create(unit.workspace_id, service, requested.resource_id, rows=reads.rows)
-        return cls._create(unit, reads, search, requested)
+        search = Search.create(unit.workspace_id, service, requested.resource_id, rows=unit.rows)
+        return cls._create(unit, search, requested)
 
     @classmethod
     def create_for_move(cls, unit: UnitOfWork, booking: BookingRow, requested: SlotRequest) -> Self:
         """Read what decides whether a booking can be moved. Raises as ``create``."""
-        workspace_id, reads = unit.workspace_id, BookingReads(unit)
+        workspace_id, rows = unit.workspace_id, unit.rows
         ids = {booking.resource_id, requested.resource_id or booking.resource_id}
         keys = [SERVICES.key(workspace_id, record_id=booking.service_id)]
         keys += opening_hours.keys_with_schedules(workspace_id, ids)
         if not requested.ignores_schedule:
             keys.append(time_off.lock_key(workspace_id))
-        reads.rows.read(keys)
-        service = slot_search.service_of(workspace_id, booking, reads.rows)
-        search = Search.create(workspace_id, service, requested.resource_id, booking, reads.rows)
-        return cls._create(unit, reads, search, requested, booking)
+        rows.read(keys)
+        service = slot_search.service_of(workspace_id, booking, rows)
+        search = Search.create(workspace_id, service, requested.resource_id, booking, rows)
+        return cls._create(unit, search, requested, booking)
 
     @classmethod
     def create_for_rebooking(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
         """Read what decides if a new booking may have a booking's time. Raises as ``create``."""
-        workspace_id, reads = unit.workspace_id, BookingReads(unit)
-        service = reads.read_service(booking.service_id)
+        workspace_id = unit.workspace_id
+        service = booking_reads.read_service(unit, booking.service_id)
         site = service and binding.site_of_service(workspace_id, service.site_id)
         if service is None or (site is not None and site.status == SUSPENDED):
             refuse(NoSlotReason.SERVICE_INACTIVE, [], [], booking.timezone)
@@ -157,10 +143,10 @@ class Placement:
             refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
         # The service must not be switched off in the meantime.
         unit.require(service, ServiceRow.version == service.version)
-        search = Search.create(workspace_id, service, booking.resource_id, rows=reads.rows)
+        search = Search.create(workspace_id, service, booking.resource_id, rows=unit.rows)
         search = search._replace(rules=slot_search.rules_of(service, booking))
         place = SlotRequest(booking.starts_at, booking.resource_id)
-        return cls._create(unit, reads, search, place, booking)
+        return cls._create(unit, search, place, booking)
 
     @classmethod
     def create_for_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
@@ -171,7 +157,6 @@ class Placement:
         length = int(booking.duration_min)
         return cls(
             unit,
-            BookingReads(unit),
             # Opening hours are ignored, because the booking was accepted before.
             SlotRequest(booking.starts_at, resource.id, ignores_schedule=True),
             epoch_ms(booking.starts_at),
@@ -187,7 +172,6 @@ class Placement:
     def _create(
         cls,
         unit: UnitOfWork,
-        reads: BookingReads,
         search: Search,
         requested: SlotRequest,
         existing: BookingRow | None = None,
@@ -212,7 +196,6 @@ class Placement:
             refuse(search.unavailable_reason, [], bound, zones.effective)
         return cls(
             unit,
-            reads,
             requested,
             start,
             active,
@@ -284,11 +267,12 @@ class Placement:
         resources.require_unchanged(self.unit, candidate.resource)
         if not self.requested.ignores_schedule:
             opening_hours.require_hours_unchanged(self.unit, candidate.resource.id, candidate.hours)
-        if self._lock is not None:
-            time_off.require_unchanged(self.unit, self._lock)
+        if self._off is not None:
+            self._off.require_unchanged(self.unit)
 
     def _calendar(self, candidate: Candidate) -> Calendar:
-        calendar = candidate.calendar(self._days.busy(candidate.resource.id), self._time_off)
+        off = self._off.periods if self._off else ()
+        calendar = candidate.calendar(self._days.busy(candidate.resource.id), off)
         return calendar.exclude_booking(self.existing.id) if self.existing else calendar
 
     def _unavailable(self, reason: str) -> NoReturn:

@@ -7,12 +7,12 @@ from chalicelib.domains.bookings.store.bookings import BLOCKING, BookingRow, Eve
 
 
 def noted_amount(events: Iterable[EventRow]) -> int:
-    """Return the kopecks that members have noted as paid at the visit."""
+    """Return the amount that members have noted as paid at the visit."""
     return sum(int(event.noted["amount"]) for event in events if event.noted)
 
 
 def left_to_pay(booking: BookingRow, events: Iterable[EventRow]) -> int:
-    """Return the kopecks to pay at the visit, 0 if the booking does not take place."""
+    """Return the amount to pay at the visit, 0 if the booking does not take place."""
     if booking.status not in BLOCKING:
         return 0
     # What is due in advance, but not paid yet, is not paid at the visit.

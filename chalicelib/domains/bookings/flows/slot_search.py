@@ -53,9 +53,11 @@ PERMANENT_REASONS = frozenset(
 )
 
 
-def workspace_of(unit: UnitOfWork, rows: Rows | None = None) -> WorkspaceRow:
+def workspace_of(unit: UnitOfWork) -> WorkspaceRow:
     """Return the workspace of a unit, the same for each run of the unit."""
-    return unit.run_side_effect_once("workspace", lambda: workspaces.get(unit.workspace_id, rows))
+    return unit.run_side_effect_once(
+        "workspace", lambda: workspaces.get(unit.workspace_id, unit.rows)
+    )
 
 
 def service_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None) -> ServiceRow:

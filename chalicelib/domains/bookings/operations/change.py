@@ -6,16 +6,36 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import VersionConflictError
+from chalicelib.core.errors import ExternalIdTakenError, VersionConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Wire, has_at_least_one, optional
+from chalicelib.core.wire.external_data import (
+    EXTERNAL_ID,
+    METADATA,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.schema import (
+    IF_VERSION,
+    Id,
+    IfVersion,
+    Patch,
+    Wire,
+    has_at_least_one,
+    optional,
+)
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking_changes
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
+from chalicelib.domains.bookings.flows.booking_out import BookingRef
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.operations.reading import BookingWritten
+from chalicelib.domains.bookings.operations.reading import (
+    BookingResult,
+    BookingWithHistory,
+    BookingWritten,
+)
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingStatus
 
@@ -50,7 +70,7 @@ class BookingReschedule(BookingMoveTo):
     @model_validator(mode="after")
     def _require_new_place(self) -> Self:
         if not has_at_least_one(self):
-            raise PydanticCustomError("nowhere", "expected startAt, resourceId or both")
+            raise PydanticCustomError("no_changes", "expected startAt, resourceId or both")
         return self
 
 
@@ -86,6 +106,36 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingWritten:
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingWritten:
     """Move a booking to another start, another resource, or both. Its status stays."""
     return _change_booking(ctx, args, None, None)
+
+
+class BookingPatch(Patch, BookingRef):
+    """Changes to what a program keeps with a booking."""
+
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
+    if_version: IfVersion = IF_VERSION
+
+
+@operation(
+    rest="POST /api/bookings/update",
+    scope=Scope.BOOKINGS_WRITE,
+    idempotent=True,
+    example={"id": "BOOKING_ID", "externalId": "visit-42", "metadata": {"chair": "2"}},
+    errors=(ExternalIdTakenError, VersionConflictError),
+)
+def update_booking(ctx: Context, args: BookingPatch) -> BookingResult:
+    """Set the externalId and the metadata of a booking, such as one that a visitor has made.
+
+    The client is not told. Move a booking with POST /api/bookings/reschedule.
+    """
+    row, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.id)
+    row.require_version(args.if_version)
+    changes = args.changes
+    merge_metadata(changes, row.metadata)
+    for name, value in changes.items():
+        setattr(row, name, value)
+    ctx.unit.save(row)
+    return BookingResult(booking=BookingWithHistory.having(row, events))
 
 
 def _change_booking(

@@ -1,26 +1,32 @@
 """Create a booking for a client."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.errors import ExternalIdTakenError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    EXTERNAL_ID,
+    METADATA,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, has_at_least_one, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.bookings.flows import new_booking, slot_search
-from chalicelib.domains.bookings.flows.booking_reads import BookingReads
+from chalicelib.domains.bookings.flows import booking_reads, new_booking, slot_search
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
 from chalicelib.domains.bookings.operations.reading import BookingWritten
 from chalicelib.domains.bookings.rules import booking_tokens
-from chalicelib.domains.clients.flows import contacts
+from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.flows.phone_warning import warn_of_phone
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
-from chalicelib.engine.reading import Rows
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 API, CONSOLE = "api", "console"  # sources: with an API key, and by users in the console
@@ -54,7 +60,8 @@ class BookingCreate(Wire):
         default=False,
         description="Ignore hours, grid, notice, horizon, time off; allow the past.",
     )
-
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
     include_manage_url: bool = Field(default=False, description="For tools: return manageUrl.")
 
     @model_validator(mode="after")
@@ -74,7 +81,7 @@ class BookingCreate(Wire):
         "notes": "Decaf, please",
         "ignoreSchedule": True,
     },
-    errors=(SlotUnavailableError,),
+    errors=(ExternalIdTakenError, SlotUnavailableError),
     role=Role.MEMBER,
 )
 def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
@@ -85,12 +92,14 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
     is_person = ctx.principal.audience is Audience.SESSION
     if args.client is not None and not is_person and not has_at_least_one(args.client):
         raise ValidationError.of("client", message="expected phone, email or both")
-    reads = BookingReads(ctx.unit)
     client_keys = (
         [CLIENTS.key(ctx.workspace_id, record_id=args.client_id)] if args.client_id else []
     )
-    reads.read_service(args.service_id, client_keys)
-    client, contact = _client_and_contact(ctx, args, reads.rows)
+    booking_reads.read_service(ctx.unit, args.service_id, client_keys)
+    client, contact = _client_and_contact(ctx, args)
+    _check_external_id(ctx, args.external_id)
+    external_data: dict[str, Any] = {"external_id": args.external_id, "metadata": args.metadata}
+    merge_metadata(external_data)
     new_row, event = new_booking.book(
         ctx.unit,
         BookingRequest(
@@ -105,15 +114,23 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
             notes=args.notes,
             status=args.status,
             token_secret=ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret),
+            **external_data,
         ),
-        reads,
     )
     return BookingWritten.having(ctx, new_row, [event], has_links=args.include_manage_url)
 
 
-def _client_and_contact(
-    ctx: Context, args: BookingCreate, rows: Rows
-) -> tuple[ClientRow | None, Contact]:
+def _check_external_id(ctx: Context, external_id: str | None) -> None:
+    # A program that repeats a call whose response was lost finds its booking by this error. The
+    # booking's own time would be the reason otherwise.
+    if external_id is None:
+        return
+    ids = BOOKINGS.find_by(ctx.workspace_id, lookup="external_id", value=external_id)
+    if ids:
+        raise ExternalIdTakenError(ids[0])
+
+
+def _client_and_contact(ctx: Context, args: BookingCreate) -> tuple[ClientRow | None, Contact]:
     if args.client is not None:
         contact = Contact.create(
             name=args.client.name,
@@ -122,9 +139,9 @@ def _client_and_contact(
             country=slot_search.workspace_of(ctx.unit).country,
             required_phone=None if args.client.email else "client.phone",
         )
-        contacts.warn_of_phone(ctx, contact)
+        warn_of_phone(ctx, contact)
         return None, contact
     key = CLIENTS.key(ctx.workspace_id, record_id=args.client_id or "")
-    client = CLIENTS.found(rows.find(ClientRow, key))
+    client = CLIENTS.found(ctx.unit.rows.find(ClientRow, key))
     entered = None if client.phone else client.phone_entered
     return client, Contact(client.name, client.email, client.phone, entered)

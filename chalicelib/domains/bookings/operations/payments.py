@@ -16,9 +16,10 @@ from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
 from chalicelib.core.ids import first_id_at
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
-from chalicelib.domains.bookings.flows import booking_links, booking_payments
+from chalicelib.domains.bookings.flows import booking_payments
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.identity.flows.confirmation import confirmed
 from chalicelib.domains.identity.store import workspaces
@@ -27,7 +28,10 @@ from chalicelib.domains.payments.rules import payment_states
 from chalicelib.domains.payments.rules.receipt_codes import MIN_AMOUNTS
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import FAILED, PaymentRow, RefundRow
-from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
+from chalicelib.engine.workspace_currency import currency_of
+from chalicelib.gateways.payments import stripe_units
+from chalicelib.lib import currencies
 
 MAX_PAYMENTS = 500  # of a page
 
@@ -40,7 +44,7 @@ class RefundOut(Wire):
 
     id: Id = Field(description="Refund id.")
     status: str = Field(description="requested, sent, done or failed.")
-    amount: int = Field(description="Amount in kopecks.")
+    amount: int = Field(description="Amount in minor units (kopecks).")
     by: str = Field(description="Actor: an account id, a visitor or a job.")
     failure: str | None = Field(description="The provider's reason for a failure, or null.")
     reason: str | None = Field(description="cancelled, late, twice, business or null.")
@@ -53,7 +57,7 @@ class RefundOut(Wire):
 
 
 class PaymentOut(Wire):
-    """A payment of a booking, with amounts in kopecks."""
+    """A payment of a booking, with amounts in minor units (kopecks)."""
 
     id: Id = Field(description="Payment id.")
     booking_id: Id = Field(description="Booking id.")
@@ -106,7 +110,7 @@ class PaymentOut(Wire):
 
 
 class PaymentTotals(Wire):
-    """Sums of payments, in kopecks."""
+    """Sums of payments, in minor units (kopecks)."""
 
     paid: int = Field(description="Payments that succeeded.")
     refunded: int = Field(description="Refunds of these payments.")
@@ -142,7 +146,9 @@ class RefundCreate(Wire):
     """A refund to make."""
 
     id: Id = Field(description="Payment id.")
-    amount: Annotated[int, Field(ge=1)] | None = optional("In kopecks; default: what is left.")
+    amount: Annotated[int, Field(ge=1)] | None = optional(
+        "In minor units (kopecks); default: what is left."
+    )
 
 
 class RefundRef(Wire):
@@ -152,22 +158,10 @@ class RefundRef(Wire):
     refund_id: Id = Field(description="Refund id.")
 
 
-class PaymentLinkRef(Wire):
-    """A booking to pay."""
-
-    booking_id: Id = Field(description="Booking id.")
-
-
-class PaymentLink(Wire):
-    """The link that pays a booking."""
-
-    payment_url: str | None = Field(description="URL for the client, or null if nothing is due.")
-
-
 class PaymentTermsRef(Wire):
     """A service."""
 
-    service_id: Id = Field(description="Service id.")
+    id: Id = Field(description="Service id.")
 
 
 class PaymentTermsSet(PaymentTermsRef):
@@ -179,13 +173,24 @@ class PaymentTermsSet(PaymentTermsRef):
     )
 
 
-class PaymentTermsOut(PaymentTermsSet):
+class PaymentTermsOut(Wire):
     """What a client pays in advance for a service."""
 
+    service_id: Id = Field(description="Service id.")
+    deposit_percent: int = Field(description="Part of the price that is paid in advance.")
+    refund_until_min: int = Field(
+        description="Minutes before the start until which a client's cancellation is refunded."
+    )
     takes_payments: bool = Field(description="Whether the workspace has set up payments.")
 
 
-@operation(role=Role.MEMBER)
+class PaymentTermsResult(Wire):
+    """What a client pays in advance for a service."""
+
+    payment_terms: PaymentTermsOut = Field(description="The terms.")
+
+
+@operation(role=Role.MEMBER, example={"day": "2027-01-15"})
 def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
     """Return payments of bookings with their refunds, newest first."""
     workspace_id, following = ctx.workspace_id, None
@@ -208,7 +213,9 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
         rows = payments.latest(workspace_id, None, first_id=first_id, last_id=last_id)
         rows = [row for row in rows if row.purpose == booking_payments.BOOKING]
         by_payment = _refunds(workspace_id, rows)
-    paid = [row for row in rows if row.paid_at is not None]
+    # Payments that were imported may have another currency, in which they have no sum with these.
+    currency = currency_of(workspace_id)
+    paid = [row for row in rows if row.paid_at is not None and row.currency == currency]
     totals = PaymentTotals(
         paid=sum(int(row.amount) for row in paid),
         refunded=sum(_refunded(row, by_payment[row.id]) for row in paid),
@@ -222,11 +229,15 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
     role=Role.MANAGER,
     errors=(RefundTooLargeError,),
     confirm=confirmed(is_mailed=False),
+    example={"id": "PAYMENT_ID", "amount": 100},
 )
 def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
     """Refund a payment of a booking by a job, in whole or in part."""
     payment = _require(ctx.workspace_id, payment_id=args.id)
     amount = payment.refundable if args.amount is None else args.amount
+    if amount % (step := stripe_units.step(payment.currency)):
+        message = f"expected a multiple of {step} {currencies.minor_units(payment.currency)}"
+        raise ValidationError.of("amount", message=message)
     booking = BOOKINGS.find(ctx.workspace_id, record_id=payment.subject_id)
     is_cancelled = booking is not None and booking.status == "cancelled"
     new_refund = booking_payments.stage_refund(
@@ -246,56 +257,65 @@ def refund_payment(ctx: Context, args: RefundCreate) -> PaymentResult:
     idempotent=True,
     errors=(ConflictError,),
     confirm=confirmed(is_mailed=False),
+    example={"id": "PAYMENT_ID", "refundId": "REFUND_ID"},
 )
 def retry_refund(ctx: Context, args: RefundRef) -> PaymentResult:
     """Send a refund again that the provider has refused."""
     payment = _require(ctx.workspace_id, payment_id=args.id)
     refund = payments.find_refund(ctx.workspace_id, payment_id=args.id, refund_id=args.refund_id)
     if refund is None:
-        raise NotFoundError("The payment has no refund with this id. List the payments.")
+        raise NotFoundError(
+            "The payment has no refund with this id. List the payments.", key="refund"
+        )
     booking_payments.stage_retry(ctx.unit, payment, refund)
     ctx.unit.mention(f"booking:{payment.subject_id}")
     return _to_result(ctx.workspace_id, payment)
 
 
-@operation(title="Get the link that pays a booking", role=Role.MEMBER)
-def get_payment_link(ctx: Context, args: PaymentLinkRef) -> PaymentLink:
-    """Return the link that a member gives to the client of an unpaid booking."""
-    booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
-    can_pay = booking.is_payable and merchants.find_current(ctx.workspace_id) is not None
-    url = booking_links.pay_url(ctx.workspace_id, booking) if can_pay else None
-    return PaymentLink(payment_url=url)
-
-
-@operation(title="Get what is paid in advance", role=Role.MEMBER)
-def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsOut:
+@operation(
+    title="Get what is paid in advance",
+    rest="GET /api/services/payment-terms",
+    scope=Scope.SETTINGS_READ,
+    role=Role.MEMBER,
+    example={"id": "SERVICE_ID"},
+)
+def get_payment_terms(ctx: Context, args: PaymentTermsRef) -> PaymentTermsResult:
     """Return what clients pay in advance for a service, and until when it is refunded."""
-    service = SERVICES.require(ctx.workspace_id, record_id=args.service_id)
-    has_merchant = merchants.find_current(ctx.workspace_id) is not None
-    return PaymentTermsOut(
-        service_id=service.id, takes_payments=has_merchant, **service.terms._asdict()
-    )
+    service = SERVICES.require(ctx.workspace_id, record_id=args.id)
+    return _terms_of(service, has_merchant=merchants.find_current(ctx.workspace_id) is not None)
 
 
 @operation(
     title="Set what is paid in advance",
+    rest="POST /api/services/payment-terms",
+    scope=Scope.SETTINGS_WRITE,
+    example={"id": "SERVICE_ID", "depositPercent": 30, "refundUntilMin": 1440},
     role=Role.MANAGER,
     idempotent=True,
     confirm=confirmed(),
 )
-def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsOut:
+def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsResult:
     """Set what clients pay in advance for a service, for bookings from now on."""
     service, merchant = (
-        SERVICES.require(ctx.workspace_id, record_id=args.service_id),
+        SERVICES.require(ctx.workspace_id, record_id=args.id),
         merchants.find_current(ctx.workspace_id),
     )
     least = MIN_AMOUNTS.get(merchant.provider, 0) if merchant else 0
-    if 0 < payment_states.deposit(int(service.price), percent=args.deposit_percent) < least:
+    step = stripe_units.step(currency_of(ctx.workspace_id))
+    part = payment_states.deposit(int(service.price), percent=args.deposit_percent, step=step)
+    if 0 < part < least:
         problem = f"expected a part of at least {least} kopecks, received less. Raise the part"
         raise ValidationError.of("depositPercent", message=problem)
     service.deposit_percent, service.refund_until_min = args.deposit_percent, args.refund_until_min
     ctx.unit.save(service)
-    return PaymentTermsOut(**args.model_dump(), takes_payments=merchant is not None)
+    return _terms_of(service, has_merchant=merchant is not None)
+
+
+def _terms_of(service: ServiceRow, *, has_merchant: bool) -> PaymentTermsResult:
+    terms = PaymentTermsOut(
+        service_id=service.id, takes_payments=has_merchant, **service.terms._asdict()
+    )
+    return PaymentTermsResult(payment_terms=terms)
 
 
 def _read_bounds(
@@ -311,7 +331,9 @@ def _read_bounds(
 def _require(workspace_id: str, *, payment_id: str) -> PaymentRow:
     payment = payments.require(workspace_id, payment_id=payment_id)
     if payment.purpose != booking_payments.BOOKING:
-        raise NotFoundError("No payment of a booking has this id. List the payments.")
+        raise NotFoundError(
+            "No payment of a booking has this id. List the payments.", key="payment"
+        )
     return payment
 
 

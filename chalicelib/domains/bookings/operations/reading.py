@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -11,11 +11,21 @@ from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    NewExternalId,
+)
+from chalicelib.core.wire.list_names import UPDATED_AT
+from chalicelib.core.wire.lists import (
+    NO_SORT_BY_UPDATE,
+    SORT_DIRECTION,
+    ListQuery,
+    ListResult,
+    SortDirection,
+)
 from chalicelib.core.wire.schema import (
     Id,
-    ListQuery,
     SearchText,
-    SizedPagination,
     Timestamp,
     Wire,
     optional,
@@ -34,6 +44,7 @@ SORTS = {
     "startAtAsc": ("startAt", False),
     "startAtDesc": ("startAt", True),
     "createdAtDesc": ("createdAt", True),
+    "updatedAt": (UPDATED_AT, False),
 }
 
 
@@ -147,17 +158,18 @@ class BookingListQuery(ListQuery):
         default=None, alias="from", description="startAt from; ISO 8601 or a date, inclusive."
     )
     to: When | None = optional("startAt to; inclusive, a date to its end.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
     q: SearchText | None = optional("In name, e-mail, phone (any spelling).")
-    sort: Literal["startAtAsc", "startAtDesc", "createdAtDesc"] = Field(
-        default="startAtDesc", description="Desc: latest first."
-    )
+    sort: Annotated[
+        Literal["startAtAsc", "startAtDesc", "createdAtDesc", "updatedAt"], NO_SORT_BY_UPDATE
+    ] = Field(default="startAtDesc", description="Desc: latest first.")
+    sort_dir: SortDirection = optional(SORT_DIRECTION)
 
 
-class BookingList(Wire):
+class BookingList(ListResult):
     """One page of bookings."""
 
     bookings: list[BookingOut] = Field(description="The bookings of this page.")
-    pagination: SizedPagination = Field(description="Which page of how many bookings.")
 
 
 @operation(
@@ -183,10 +195,8 @@ def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
         charge=ctx.charge,
     )
     page = BOOKINGS.page(ctx.workspace_id, query)
-    pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
-    return BookingList(
-        bookings=list(map(BookingOut.from_record, page.records)), pagination=pagination
-    )
+    bookings_out = list(map(BookingOut.from_record, page.records))
+    return BookingList(bookings=bookings_out, **args.counted(page.total))
 
 
 def _range(ctx: Context, args: BookingListQuery) -> tuple[datetime | None, datetime | None]:

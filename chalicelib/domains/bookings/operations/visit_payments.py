@@ -60,7 +60,9 @@ class PaymentLinkMailed(BookingMoneyRef):
 class VisitPayment(Wire):
     """A note that a client has paid at the visit. It is no fiscal receipt."""
 
-    amount: int = Field(description="Kopecks; below 0 if earlier notes were withdrawn.")
+    amount: int = Field(
+        description="Minor units (kopecks); below 0 if earlier notes were withdrawn."
+    )
     method: str = Field(description="cash, terminal or withdrawn.")
     at: Timestamp = Field(description="When it was noted.")
     by: str = Field(description="Account that noted it.")
@@ -73,9 +75,9 @@ class VisitPayment(Wire):
 class BookingMoney(Wire):
     """What of a booking is paid, and what is left."""
 
-    due: int = Field(description="Kopecks to pay in advance now; 0: nothing.")
-    paid: int = Field(description="Kopecks paid in advance.")
-    left: int = Field(description="Kopecks to pay at the visit.")
+    due: int = Field(description="Minor units (kopecks) to pay in advance now; 0: nothing.")
+    paid: int = Field(description="Minor units (kopecks) paid in advance.")
+    left: int = Field(description="Minor units (kopecks) to pay at the visit.")
     refund_until: Timestamp | None = Field(
         description="Until when a cancellation by the client is refunded, or null."
     )
@@ -93,10 +95,14 @@ class VisitPaymentNote(BookingMoneyRef):
     method: Literal["cash", "terminal", "withdrawn"] = Field(
         description="How the client paid; withdrawn: not, the earlier notes were wrong."
     )
-    amount: Annotated[int, Field(ge=1)] | None = optional("In kopecks; default: what is left.")
+    amount: Annotated[int, Field(ge=1)] | None = optional(
+        "In minor units (kopecks); default: what is left."
+    )
 
 
-@operation(title="Get what of a booking is paid", role=Role.MEMBER)
+@operation(
+    title="Get what of a booking is paid", role=Role.MEMBER, example={"bookingId": "BOOKING_ID"}
+)
 def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
     """Return what of a booking is paid, what is left to pay, and the link that pays it."""
     booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.booking_id)
@@ -114,7 +120,12 @@ def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
     )
 
 
-@operation(title="Note a payment at the visit", role=Role.MEMBER, errors=(NothingLeftError,))
+@operation(
+    title="Note a payment at the visit",
+    role=Role.MEMBER,
+    errors=(NothingLeftError,),
+    example={"bookingId": "VISITED_BOOKING_ID", "method": "cash"},
+)
 def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     """Note in the history that the client has paid at the visit. It is no fiscal receipt."""
     booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.booking_id)
@@ -139,12 +150,15 @@ def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     role=Role.MEMBER,
     limit=LINKS,
     errors=(NotPayableError, NoMailError),
+    example={"bookingId": "HELD_BOOKING_ID"},
 )
 def send_payment_link(ctx: Context, args: BookingMoneyRef) -> PaymentLinkMailed:
     """Mail the link that pays a booking to its client, once more."""
     booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
     if not booking.is_payable or merchants.find_current(ctx.workspace_id) is None:
-        raise NotPayableError("This booking cannot be paid now. Open its page again.")
+        raise NotPayableError(
+            "This booking cannot be paid now. Open its page again.", key="not_payable_now"
+        )
     service = SERVICES.find(ctx.workspace_id, record_id=booking.service_id)
     has_mails = service is None or service.visitor_mails
     plan = workspaces.get(ctx.workspace_id).plan

@@ -24,7 +24,7 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Rows
-from chalicelib.engine.tables import JsonAttribute, Record
+from chalicelib.engine.tables import JsonAttribute, ProgramRecord
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
 
@@ -40,7 +40,7 @@ UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")  # not ta
 MAX_LENGTH = timedelta(days=1)  # of a service, and therefore of a booking
 
 
-class BookingRow(Record):
+class BookingRow(ProgramRecord):
     """A booking with copies of the names, price, length, buffers, zone and contacts at booking.
 
     Later changes of the service, the resource or the client do not affect them. When the client is
@@ -75,7 +75,7 @@ class BookingRow(Record):
     # The link in an e-mail to the client's address has booked.
     is_proved = BooleanAttribute(null=True)
     language = UnicodeAttribute(null=True)  # of the page on which the client has booked
-    due = NumberAttribute(null=True)  # to pay in advance, in kopecks
+    due = NumberAttribute(null=True)  # to pay in advance, in minor units
     # The client's cancellation is refunded until ``refundable_until``, which is
     # ``refund_until_min`` minutes before the start that the client has chosen.
     refund_until_min = NumberAttribute(null=True)
@@ -87,7 +87,7 @@ class BookingRow(Record):
     # The subjects of the shares of the visitor who has booked, for the e-mails that follow.
     visitor_shares: ListAttribute[str] = ListAttribute(null=True)
 
-    kept_when_erased = Record.kept_when_erased | {
+    kept_when_erased = ProgramRecord.kept_when_erased | {
         *("status", "source", "hold_expires_at", "sequence", "visitor_moves", "is_proved"),
         *("service_id", "service_name", "resource_id", "resource_name", "client_id"),
         *("starts_at", "ends_at", "timezone", "duration_min"),
@@ -176,6 +176,7 @@ BOOKINGS = register_listing(
         counted=("service_id", "resource_id"),
         partitioned=("client_id", "resource_id", "service_id"),
         numbers=("starts_at", "ends_at"),
+        price="price",
         scan_along="starts_at",
         indexes=(
             SortIndex("startAt"),
@@ -209,7 +210,7 @@ class EventRow(HistoryRow):
     move: JsonAttribute = JsonAttribute(null=True)  # previous and new place
     # Kind, state and reason of an e-mail to the client.
     mail: JsonAttribute = JsonAttribute(null=True)
-    # ``amount`` in kopecks and ``method`` of a payment at the visit.
+    # ``amount`` in minor units and ``method`` of a payment at the visit.
     noted: JsonAttribute = JsonAttribute(null=True)
 
     # A reason may contain a client's name. The others have ids, times and words of fixed lists.

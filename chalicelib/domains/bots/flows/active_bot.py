@@ -31,7 +31,10 @@ def switched_on(
     )
     if not agent.is_active:
         raise AGENTS.unavailable()
-    return agent, workspaces.get(workspace_id, rows)
+    workspace = workspaces.get(workspace_id, rows)
+    if workspace.halt is not None:
+        raise AGENTS.unavailable()
+    return agent, workspace
 
 
 def require_active_owner(workspace: WorkspaceRow, rows: Rows | None = None) -> None:

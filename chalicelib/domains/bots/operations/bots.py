@@ -6,12 +6,22 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import is_visible
-from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, printable
+from chalicelib.core.wire.lists import ListResult, WholeListQuery
+from chalicelib.core.wire.schema import (
+    RECEIVED,
+    Id,
+    Patch,
+    Timestamp,
+    Wire,
+    optional,
+    printable,
+)
 from chalicelib.domains.billing.rules.spending_windows import first_daily_limit
 from chalicelib.domains.billing.store import budgets, ledger
 from chalicelib.domains.bots.rules.capabilities import (
@@ -25,13 +35,12 @@ from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import locks
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.query import Query
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import models
 from chalicelib.lib import origins, public_urls
 
-MAX_AGENTS = 100  # in a workspace. The list returns all bots without pages.
+MAX_AGENTS = 100  # in a workspace. By default, the list returns all bots.
 MAX_PROMPT = 20_000
 MAX_WELCOME = 1000
 MAX_ORIGINS = 20
@@ -46,7 +55,9 @@ def _visible(text: str) -> str:
 
 def _model(name: str) -> str:
     if models.is_arn(name):
-        raise PydanticCustomError("arn", "expected the name of a model, received an ARN")
+        raise PydanticCustomError(
+            "model_arn", "expected the name of a model, received an ARN", {RECEIVED: True}
+        )
     return printable(name)
 
 
@@ -139,7 +150,11 @@ class AgentWithKeys(AgentResult):
     keys: list[str] = Field(description="Masked keys: prefix and last four characters.")
 
 
-class AgentList(Wire):
+class AgentListQuery(WholeListQuery):
+    """Page and order of the bots."""
+
+
+class AgentList(ListResult):
     """All bots."""
 
     agents: list[AgentSummary] = Field(description="The bots, newest first.")
@@ -190,13 +205,16 @@ class AgentAccessResult(Wire):
 
 def _check_model(ctx: Context, name: str) -> None:
     # The name is passed to the provider unchanged.
-    if not llm.is_known(name):
+    if not llm.is_known(name, tenant=ctx.workspace_id):
         suggestions = models.similar_names(name)
         hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
         ctx.warn(
             f'The model "{name}" is not in the catalogue. The name is sent to the provider '
             "unchanged, and answers are charged at the highest price. The provider may not have "
-            f"this model.{hint}"
+            f"this model.{hint}",
+            code=WarningCode.UNKNOWN_MODEL,
+            model=name,
+            suggestions=suggestions,
         )
 
 
@@ -204,10 +222,13 @@ def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
     needed = [
         capability for capability in agent.capabilities if capability not in DEFAULT_CAPABILITIES
     ]
-    if needed and not llm.takes_tools(agent.model):
+    if needed and not llm.takes_tools(agent.model, tenant=ctx.workspace_id):
         ctx.warn(
             f'The model "{agent.model}" cannot call tools, so these capabilities do not work with '
-            f"it: {', '.join(needed)}. Choose another model."
+            f"it: {', '.join(needed)}. Choose another model.",
+            code=WarningCode.MODEL_WITHOUT_TOOLS,
+            model=agent.model,
+            capabilities=needed,
         )
 
 
@@ -219,11 +240,11 @@ def _check_capabilities(ctx: Context, agent: AgentRow) -> None:
     title="List bots",
     example={},
 )
-def list_agents(ctx: Context, args: NoInput) -> AgentList:
+def list_agents(ctx: Context, args: AgentListQuery) -> AgentList:
     """List all bots, newest first, without their prompts."""
-    query = Query(page=1, size=MAX_AGENTS, sort="createdAt", descending=True)
-    agents = AGENTS.page(ctx.workspace_id, query).records
-    return AgentList(agents=[AgentSummary.from_row(agent.values) for agent in agents])
+    page = AGENTS.page(ctx.workspace_id, AGENTS.query(args))
+    agents = [AgentSummary.from_row(agent.values) for agent in page.records]
+    return AgentList(agents=agents, **args.counted(page.total))
 
 
 @operation(
@@ -265,7 +286,7 @@ def create_agent(ctx: Context, args: AgentCreate) -> AgentResult:
     count = counters.read(ctx.workspace_id, noun=AGENTS.noun)["total"]
     if count >= MAX_AGENTS:
         msg = f"The workspace has {count} bots, which is the maximum. Change an unused bot instead."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_agents", details={"maximum": MAX_AGENTS})
     _check_model(ctx, args.model)
     agent = AGENTS.new(ctx.workspace_id, **dict(args))
     ctx.unit.save(lock)
@@ -305,6 +326,7 @@ def update_agent(ctx: Context, args: AgentPatch) -> AgentResult:
     audience=OPERATOR,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.id)),
     idempotent=True,
+    example={"id": "AGENT_ID", "isActive": False},
 )
 def set_bot(ctx: Context, args: AgentAccess) -> AgentAccessResult:
     """Set whether a bot answers visitors, and whether it requires a bot key."""

@@ -77,6 +77,7 @@ class BotKeyList(Wire):
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
+    example={"agentId": "AGENT_ID"},
 )
 def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     """List the keys of a bot, newest first. Tokens are masked."""
@@ -91,6 +92,7 @@ def list_bot_keys(ctx: Context, args: BotKeyListQuery) -> BotKeyList:
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     secret="token",  # noqa: S106  the name of the field
+    example={"agentId": "AGENT_ID", "name": "App"},
 )
 def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     """Create a key of a bot. Its token is shown only once. A private bot requires a key."""
@@ -98,7 +100,7 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     agent = AGENTS.require(ctx.workspace_id, record_id=args.agent_id)
     if len(bot_keys.read_all(ctx.workspace_id, agent_id=agent.id)) >= MAX_KEYS:
         msg = f"The bot has {MAX_KEYS} keys, which is the maximum. Delete a key first."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_bot_keys", details={"maximum": MAX_KEYS})
     token = ctx.unit.run_side_effect_once("token", lambda: tokens.generate(tokens.BOT_PREFIX))
     key = bot_keys.row(
         token,
@@ -120,6 +122,7 @@ def create_bot_key(ctx: Context, args: BotKeyCreate) -> BotKeyCreated:
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
+    example={"agentId": "AGENT_ID", "keyId": "BOT_KEY_ID"},
 )
 def delete_bot_key(ctx: Context, args: BotKeyRef) -> BotKeyDeleted:
     """Delete a key of a bot. Requests with this key are refused from now on."""

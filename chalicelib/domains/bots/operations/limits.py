@@ -105,6 +105,7 @@ class HeldBackBots(Wire):
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
     idempotent=True,
+    example={"agentId": "AGENT_ID", "daily": 500},
 )
 def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     """Set the spending limits of a bot. Amounts that it has spent already count.
@@ -122,7 +123,7 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
                 msg = (
                     f"{window}: only the owner can raise or remove a spending limit. Ask the owner."
                 )
-                raise ForbiddenError(msg)
+                raise ForbiddenError(msg, key="role_required", details={"role": Role.OWNER})
     limits = budgets.set_limits(ctx.unit, budget, new_limits)
     ctx.unit.mention(f"agent:{agent.id}")
     return BotLimitsResult(agent_id=agent.id, **limits)
@@ -133,6 +134,7 @@ def set_bot_limits(ctx: Context, args: BotLimits) -> BotLimitsResult:
     audience=MANAGED,
     role=Role.MANAGER,
     resolve=lambda args: AGENTS.found(AGENTS.workspace_of(args.agent_id)),
+    example={"agentId": "AGENT_ID"},
 )
 def get_bot_limits(ctx: Context, args: BotBudgetQuery) -> BotBudget:
     """Return a bot's limits, and its spending in the current day, week and month."""

@@ -68,7 +68,7 @@ def get(workspace_id: str, *, agent_id: str, key_id: str) -> BotKeyRow:
     if not key:
         # The id may be a token pasted by mistake. Therefore the message does not repeat it.
         raise NotFoundError(
-            "The bot has no key with this id. List the bot's keys to find valid ids."
+            "The bot has no key with this id. List the bot's keys to find valid ids.", key="bot_key"
         )
     return key
 

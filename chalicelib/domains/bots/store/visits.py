@@ -9,7 +9,7 @@ from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.bots.store.bot_metrics import MAX_PAGES, STAGES, Stage
 from chalicelib.engine.claims import name_hash
 from chalicelib.engine.metrics import Increments
-from chalicelib.engine.tables import ConversationRow
+from chalicelib.engine.tables import ConversationRow, DateAttribute
 from chalicelib.engine.unit import UnitOfWork
 
 RETENTION = timedelta(days=30)  # A visit can reach further stages for this time.
@@ -20,7 +20,7 @@ class VisitRow(ConversationRow):
     """A visit of a page with a bot's widget."""
 
     version = VersionAttribute()
-    day = UnicodeAttribute()
+    day = DateAttribute()
     page_url = UnicodeAttribute(null=True)
     project_id = UnicodeAttribute(null=True)
     reached = NumberAttribute()  # number of stages that it has passed
@@ -52,7 +52,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
         visit = VisitRow(
             _partition(unit.workspace_id, agent_id=agent_id, visit_id=visit_id),
             SORT_KEY,
-            day=today.isoformat(),
+            day=today,
             page_url=page_url,
             project_id=project_id,
             reached=0,
@@ -69,7 +69,7 @@ def reach(  # noqa: PLR0913  the fields of a visit
     for site in {None, visit.project_id}:
         counts.add(
             bot_metrics.widget_subject(agent_id, site),
-            date.fromisoformat(visit.day),
+            visit.day,
             measures,
             max_values=MAX_PAGES,
             page=visit.page_url,

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import CallWarning, WarningCode
 from chalicelib.core.errors import AppError, NotFoundError, UpstreamFailedError, call
 from chalicelib.core.limits import Limit
 from chalicelib.core.settings import settings
@@ -71,7 +72,7 @@ class DraftOut(Wire):
 class Drafted(NamedTuple):
     card: Mapping[str, object]  # fields of a ``DraftOut``
     images: list[PhotoOut]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[CallWarning, ...] = ()
 
 
 def draft_card(  # noqa: PLR0913  what a card can be drafted from
@@ -97,18 +98,21 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         UpstreamFailedError: the model failed, or the look-up of a barcode without other data
             failed.
     """
-    warnings: list[str] = []
+    warnings: list[CallWarning] = []
 
     def draft() -> Drafted:
-        drafting_model()  # fails before any database is requested if no model is configured
+        # Fails before any database is requested if no model is configured.
+        drafting_model(ctx.workspace_id)
         categories_by_id = _categories_of_kind(ctx.workspace_id, kind)
         own_product = find_by_barcode(ctx.workspace_id, gtin14=barcode.gtin14) if barcode else None
         if own_product is not None:
-            warnings.append(
+            message = (
                 f'Your product "{own_product.name}" ({own_product.id}) has this barcode, so the '
                 f"draft starts from its data. Change this product "
                 f"({call('svc_update_product')}) instead of creating another one."
             )
+            product = {"id": own_product.id, "name": own_product.name}
+            warnings.append(CallWarning(message, WarningCode.BARCODE_TAKEN, product))
             facts = _facts_from_product(own_product, categories_by_id)
         else:
             needed = not (name or prompt)
@@ -128,7 +132,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
         )
         # The model is paid for each request, so the draft is counted first.
         limits.take(_daily(), ctx.workspace_id)
-        draft = _request_draft(request)
+        draft = _request_draft(ctx.workspace_id, request)
         category_id = draft.category_id
         if own_product is not None and own_product.category_id in categories_by_id:
             category_id = own_product.category_id
@@ -145,7 +149,7 @@ def draft_card(  # noqa: PLR0913  what a card can be drafted from
     # A conflict repeats the unit, and a second draft would be paid for.
     drafted = ctx.unit.run_side_effect_once("draft", draft)
     for warning in drafted.warnings:
-        ctx.warn(warning)
+        ctx.warn(warning.message, code=warning.code, **warning.facts)
     return drafted
 
 
@@ -169,7 +173,7 @@ def _facts_from_product(
 
 
 def _facts_from_databases(
-    workspace_id: str, barcode: Barcode, warnings: list[str], *, needed: bool
+    workspace_id: str, barcode: Barcode, warnings: list[CallWarning], *, needed: bool
 ) -> dict[str, str]:
     try:
         article = barcodes.look_up(workspace_id, barcode)
@@ -177,15 +181,17 @@ def _facts_from_databases(
         what = f"The barcode look-up failed: {failure.reason}."
         if needed:
             msg = f"{what} Try again later, or also send a name or a prompt."
-            raise UpstreamFailedError(msg) from failure
-        warnings.append(f"{what} The draft was created without data from a barcode.")
+            raise UpstreamFailedError(msg, key="barcode_databases") from failure
+        message = f"{what} The draft was created without data from a barcode."
+        facts = {"reason": failure.reason}
+        warnings.append(CallWarning(message, WarningCode.BARCODE_LOOKUP_FAILED, facts))
         return {}
     if article is None and needed:
         msg = (
             f"No database has the barcode {barcode.digits}. Also send a name or a prompt that "
             "describes the product."
         )
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="barcode")
     facts = asdict(article) if article else {}
     labels = ("name", "brand", "description", "category")
     return {label: facts[label] for label in labels if facts.get(label)}
@@ -209,17 +215,18 @@ def _paths(categories_by_id: Mapping[str, CategoryRow]) -> list[tuple[str, str]]
 
 
 def _photos(
-    workspace_id: str, queries: Iterable[str | None], warnings: list[str]
+    workspace_id: str, queries: Iterable[str | None], warnings: list[CallWarning]
 ) -> list[PhotoOut]:
     try:
         return photos.candidates(workspace_id, queries, max_photos=MAX_PHOTOS)
     except AppError as failure:
-        warnings.append(failure.message)
+        code, facts = WarningCode.PHOTO_SEARCH_FAILED, {"error": failure.code}
+        warnings.append(CallWarning(failure.message, code, facts))
         return []
 
 
-def _request_draft(request: DraftRequest) -> drafts.Draft:
-    chat_model, model = drafting_model()
+def _request_draft(workspace_id: str, request: DraftRequest) -> drafts.Draft:
+    chat_model, model = drafting_model(workspace_id)
     try:
         answer = complete(
             chat_model,
@@ -239,7 +246,7 @@ def _request_draft(request: DraftRequest) -> drafts.Draft:
             f"The model's answer is not a valid card: {failure.reason}. Try again, or add details"
             " to the prompt."
         )
-        raise UpstreamFailedError(msg) from failure
+        raise UpstreamFailedError(msg, key="model_answer") from failure
 
 
 _FAILURES = {
@@ -257,4 +264,5 @@ def _model_error(kind: FailureKind, retry_after: float | None) -> UpstreamFailed
     return UpstreamFailedError(
         f"The model {_FAILURES[kind]}. Try again {when}, or write the card yourself.",
         headers={"Retry-After": str(wait)} if wait else None,
+        key="model",
     )

@@ -2,6 +2,7 @@
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ConflictError
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.catalog.store.products import InsufficientStockError, ProductRow
@@ -18,7 +19,8 @@ def check_change(product: ProductRow, delta: int) -> None:
     """Raise an error if the stock, as it was read, does not allow this change."""
     if product.stock is None:
         raise ConflictError(
-            "The stock of this product is not tracked. Set stock to a number first."
+            "The stock of this product is not tracked. Set stock to a number first.",
+            key="stock_not_tracked",
         )
     new_stock = product.stock + delta
     if new_stock < 0:
@@ -29,7 +31,7 @@ def check_change(product: ProductRow, delta: int) -> None:
         raise InsufficientStockError(msg, stock=product.stock)
     if new_stock > MAX_STOCK:
         msg = f"{product.stock} in stock and {delta} more would exceed the limit of {MAX_STOCK:,}."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="stock_too_large")
 
 
 def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
@@ -42,7 +44,9 @@ def stage_change(ctx: Context, product: ProductRow, delta: int) -> None:
         min_stock, max_stock = max(0, -delta), min(MAX_STOCK, MAX_STOCK - delta)
         ctx.warn(
             "Other calls changed this stock at the same time. Get the product to read its "
-            "current stock."
+            "current stock.",
+            code=WarningCode.STOCK_CHANGED,
+            id=product.id,
         )
     bounds = _bounds_of_event(stock, delta=delta)
     products.add_stock(

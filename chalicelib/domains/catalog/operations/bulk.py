@@ -2,33 +2,36 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 from pydantic_core import from_json
 
-from chalicelib.application.context import Context
-from chalicelib.core.errors import AppError, ConfirmationRequiredError, ValidationError
-from chalicelib.core.operations import operation
-from chalicelib.core.scopes import Scope
-from chalicelib.core.wire import parsing
-from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.money import MAX_KOPECKS, Kopecks
-from chalicelib.core.wire.schema import MAX_ID, NULL_IS_A_VALUE, OPENAPI_ONLY, Id, Wire
-from chalicelib.core.wire.text_arguments import read_texts
-from chalicelib.domains.catalog.operations.batches import (
-    MAX_BATCH_PRODUCTS,
+from chalicelib.application.batches import (
+    MAX_ITEMS,
     OK,
     BatchSummary,
     commit_outcomes,
     sort_by_item,
 )
+from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import AppError, ConfirmationRequiredError, ValidationError
+from chalicelib.core.operations import operation
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire import money, parsing
+from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
+from chalicelib.core.wire.money import MAX_KOPECKS, Amount
+from chalicelib.core.wire.schema import MAX_ID, NULL_IS_A_VALUE, OPENAPI_ONLY, Id, Wire
+from chalicelib.core.wire.text_arguments import read_texts
 from chalicelib.domains.catalog.operations.order import UNIQUE_IDS
 from chalicelib.domains.catalog.operations.products import Stock, stage_deletion
 from chalicelib.domains.catalog.rules.price_changes import change_by_percent
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.engine.unit import UnitOfWork, split_batches
+from chalicelib.engine.workspace_currency import money_unit_of
 
 # Products in one transaction. A deleted product takes five of the transaction's hundred items.
 PRODUCTS_PER_TRANSACTION = 15
@@ -45,7 +48,7 @@ class BulkProducts(Wire):
 
     ids: Annotated[
         list[Annotated[Id | InvalidItem, FailsAlone(Id, "id")]],
-        Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
+        Field(min_length=1, max_length=MAX_ITEMS),
         UNIQUE_IDS,
     ] = Field(description="Product ids.")
     action: Literal[
@@ -60,7 +63,7 @@ class BulkProducts(Wire):
     value: Value = Field(
         default=None,
         description=(
-            "setPrice: kopecks; changePricePercent: -100 to 1000, 10 = +10 %; setStock: "
+            "setPrice: minor units; changePricePercent: -100 to 1000, 10 = +10 %; setStock: "
             "stock or empty; setCategory: id or empty."
         ),
     )
@@ -87,6 +90,14 @@ class BulkOutcome(Wire):
             "it failed."
         )
     )
+    code: str = Field(
+        description=(
+            "changed, unchanged or deleted, also with dryRun; or the code of the error. Stable."
+        )
+    )
+    key: str | None = Field(
+        default=None, description="Key of the error or of its first invalid field. Stable."
+    )
     before: ShownValue = Field(
         default=None, description="Value before the change; for a deletion, the name."
     )
@@ -107,7 +118,7 @@ class _Category(Wire):
 
 
 class _Price(Wire):
-    value: Kopecks
+    value: Amount
 
 
 class _Percent(Wire):
@@ -127,7 +138,7 @@ _VALUES: Mapping[str, type[Wire]] = {
 }
 
 CHANGED, UNCHANGED, DELETED = "changed", "unchanged", "deleted"
-# Message of an outcome in a dry run.
+# Message of an outcome in a dry run, by its code.
 DRY_RUN_MESSAGES = {CHANGED: "would change", DELETED: "would be deleted"}
 
 
@@ -142,14 +153,16 @@ class _Action:
     def stage(self, unit: UnitOfWork, product: ProductRow) -> BulkOutcome:
         if self.field is None:
             stage_deletion(unit, product)
-            return BulkOutcome(id=product.id, status=OK, message=DELETED, before=product.name)
+            return BulkOutcome(
+                id=product.id, status=OK, message=DELETED, code=DELETED, before=product.name
+            )
         old_value, new_value = getattr(product, self.field), self.new_value(product)
         if old_value != new_value:
             setattr(product, self.field, new_value)
             unit.save(product)
-        message = UNCHANGED if old_value == new_value else CHANGED
+        code = UNCHANGED if old_value == new_value else CHANGED
         return BulkOutcome(
-            id=product.id, status=OK, message=message, before=old_value, after=new_value
+            id=product.id, status=OK, message=code, code=code, before=old_value, after=new_value
         )
 
 
@@ -186,9 +199,7 @@ def bulk_products(ctx: Context, args: BulkProducts) -> BulkResult:
 
 def _mark_dry_run(outcomes: Sequence[BulkOutcome]) -> list[BulkOutcome]:
     return [
-        outcome.model_copy(
-            update={"message": DRY_RUN_MESSAGES.get(outcome.message, outcome.message)}
-        )
+        outcome.model_copy(update={"message": DRY_RUN_MESSAGES.get(outcome.code, outcome.message)})
         for outcome in outcomes
     ]
 
@@ -203,13 +214,19 @@ def _stage(unit: UnitOfWork, ids: Sequence[str], action: _Action) -> list[BulkOu
             outcomes.append(action.stage(unit, products_by_id[product_id]))
         except AppError as error:
             outcomes.append(_failed(product_id, error))
-    if any(outcome.message == CHANGED for outcome in outcomes):
+    if any(outcome.code == CHANGED for outcome in outcomes):
         action.require(unit)
     return outcomes
 
 
 def _failed(product_id: str, error: AppError) -> BulkOutcome:
-    return BulkOutcome(id=product_id, status=error.status, message=error.message)
+    return BulkOutcome(
+        id=product_id,
+        status=error.status,
+        message=error.message,
+        code=error.code,
+        key=error.first_key,
+    )
 
 
 def _invalid(item: InvalidItem) -> BulkOutcome:
@@ -232,7 +249,9 @@ def _parse_action(ctx: Context, args: BulkProducts) -> _Action:
         case "setPrice":
             return _Action("price", lambda _: value)
         case "changePricePercent":
-            return _Action("price", lambda product: _changed_price(product, value))
+            return _Action(
+                "price", lambda product: _changed_price(ctx.workspace_id, product, value)
+            )
         case "setStock":
             return _Action("stock", lambda _: value)
 
@@ -241,16 +260,25 @@ def _parse_value(ctx: Context, args: BulkProducts) -> Any:  # noqa: ANN401  its 
     arguments = args.provided("ids", "action", "confirm", "dry_run", "category_id")
     if args.action != "setCategory":
         if args.category_id is not None:
-            ctx.warn(f"categoryId was ignored, because the action {args.action} does not use it.")
+            _warn_of_ignored(ctx, args, "categoryId")
     elif "category_id" in args.model_fields_set and (args.category_id or args.value is None):
         arguments = {"value": args.category_id}
     if args.action in _VALUES:
         if ctx.is_tool_call:
             arguments = read_texts(_VALUES[args.action], arguments, from_json)
-        return parsing.parse(_VALUES[args.action], arguments).value  # type: ignore[attr-defined]  # each has it
+        with money.counted_in(partial(money_unit_of, ctx.workspace_id)):
+            return parsing.parse(_VALUES[args.action], arguments).value  # type: ignore[attr-defined]  # each has it
     if arguments:
-        ctx.warn(f"value was ignored, because the action {args.action} does not use it.")
+        _warn_of_ignored(ctx, args, "value")
     return None
+
+
+def _warn_of_ignored(ctx: Context, args: BulkProducts, field: str) -> None:
+    ctx.warn(
+        f"{field} was ignored, because the action {args.action} does not use it.",
+        code=WarningCode.FIELD_IGNORED,
+        field=field,
+    )
 
 
 def _to_category(ctx: Context, category_id: str | None) -> _Action:
@@ -267,9 +295,10 @@ def _to_category(ctx: Context, category_id: str | None) -> _Action:
     return _Action("category_id", lambda _: category_id, require)
 
 
-def _changed_price(product: ProductRow, percent: float) -> int:
+def _changed_price(workspace_id: str, product: ProductRow, percent: float) -> int:
     price = change_by_percent(int(product.price), percent)
     if price > MAX_KOPECKS:
-        msg = f"expected a new price of at most {MAX_KOPECKS:,} kopecks, but it would be {price:,}"
+        unit = money_unit_of(workspace_id).minor
+        msg = f"expected a new price of at most {MAX_KOPECKS:,} {unit}, but it would be {price:,}"
         raise ValidationError.of("value", message=msg)
     return price

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.scopes import Scope
@@ -137,14 +138,17 @@ def _look_up_in_databases(ctx: Context, barcode: Barcode) -> Found | None:
     if barcode.in_store:
         ctx.warn(
             "This barcode is for use inside a store, so only the workspace's products were "
-            "searched."
+            "searched.",
+            code=WarningCode.BARCODE_INTERNAL,
         )
     try:
         return barcodes.look_up(ctx.workspace_id, barcode)
     except LookupFailedError as failure:
         ctx.warn(
             "The barcode was not found, but some databases could not be searched: "
-            f"{failure.reason}. Try again later."
+            f"{failure.reason}. Try again later.",
+            code=WarningCode.BARCODE_LOOKUP_FAILED,
+            reason=failure.reason,
         )
         return None
 

@@ -12,6 +12,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import (
     ConflictError,
     CycleError,
+    ExternalIdTakenError,
     NotFoundError,
     SlugTakenError,
     ValidationError,
@@ -20,12 +21,25 @@ from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import ListResult, WholeListQuery
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
     Patch,
     Slug,
     SortOrder,
+    Timestamp,
     Title,
     Wire,
     optional,
@@ -67,6 +81,9 @@ class CategoryOut(CategoryRef):
     kind: str = Field(description="product or service.")
     sort_order: int = Field(description="Position in the list, ascending.")
     items_count: int = Field(description="Products or services directly in the category.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
+    updated_at: Timestamp = Field(description="When the category itself was last changed.")
 
     @classmethod
     def from_record(cls, category: CategoryRow, counts: Mapping[str, int]) -> Self:
@@ -79,14 +96,15 @@ class CategoryResult(Wire):
     category: CategoryOut = Field(description="The category.")
 
 
-class CategoryListQuery(Wire):
+class CategoryListQuery(WholeListQuery):
     """Filters for listing categories."""
 
     kind: Kind | None = optional("Only these; both if omitted.")
     parent_id: Id | None = optional("Only its direct children.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
 
 
-class CategoryList(Wire):
+class CategoryList(ListResult):
     """A flat list of categories."""
 
     categories: list[CategoryOut] = Field(
@@ -102,6 +120,8 @@ class CategoryCreate(Wire):
     slug: Slug | None = optional("Made from the name if omitted.")
     kind: Kind = Field(default="product", description="Kind of its items.")
     sort_order: SortOrder | None = optional("Position; default: last.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class CategoryPatch(Patch, CategoryRef):
@@ -111,6 +131,8 @@ class CategoryPatch(Patch, CategoryRef):
     slug: Slug = optional("Unique slug.")
     parent_id: Id | None = optional("Parent category; empty: none.")
     sort_order: SortOrder = optional("Position, ascending.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class CategoryDelete(CategoryRef):
@@ -144,14 +166,30 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
         matches = [
             category
             for category in categories.read_all(ctx.workspace_id)
-            if category.kind in kinds and args.parent_id in {None, category.parent_id}
+            if category.kind in kinds
+            and args.parent_id in {None, category.parent_id}
+            and args.external_id in {None, category.external_id}
         ]
         counts = {
             name: count for count_task in counting for name, count in count_task.result().items()
         }
+    page, total = CATEGORIES.select(matches, args)
     return CategoryList(
-        categories=[CategoryOut.from_record(category, counts) for category in matches]
+        categories=[CategoryOut.from_record(category, counts) for category in page],
+        **args.counted(total),
     )
+
+
+@operation(
+    rest="GET /api/categories/{id}",
+    scope=Scope.PRODUCTS_READ,
+    example={"id": "CATEGORY_ID"},
+)
+def get_category(ctx: Context, args: CategoryRef) -> CategoryResult:
+    """Return one category, with the number of its items."""
+    category = CATEGORIES.require(ctx.workspace_id, record_id=args.id)
+    counts = categories.count_items(ctx.workspace_id, kind=category.kind)
+    return CategoryResult(category=CategoryOut.from_record(category, counts))
 
 
 @operation(
@@ -160,7 +198,7 @@ def list_categories(ctx: Context, args: CategoryListQuery) -> CategoryList:
     scope=Scope.PRODUCTS_WRITE,
     audience=(Audience.KEY, Audience.SESSION, Audience.OPERATOR),
     example={"name": "Rolls", "parentId": "CATEGORY_ID"},
-    errors=(ConflictError, SlugTakenError),
+    errors=(ConflictError, ExternalIdTakenError, SlugTakenError),
     role=Role.MANAGER,
 )
 def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
@@ -171,10 +209,12 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
             f"The workspace has {MAX_CATEGORIES} {args.kind} categories, which is the maximum. "
             "Delete a category first."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_categories", details={"maximum": MAX_CATEGORIES})
     _check_parent(tree, None, parent_id=args.parent_id)
     last = max((int(row.sort_order) for row in tree.rows.values()), default=0)
     number = last + ordering.STEP if args.sort_order is None else args.sort_order
+    external_data: dict[str, Any] = {"external_id": args.external_id, "metadata": args.metadata}
+    merge_metadata(external_data)
     category = CATEGORIES.new(
         ctx.workspace_id,
         name=args.name,
@@ -182,6 +222,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
         kind=args.kind,
         parent_id=args.parent_id,
         sort_order=number,
+        **external_data,
     )
     ctx.unit.create(
         category, claim_errors={"slug": _slug_taken_error(args.slug)} if args.slug else {}
@@ -196,7 +237,7 @@ def create_category(ctx: Context, args: CategoryCreate) -> CategoryResult:
     scope=Scope.PRODUCTS_WRITE,
     idempotent=True,
     example={"id": "CATEGORY_ID", "name": "Loaves"},
-    errors=(CycleError, SlugTakenError),
+    errors=(CycleError, ExternalIdTakenError, SlugTakenError),
 )
 def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
     """Rename a category, or move it with its subcategories."""
@@ -206,6 +247,7 @@ def update_category(ctx: Context, args: CategoryPatch) -> CategoryResult:
         tree = _Tree(ctx.workspace_id, kind=category.kind)
         _check_parent(tree, category.id, parent_id=changes["parent_id"])
         ctx.unit.save(tree.lock)
+    merge_metadata(changes, category.metadata)
     for name, value in changes.items():
         setattr(category, name, value)
     ctx.unit.save(category, claim_errors={"slug": _slug_taken_error(category.slug)})
@@ -341,7 +383,9 @@ def _promote_children(
 
 def _unknown_category_error() -> NotFoundError:
     label = "category of this kind"
-    return NotFoundError.of(label, plural=CATEGORIES.plural, listed_by=CATEGORIES.listed_by)
+    return NotFoundError.of(
+        label, plural=CATEGORIES.plural, listed_by=CATEGORIES.listed_by, key="category"
+    )
 
 
 def _check_parent(tree: _Tree, node: str | None, *, parent_id: str | None) -> None:
@@ -349,10 +393,12 @@ def _check_parent(tree: _Tree, node: str | None, *, parent_id: str | None) -> No
         case "missing":
             raise _unknown_category_error()
         case "cycle":
-            raise CycleError.of("parentId", message="a category cannot be moved below itself")
+            raise CycleError.of(
+                "parentId", message="a category cannot be moved below itself", key="cycle"
+            )
         case "depth":
             message = f"expected at most {MAX_DEPTH} levels of categories"
-            raise ValidationError.of("parentId", message=message)
+            raise ValidationError.of("parentId", message=message, key="too_deep")
 
 
 def _check_target(tree: _Tree, category: CategoryRow, move_to: str | None) -> None:

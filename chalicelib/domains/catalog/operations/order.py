@@ -115,7 +115,8 @@ def reorder_products(ctx: Context, args: ProductReorder) -> ProductOrder:
     if any(abs(number) > MAX_SORT_ORDER for number in numbers.values()):
         raise ConflictError(
             "The first product has the lowest possible sortOrder, so no product can be moved "
-            "before it. Raise its sortOrder first."
+            "before it. Raise its sortOrder first.",
+            key="lowest_sort_order",
         )
     if numbers:
         ctx.unit.save(lock)
@@ -151,6 +152,6 @@ def _read_products(ctx: Context, args: ProductReorder) -> tuple[dict[str, Produc
     if missing := [i for i in args.ids if i not in products_by_id]:
         scope = "workspace" if args.category_id is None else "category"
         msg = f"Nothing was moved: no product of the {scope} has the id {', '.join(missing)}."
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="product")
     locked = [row for row in rows if isinstance(row, LockRow)]
     return products_by_id, locked[0] if locked else LockRow(key.pk, key.sk)

@@ -1,6 +1,6 @@
 """Operations that list, read, create, update and delete products."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
@@ -11,16 +11,29 @@ from chalicelib.application import descriptions
 from chalicelib.application.context import Context
 from chalicelib.application.descriptions import MAX_FULL, Descriptions
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, ConflictError, call
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import AppError, ConflictError, ExternalIdTakenError, call
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.money import Kopecks
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import NO_SORT_BY_UPDATE, ListQuery, ListResult
+from chalicelib.core.wire.money import Amount
 from chalicelib.core.wire.schema import (
+    RECEIVED,
     DeletedResult,
     Id,
-    ListQuery,
     Patch,
     SearchText,
     SortOrder,
@@ -42,7 +55,6 @@ from chalicelib.domains.catalog.store.products import (
 )
 from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
-from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 
@@ -79,7 +91,7 @@ class ProductOut(ProductRef):
     """A product."""
 
     name: str = Field(description="Name of the product.")
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     description: str | None = Field(description="Description, or null.")
     description_truncated: bool = Field(description=descriptions.TRUNCATED)
     sku: str | None = Field(description="Stock-keeping unit, unique in the workspace, or null.")
@@ -89,6 +101,8 @@ class ProductOut(ProductRef):
     images: list[ImageOut] = Field(description="Images, the main one first.")
     status: str = Field(description="active or inactive.")
     sort_order: int = Field(description="Position among all products, ascending.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -113,14 +127,15 @@ class ProductListQuery(ListQuery):
     subcategories: bool = Field(default=False, description="Include subcategories.")
     sku: Sku | None = optional("Exact SKU.")
     barcode: BarcodeText | None = optional("Exact barcode.")
-    min_price: Kopecks | None = optional("Minimum, in kopecks.")
-    max_price: Kopecks | None = optional("Maximum, in kopecks.")
+    min_price: Amount | None = optional("Minimum, in minor units (kopecks).")
+    max_price: Amount | None = optional("Maximum, in minor units (kopecks).")
     in_stock: bool | None = optional("true: stock above 0 or not tracked; false: sold out.")
     max_stock: Stock | None = optional("Only tracked stock up to this number.")
-    sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
-        default="sortOrder", description="Sort key; sortOrder: manual order."
-    )
+    sort: Annotated[
+        Literal["sortOrder", "createdAt", "price", "name", "updatedAt"], NO_SORT_BY_UPDATE
+    ] = Field(default="sortOrder", description="Sort key; sortOrder: manual order.")
     sort_dir: Literal["asc", "desc"] | None = optional("Default: desc for createdAt, else asc.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
     descriptions: Descriptions | None = optional(f"full: uncut; size to {MAX_FULL}.")
 
     @model_validator(mode="after")
@@ -129,18 +144,17 @@ class ProductListQuery(ListQuery):
         return self
 
 
-class ProductList(Wire):
+class ProductList(ListResult):
     """One page of products."""
 
     products: list[ProductOut] = Field(description="The products of this page.")
-    total: int = Field(description="Number of matching products on all pages.")
 
 
 class ProductCreate(Wire):
     """A new product."""
 
     name: Name = Field(description="Name.")
-    price: Kopecks = Field(description="In kopecks.")
+    price: Amount = Field(description="In minor units of the workspace's currency (kopecks).")
     description: Description | None = optional("Description.")
     sku: Sku | None = optional("Unique SKU.")
     stock: Stock | None = optional("Pieces; empty: not tracked.")
@@ -148,6 +162,8 @@ class ProductCreate(Wire):
     images: Images | None = optional("The main one first.")
     barcode: BarcodeText | None = optional("8 or 12-14 digits.")
     status: Status = Field(default="active", description="inactive hides it.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class ProductPatch(Patch, ProductCreate, ProductRef):
@@ -162,7 +178,9 @@ class ProductPatch(Patch, ProductCreate, ProductRef):
     def _check_one_stock_field(self) -> Self:
         if {"stock", "stock_delta"} <= self.model_fields_set:
             raise PydanticCustomError(
-                "both", "expected stock or stockDelta, received both; send one of them"
+                "not_together",
+                "expected stock or stockDelta, received both; send one of them",
+                {RECEIVED: True},
             )
         return self
 
@@ -207,7 +225,7 @@ def list_products(ctx: Context, args: ProductListQuery) -> ProductList:
         records = descriptions.shortened(
             ctx, page.records, ProductOut.from_record, noun="product", remedy=remedy
         )
-    return ProductList(products=records, total=page.total)
+    return ProductList(products=records, **args.counted(page.total))
 
 
 def _stock_range(args: ProductListQuery) -> tuple[int | None, int | None]:
@@ -219,7 +237,11 @@ def _stock_range(args: ProductListQuery) -> tuple[int | None, int | None]:
 def _category_filter(ctx: Context, args: ProductListQuery) -> str | list[str] | None:
     if args.category_id is None or not args.subcategories:
         if args.subcategories:
-            ctx.warn("subcategories was ignored, because it requires categoryId.")
+            ctx.warn(
+                "subcategories was ignored, because it requires categoryId.",
+                code=WarningCode.FIELD_IGNORED,
+                field="subcategories",
+            )
         return args.category_id
     return categories.subtree_ids(ctx.workspace_id, category_id=args.category_id, kind="product")
 
@@ -245,7 +267,7 @@ def get_product(ctx: Context, args: ProductRef) -> ProductResult:
     open_world=True,
     limit=HEAVY.weighed(record_images.weight_of),
     example={"name": "Rye roll", "price": 4500, "categoryId": "CATEGORY_ID"},
-    errors=(InvalidBarcodeError, SkuTakenError),
+    errors=(ExternalIdTakenError, InvalidBarcodeError, SkuTakenError),
     role=Role.MANAGER,
 )
 def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
@@ -253,7 +275,7 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
 
     If an image cannot be imported, the result has a warning.
     """
-    values = to_attributes(ctx, args.provided() | {"status": args.status}, ())
+    values = to_attributes(ctx, args.provided() | {"status": args.status})
     number = products.number_at_end(ctx.workspace_id)
     product = PRODUCTS.new(ctx.workspace_id, sort_order=number, **values)
     advice = (
@@ -271,7 +293,13 @@ def create_product(ctx: Context, args: ProductCreate) -> ProductResult:
     open_world=True,
     limit=HEAVY.weighed(record_images.weight_of),
     example={"id": "PRODUCT_ID", "price": 10_500, "stockDelta": -2},
-    errors=(ConflictError, InsufficientStockError, InvalidBarcodeError, SkuTakenError),
+    errors=(
+        ConflictError,
+        ExternalIdTakenError,
+        InsufficientStockError,
+        InvalidBarcodeError,
+        SkuTakenError,
+    ),
     role=Role.MANAGER,
 )
 def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
@@ -285,7 +313,7 @@ def update_product(ctx: Context, args: ProductPatch) -> ProductResult:
         stock.stage_change(ctx, product, delta)
         return ProductResult(product=ProductOut.from_record(product))
     descriptions.require_whole(changes.get("description"), stored_text=product.description)
-    for name, value in to_attributes(ctx, changes, product.images).items():
+    for name, value in to_attributes(ctx, changes, product).items():
         setattr(product, name, value)
     if delta is not None:
         product.stock += delta
@@ -308,14 +336,15 @@ def delete_product(ctx: Context, args: ProductDelete) -> DeletedResult:
 
 
 def to_attributes(
-    ctx: Context, values_sent: Mapping[str, Any], old_images: Sequence[ImageMap]
+    ctx: Context, values_sent: Mapping[str, Any], product: ProductRow | None = None
 ) -> dict[str, Any]:
     """Return the attributes to store, after the images have been imported.
 
-    The commit fails if the category does not exist any more. ``old_images`` are the current images.
-    They are kept if no new one can be imported.
+    The commit fails if the category does not exist any more. The images of an existing ``product``
+    are kept if no new one can be imported.
     """
     values = dict(values_sent)
+    merge_metadata(values, product.metadata if product else None)
     if values.get("barcode") is not None:
         values["barcode"] = read_barcode(values["barcode"]).digits
     if values.get("category_id") is not None:
@@ -328,7 +357,7 @@ def to_attributes(
     if "images" in values:
         requested = values["images"] or ()
         values["images"] = record_images.import_record_images(
-            ctx, requested, FOLDER, old_images=old_images
+            ctx, requested, FOLDER, old_images=product.images if product else ()
         )
     return values
 

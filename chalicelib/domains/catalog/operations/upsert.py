@@ -1,4 +1,4 @@
-"""Create or update up to 100 products in one call, by SKU or id. Imports use these operations.
+"""Create or update up to 100 products in one call, by externalId, SKU or id. Imports use these.
 
 Items without images share transactions. An item with images has a transaction of its own, because
 its images add rows. All images of a call are fetched first, in parallel, under one deadline.
@@ -12,38 +12,47 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from chalicelib.application import descriptions
-from chalicelib.application.context import Context
-from chalicelib.core import deadline
-from chalicelib.core.errors import AppError, ValidationError
-from chalicelib.core.limits import HEAVY
-from chalicelib.core.operations import OPERATOR, operation
-from chalicelib.core.principals import Audience
-from chalicelib.core.scopes import Scope
-from chalicelib.core.wire import batch_items
-from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
-from chalicelib.core.wire.schema import Id, Wire
-from chalicelib.domains.catalog.operations.batches import (
-    MAX_BATCH_PRODUCTS,
+from chalicelib.application.batches import (
+    MAX_ITEMS,
     OK,
     BatchSummary,
     commit_outcomes,
     sort_by_item,
 )
+from chalicelib.application.context import Context
+from chalicelib.application.upserts import CREATED, UNCHANGED, UPDATED, UpsertedRecord
+from chalicelib.core import deadline
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import (
+    AppError,
+    ExternalIdTakenError,
+    ValidationError,
+)
+from chalicelib.core.limits import HEAVY
+from chalicelib.core.operations import OPERATOR, operation
+from chalicelib.core.principals import Audience
+from chalicelib.core.scopes import Scope
+from chalicelib.core.text import line_fold
+from chalicelib.core.wire import batch_items
+from chalicelib.core.wire.batch_items import FailsAlone, InvalidItem
+from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.catalog.operations.products import to_attributes
 from chalicelib.domains.catalog.operations.upsert_items import (
     Item,
     ItemById,
     UpsertItem,
-    key_of,
-    new_sku,
+    external_id_of,
+    keys_of,
     sku_of,
 )
 from chalicelib.domains.catalog.store import categories, products
 from chalicelib.domains.catalog.store.categories import CATEGORIES, CategoryRow
-from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
+from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow, SkuTakenError
 from chalicelib.domains.files.flows import record_images, rehosting
 from chalicelib.domains.files.flows.rehosting import RejectedImage, StoredObject
+from chalicelib.engine.indexing import ClaimErrors
 from chalicelib.engine.listing import ordering
+from chalicelib.engine.listing.lookups import EXTERNAL_ID
 from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, split_batches
 
@@ -57,9 +66,8 @@ COMMIT_SECONDS = 8.0
 # an item does not matter.
 ITEMS_PER_HEAVY_CALL = 10
 
-CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
-
 Fetched = Mapping[str, StoredObject | RejectedImage]
+_STARTS_AGAIN: ClaimErrors = {EXTERNAL_ID.name: None}
 
 
 class ProductUpsert(Wire):
@@ -67,8 +75,8 @@ class ProductUpsert(Wire):
 
     items: Annotated[
         list[Annotated[UpsertItem | InvalidItem, FailsAlone(UpsertItem)]],
-        Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
-    ] = Field(description="Products; each SKU once. An invalid item does not fail the others.")
+        Field(min_length=1, max_length=MAX_ITEMS),
+    ] = Field(description="Products; each once. An invalid item does not fail the others.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
@@ -77,24 +85,15 @@ class UpsertById(Wire):
 
     items: Annotated[
         list[Annotated[ItemById | InvalidItem, FailsAlone(ItemById)]],
-        Field(min_length=1, max_length=MAX_BATCH_PRODUCTS),
+        Field(min_length=1, max_length=MAX_ITEMS),
     ] = Field(description="Products; each id once. An invalid item does not fail the others.")
     dry_run: bool = Field(default=False, description="Only report what would happen.")
 
 
-class UpsertOutcome(Wire):
+class UpsertOutcome(UpsertedRecord):
     """Actual or expected outcome for one item."""
 
     sku: str = Field(description="The item's SKU; empty if it has none.")
-    id: Id | None = Field(default=None, description="Product id, or null if there is none.")
-    status: int = Field(description="200, or the HTTP status of the failure.")
-    message: str = Field(
-        description=(
-            "created, updated or unchanged; with dryRun, would create, would update or unchanged; "
-            "or why the item failed."
-        )
-    )
-    created: bool = Field(default=False, description="Whether the call created the product.")
     warnings: list[str] = Field(
         default=[], description="Images that were not imported, with reasons."
     )
@@ -119,7 +118,7 @@ def _weight(args: ProductUpsert) -> int:
     rest="POST /api/products/upsert",
     scope=Scope.PRODUCTS_WRITE,
     audience=(Audience.KEY, Audience.OPERATOR),
-    title="Create or update products by SKU",
+    title="Create or update products",
     idempotent=True,
     open_world=True,
     accepts_idempotency_key=True,
@@ -129,10 +128,11 @@ def _weight(args: ProductUpsert) -> int:
     },
 )
 def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
-    """Create or update up to 100 products by their SKUs, each with its own outcome.
+    """Create or update up to 100 products, each with its own outcome.
 
-    A repeated call changes nothing more. An image that cannot be imported in time adds a warning
-    to its item. If no image can be imported, the product keeps its current images.
+    externalId names a product, else the SKU does. A product that has the SKU and no externalId gets
+    the item's. A repeated call changes nothing more. An image that cannot be imported in time adds
+    a warning to its item. If no image can be imported, the product keeps its current images.
     """
     return _upsert(ctx, args.items, dry_run=args.dry_run)
 
@@ -142,6 +142,7 @@ def upsert_products(ctx: Context, args: ProductUpsert) -> UpsertResult:
     audience=OPERATOR,
     idempotent=True,
     open_world=True,
+    example={"workspaceId": "WORKSPACE_ID", "items": [{"id": "PRODUCT_ID", "name": "Rye"}]},
 )
 def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
     """Create or update up to 100 products by their ids, each with its own outcome.
@@ -152,13 +153,13 @@ def upsert_products_by_id(ctx: Context, args: UpsertById) -> UpsertResult:
 
 
 def _upsert(ctx: Context, items: Sequence[Item | InvalidItem], *, dry_run: bool) -> UpsertResult:
-    keys = Counter(key_of(item) for item in items)
+    keys = Counter(key for item in items for key in keys_of(item))
     unique: dict[int, Item] = {}
     results: dict[int, UpsertOutcome] = {}
     for number, item in enumerate(items):
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
-        elif keys[key_of(item)] > 1:
+        elif any(keys[key] > 1 for key in keys_of(item)):
             results[number] = _failed(item, _duplicate_error(item))
         else:
             unique[number] = item
@@ -249,56 +250,87 @@ def _dry_run_outcomes(ctx: Context, items: Sequence[Item]) -> list[UpsertOutcome
     ]
     outcomes = []
     for item, outcome in zip(items, _stage(ctx, without_images), strict=True):
-        if outcome.created:
-            changes: dict[str, Any] = {"id": None, "created": False, "message": "would create"}
-        elif outcome.message == UPDATED or (item.images and outcome.status == OK):
-            changes = {"message": "would update"}
-        else:
-            changes = {}
-        outcomes.append(outcome.model_copy(update=changes))
+        # Images are not fetched, so they count as a change.
+        is_changed = item.images and outcome.status == OK and not outcome.created
+        same_or_changed = outcome.model_copy(update={"code": UPDATED}) if is_changed else outcome
+        outcomes.append(same_or_changed.expected())
     return outcomes
 
 
 @dataclass
 class _Rows:
-    # Products of the items by ``key_of``, holders of their SKUs, and existing categories.
+    # Products by id, and the ids by externalId, SKU and id (``keys_of``). Existing categories.
     products: dict[str, ProductRow]
-    holders: dict[str, str]
+    ids: dict[tuple[str, str], str]
     categories: set[str]
     required_categories: set[str] = field(default_factory=set)
+    # Products of items that are staged.
+    staged: set[str] = field(default_factory=set)
     next_sort_order: int | None = None
 
     @classmethod
     def read(cls, workspace_id: str, items: Sequence[Item]) -> "_Rows":
-        skus = {key_of(item): item.sku for item in items if isinstance(item, UpsertItem)}
-        by_sku = PRODUCTS.find_unique(
-            workspace_id, lookup="sku", values=filter(None, map(sku_of, items))
-        )
-        ids_by_key = {key: by_sku[sku] for key, sku in skus.items() if sku in by_sku}
-        ids_by_key |= {item.id: item.id for item in items if isinstance(item, ItemById)}
+        ids = {("id", item.id): item.id for item in items if isinstance(item, ItemById)}
+        sent = {"sku": map(sku_of, items), "external_id": map(external_id_of, items)}
+        for name, values in sent.items():
+            if wanted := [value for value in values if value]:
+                holders = PRODUCTS.find_unique(workspace_id, lookup=name, values=wanted)
+                ids |= {_key(name, value): holders[value] for value in wanted if value in holders}
         category_ids = {item.category_id for item in items if item.category_id is not None}
-        keys = [
-            PRODUCTS.key(workspace_id, record_id=product_id) for product_id in ids_by_key.values()
-        ]
         rows = fetch(
             [
-                *keys,
+                *(PRODUCTS.key(workspace_id, record_id=product_id) for product_id in ids.values()),
                 *(
                     CATEGORIES.key(workspace_id, record_id=category_id)
                     for category_id in category_ids
                 ),
             ]
         )
-        products_by_id = {row.id: row for row in rows if isinstance(row, ProductRow)}
         return cls(
-            {
-                key: products_by_id[product_id]
-                for key, product_id in ids_by_key.items()
-                if product_id in products_by_id
-            },
-            by_sku,
+            {row.id: row for row in rows if isinstance(row, ProductRow)},
+            ids,
             {row.id for row in rows if isinstance(row, CategoryRow) and row.kind == "product"},
         )
+
+    def product_of(self, item: Item) -> ProductRow | None:
+        """Return the product that an item names.
+
+        A product that has the SKU, but no externalId, gets the item's.
+        """
+        product_ids = (self.ids.get(key) for key in keys_of(item))
+        product = self.products.get(next(filter(None, product_ids), ""))
+        if product is not None and product.id in self.staged:
+            raise _duplicate_error(item)
+        if not isinstance(item, UpsertItem) or product is None:
+            return product
+        wanted = item.external_id or product.external_id
+        if product.external_id not in {None, wanted}:
+            msg = "The product with this SKU has another externalId. Send another SKU."
+            raise SkuTakenError(msg, product_id=product.id)
+        return product
+
+    def names_of(self, item: Item, product: ProductRow | None) -> dict[str, str]:
+        """Return the SKU and the externalId that an item gives to its product.
+
+        Raises SkuTakenError or ExternalIdTakenError if another product has one of them.
+        """
+        own_id = item.id if isinstance(item, ItemById) else product.id if product else ""
+        names = {"sku": item.sku, "external_id": item.external_id}
+        sent = {name: value for name, value in names.items() if value}
+        holders = {name: self.ids.get(_key(name, value), own_id) for name, value in sent.items()}
+        if holders.get("sku", own_id) != own_id:
+            msg = "Another product has this SKU, ignoring case. Send another SKU."
+            raise SkuTakenError(msg, product_id=holders["sku"])
+        if holders.get("external_id", own_id) != own_id:
+            raise ExternalIdTakenError(holders["external_id"])
+        # An SKU that only names the product keeps its case.
+        if isinstance(item, UpsertItem) and self.ids.get(_key("sku", item.sku or "")) == own_id:
+            sent.pop("sku", None)
+        return sent
+
+
+def _key(name: str, value: str) -> tuple[str, str]:
+    return name, line_fold(value) if name == "sku" else value
 
 
 def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[UpsertOutcome]:
@@ -315,7 +347,7 @@ def _stage(ctx: Context, items: Sequence[Item], *, late: bool = False) -> list[U
 
 def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOutcome:
     # All errors are raised before anything is staged.
-    product, values_sent = rows.products.get(key_of(item)), item.provided("sku", "id")
+    product, values_sent = rows.product_of(item), item.provided("sku", "external_id", "id")
     category_id = values_sent.pop("category_id", None)
     if category_id is not None and category_id not in rows.categories:
         raise categories.not_found("product")
@@ -323,53 +355,48 @@ def _stage_one(ctx: Context, item: Item, rows: _Rows, *, late: bool) -> UpsertOu
         missing := [n for n in ("name", "price") if values_sent.get(n) is None]
     ):
         msg = f"A new product needs a {' and a '.join(missing)}."
-        raise ValidationError(msg)
+        raise ValidationError(msg, key="incomplete_item")
     if product is not None:
         descriptions.require_whole(values_sent.get("description"), stored_text=product.description)
     if product is not None and late:
         values_sent.pop("images")
         ctx.warn(
             "Some images could not be imported in time, so the images of the product are "
-            "unchanged. Send this item again."
+            "unchanged. Send this item again.",
+            code=WarningCode.IMAGES_NOT_IN_TIME,
         )
-    values_sent |= new_sku(item, rows.holders)
-    values = to_attributes(ctx, values_sent, product.images if product else ())
+    values_sent |= rows.names_of(item, product)
+    values = to_attributes(ctx, values_sent, product)
     if "category_id" in item.model_fields_set:
         values["category_id"] = category_id
         if product is None or product.category_id != category_id:
             _require_category(ctx.unit, rows, category_id)
-    message = UNCHANGED
+    code = UNCHANGED
     if product is None:
-        message, product = CREATED, _create(ctx, item, rows, values)
+        code, product = CREATED, _create(ctx, item, rows, values)
     else:
         for name, value in values.items():
             setattr(product, name, value)
         if product.changes():
-            message = UPDATED
-            ctx.unit.save(product)
-    return UpsertOutcome(
-        sku=sku_of(item),
-        id=product.id,
-        status=OK,
-        message=message,
-        created=message == CREATED,
-        warnings=ctx.warnings,
-    )
+            code = UPDATED
+            ctx.unit.save(product, claim_errors=_STARTS_AGAIN)
+    rows.staged.add(product.id)
+    return UpsertOutcome.done(ctx, product.id, code, **_names_of(item))
 
 
 def _create(ctx: Context, item: Item, rows: _Rows, values: Mapping[str, Any]) -> ProductRow:
     # The product is at the end of the sort order. If another call creates a product with this SKU
-    # first, the operation runs again.
+    # or externalId first, the operation runs again.
     if rows.next_sort_order is None:
         rows.next_sort_order = products.number_at_end(ctx.workspace_id)
     attributes = {"status": "active", "sort_order": rows.next_sort_order, **values}
     rows.next_sort_order += ordering.STEP
     if isinstance(item, UpsertItem):
-        product = PRODUCTS.new(ctx.workspace_id, **attributes, sku=item.sku)
+        product = PRODUCTS.new(ctx.workspace_id, **attributes)
     else:
         product = ProductRow(PRODUCTS.partition(ctx.workspace_id), item.id, **attributes)
         products.drop_deleted(ctx.unit, item.id)
-    ctx.unit.create(product)
+    ctx.unit.create(product, claim_errors=_STARTS_AGAIN)
     return product
 
 
@@ -383,9 +410,15 @@ def _require_category(unit: UnitOfWork, rows: _Rows, category_id: str | None) ->
 
 def _duplicate_error(item: Item) -> ValidationError:
     what = "id" if isinstance(item, ItemById) else "SKU, ignoring case"
+    if external_id_of(item):
+        what = "externalId or SKU, ignoring case"
     msg = f"Several items have this {what}. Send only one of these items."
-    return ValidationError(msg)
+    return ValidationError(msg, key="repeated_item")
 
 
 def _failed(item: Item | InvalidItem, error: AppError) -> UpsertOutcome:
-    return UpsertOutcome(sku=sku_of(item), status=error.status, message=error.message)
+    return UpsertOutcome.failed(error, **_names_of(item))
+
+
+def _names_of(item: Item | InvalidItem) -> dict[str, str]:
+    return {"sku": sku_of(item), "external_id": external_id_of(item)}

@@ -16,4 +16,4 @@ def read_barcode(text: str) -> Barcode:
     try:
         return barcodes.parse(text)
     except barcodes.BarcodeError as error:
-        raise InvalidBarcodeError.of("barcode", message=str(error)) from None
+        raise InvalidBarcodeError.of("barcode", message=str(error), key="barcode") from None

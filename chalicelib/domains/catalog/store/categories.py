@@ -9,7 +9,7 @@ from chalicelib.engine.listing import counters
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import listing_of, register_listing
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import ProgramRecord
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import trees
 
@@ -18,7 +18,7 @@ from chalicelib.lib import trees
 KINDS = {"product": "PRODUCT", "service": "SERVICE"}
 
 
-class CategoryRow(Record):
+class CategoryRow(ProgramRecord):
     """A category, whose parent, if any, is of the same kind."""
 
     name = UnicodeAttribute()
@@ -63,7 +63,9 @@ def tree_lock(kind: str) -> str:
 def not_found(kind: str) -> NotFoundError:
     """Return the error for an unknown category id."""
     tool = f"{CATEGORIES.listed_by} with kind {kind}"
-    return NotFoundError.of(f"{kind} category", plural=CATEGORIES.plural, listed_by=tool)
+    return NotFoundError.of(
+        f"{kind} category", plural=CATEGORIES.plural, listed_by=tool, key="category"
+    )
 
 
 def check(workspace_id: str, *, category_id: str, kind: str) -> None:

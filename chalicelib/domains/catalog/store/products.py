@@ -6,21 +6,20 @@ from pynamodb.attributes import (
     ListAttribute,
     NumberAttribute,
     UnicodeAttribute,
-    UTCDateTimeAttribute,
 )
 
-from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import line_fold
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
 from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.event_rules import changes_others, is_new
 from chalicelib.engine.listing.index_entries import EntryRow, partition_of
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.tables import ContentRow, ProgramRecord, changed_now
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 
@@ -40,6 +39,7 @@ class SkuTakenError(ConflictError):
 
     def __init__(self, message: str, *, product_id: str) -> None:
         super().__init__(message, details={"productId": product_id})
+        self.holder = product_id
 
 
 class InsufficientStockError(ConflictError):
@@ -51,9 +51,9 @@ class InsufficientStockError(ConflictError):
         super().__init__(message, details={"stock": stock})
 
 
-class ProductRow(Record):
+class ProductRow(ProgramRecord):
     name = UnicodeAttribute()
-    price = NumberAttribute()  # in kopecks
+    price = NumberAttribute()  # in minor units
     description = UnicodeAttribute(null=True)
     sku = UnicodeAttribute(null=True)
     barcode = UnicodeAttribute(null=True)
@@ -95,11 +95,15 @@ PRODUCTS = register_listing(
         counted=("category_id",),
         partitioned=("category_id",),
         numbers=("price", "sort_order", "available"),
+        price="price",
         events={
+            "product.created": is_new,
+            "product.updated": changes_others(),
             LOW_STOCK_EVENT: lambda old_row, new_row: (
                 old_row is not None and runs_low(old_row.stock, stock_after=new_row.stock)
-            )
+            ),
         },
+        deletion_event="product.deleted",
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
         indexes=(
             IN_ORDER,
@@ -166,7 +170,6 @@ class StockRow(ContentRow):
     # A row for a change of a product's stock only. Other attributes may change at the same time.
     stock = NumberAttribute(null=True)
     version = NumberAttribute()
-    updated_at = UTCDateTimeAttribute()
 
 
 def add_stock(
@@ -184,7 +187,7 @@ def add_stock(
             # The list engine sorts by the copy in ``y1``, which must change with the stock.
             StockRow.y1.set(StockRow.stock + delta),
             StockRow.version.add(1),
-            StockRow.updated_at.set(clock.now()),
+            *changed_now(),
         ],
         StockRow.stock.between(min_stock, max_stock),
     )

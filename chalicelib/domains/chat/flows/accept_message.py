@@ -4,7 +4,6 @@ Keep the order of the checks: it prevents a caller without access from learning 
 sessions or its balance. ``domains.chat.flows.stream_answer`` produces the answer.
 """
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,7 +35,6 @@ from chalicelib.domains.chat.store.open_streams import OpenStreamsRow
 from chalicelib.domains.identity.store import accounts
 from chalicelib.engine import limits
 from chalicelib.engine.reading import Rows
-from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import tokens
 
 # From one visitor to one bot. If the rate limiter is unavailable, requests are refused.
@@ -110,7 +108,7 @@ def _find_session(args: ChatRequest, workspace_id: str) -> SessionRow | None:
     session = chat_sessions.find(workspace_id, agent_id=args.agent_id, token=args.session_id)
     if session is None:
         msg = "This bot has no session with this sessionId. To start a new dialog, omit sessionId."
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="dialog")
     return session
 
 
@@ -159,7 +157,8 @@ class _Message:
                 dialog=dialog.result(),
                 prompt=prompt.result(),
                 funds=paying.result()[0],
-                count_message=self._count_message(paying.result()[1]),
+                counters=self._counters,
+                rows=paying.result()[1],
                 idempotency_record=self.idempotency_record,
                 is_anonymous=self._is_anonymous,
                 began=self.began,
@@ -203,23 +202,14 @@ class _Message:
             rows=rows,
         ), rows
 
-    def _count_message(self, rows: Rows) -> Callable[[UnitOfWork], object] | None:
-        if not self._unproved:
-            return None
-        counters = self._counters
-
-        def stage(unit: UnitOfWork) -> None:
-            for limit, subject in counters:
-                limits.stage(unit, limit, subject, rows)
-
-        return stage
-
     def _check_key(self) -> None:
         agent, token = self.bot.agent, self.args.api_key
         if self.caller.in_console or not agent.is_private:
             return
         if not (token and bot_keys.is_key_of(agent.id, token=token)):
-            raise ForbiddenError("This bot is private. Send a key of the bot as apiKey.")
+            raise ForbiddenError(
+                "This bot is private. Send a key of the bot as apiKey.", key="bot_key_required"
+            )
 
     def _find_replay(self, key: Future[None]) -> Replay | None:
         # Callers without access to the bot or the session mark nothing.

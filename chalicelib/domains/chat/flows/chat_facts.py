@@ -14,6 +14,7 @@ from chalicelib.domains.services.rules.open_windows import Schedule, intervals
 from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import TimeOff
+from chalicelib.engine import workspace_currency
 from chalicelib.engine.listing.index_entries import IndexEntry, SortKey, entries
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.query import Query
@@ -34,7 +35,7 @@ class Source(NamedTuple):
     """A noun whose active records are offers."""
 
     listing: Listing[Any]
-    offer: Callable[[Any], Offer]
+    offer: Callable[[Any, str], Offer]  # of a record, in a currency
 
     def find(
         self, workspace_id: str, *, question: str, everywhere: bool = False
@@ -45,7 +46,8 @@ class Source(NamedTuple):
         ``everywhere`` finds the others by its longest word, too.
         """
         records, total = self.records(workspace_id, question=question, everywhere=everywhere)
-        return [self.offer(record) for record in records], total
+        currency = workspace_currency.currency_of(workspace_id) if records else ""
+        return [self.offer(record, currency) for record in records], total
 
     def records(
         self, workspace_id: str, *, question: str, everywhere: bool = False
@@ -70,19 +72,21 @@ class Source(NamedTuple):
         return [record.id for record in self.listing.page(workspace_id, query).records]
 
 
-def _product(product: ProductRow) -> Offer:
+def _product(product: ProductRow, currency: str) -> Offer:
     return Offer(
         "product",
         _text(product.name),
         int(product.price),
         description=_text(product.description),
         in_stock=None if product.stock is None else product.stock > 0,
+        currency=currency,
     )
 
 
-def _service(service: ServiceRow) -> Offer:
+def _service(service: ServiceRow, currency: str) -> Offer:
     length, about = int(service.duration_min), _text(service.description)
-    return Offer("service", _text(service.name), int(service.price), length, about)
+    name, price = _text(service.name), int(service.price)
+    return Offer("service", name, price, length, about, currency=currency)
 
 
 def _text(html: str | None) -> str:

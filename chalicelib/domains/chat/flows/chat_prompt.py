@@ -95,7 +95,7 @@ def fit(  # noqa: PLR0913  the parts of a prompt
     """
     problem: NotConfiguredError | None = None
     try:
-        spec = llm.resolve(agent.model)
+        spec = llm.resolve(agent.model, tenant=workspace.id)
     except NotConfiguredError as error:
         problem, spec = error, models.find(agent.model) or _unknown_model(agent.model)
     turns: Iterator[Turn] = _turns(workspace.id, session, dialog)
@@ -110,7 +110,7 @@ def fit(  # noqa: PLR0913  the parts of a prompt
         actions = actions_task.result()
         prompt_facts = prompt_facts._replace(dialog=_dialog_facts(actions))
     now = clock.now().astimezone(ZoneInfo(workspace.timezone))
-    business = Business(workspace.name, now, workspace.timezone)
+    business = Business(workspace.name, now, workspace.timezone, workspace.currency)
     count = counter(spec.provider)
     # What does not fit the context of a small model is left out: tools first, then facts.
     for included_facts, tools in ((prompt_facts, every), (prompt_facts, []), (Facts(), [])):

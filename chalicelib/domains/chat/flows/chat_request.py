@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.principals import VisitorPrincipal
-from chalicelib.core.wire.schema import Id, Wire, optional
+from chalicelib.core.wire.schema import RECEIVED, Id, Wire, optional
 from chalicelib.domains.bots.rules.channels import Channel
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
@@ -20,7 +20,9 @@ _Token = Annotated[str, StringConstraints(min_length=1)]
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise PydanticCustomError("blank", "expected a message, received only white space")
+        raise PydanticCustomError(
+            "blank", "expected a message, received only white space", {RECEIVED: True}
+        )
     return text
 
 

@@ -1,6 +1,6 @@
 """Hold the money for a message that has passed the checks, and store it in its dialog."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, RateLimitedError, UnavailableError
 from chalicelib.core.ids import new_id
+from chalicelib.core.limits import Limit
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.billing.flows import charging, funds
 from chalicelib.domains.billing.flows.charging import Hold, Prices, Terms
@@ -31,7 +32,9 @@ from chalicelib.domains.chat.store.chat_sessions import SessionBusyError, Sessio
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.clients.store import contact_lookups
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.engine import limits
 from chalicelib.engine.metrics import Increments
+from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.lib import extracts, tokens
 from chalicelib.lib.sources import drop_query
@@ -74,16 +77,16 @@ class CheckedMessage:
     dialog: DialogRow | None
     prompt: Prompt
     funds: Funds
-    # Stages the count of a visitor's message, or raises RateLimitedError. None for callers who have
-    # proved who they are.
-    count_message: Callable[[UnitOfWork], object] | None
+    # Limits on a visitor's messages. Callers who have proved who they are have none.
+    counters: Sequence[tuple[Limit, str]]
+    rows: Rows  # with the rows of the counters
     idempotency_record: IdempotencyRecord | None
     is_anonymous: bool  # neither a session nor a bot key
     began: float
 
     @property
     def _unproved(self) -> tuple[str, ...]:
-        return () if self.count_message is None else self.caller.share_subjects
+        return self.caller.share_subjects if self.counters else ()
 
     @property
     def _channel(self) -> Channel:
@@ -109,10 +112,9 @@ class CheckedMessage:
                 f"This dialog has {MAX_MESSAGES} messages, which is the maximum. To start "
                 "another dialog, omit sessionId."
             )
-            raise RateLimitedError(msg)
-        if self.count_message is not None:
-            # A call over the limit must not hold money first.
-            self.count_message(UnitOfWork(self.bot.workspace_id))  # only raises its error
+            raise RateLimitedError(msg, key="dialog_messages")
+        # A call over the limit must not hold money first.
+        limits.require_room(self.counters, self.rows)
         number = int(dialog.last_number) + 2 if dialog else 2
         dialog_id = session.dialog_id if session else new_id()
         channel = self._channel
@@ -189,8 +191,8 @@ class CheckedMessage:
         def stage(unit: UnitOfWork) -> None:
             if session is not None:
                 chat_sessions.stage_lock(unit, session, holder)
-            if self.count_message is not None:
-                self.count_message(unit)
+            for limit, subject in self.counters:
+                limits.stage(unit, limit, subject)
 
         return charging.reserve(
             terms,

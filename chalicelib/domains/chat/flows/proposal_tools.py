@@ -116,6 +116,7 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         staff=resource.name,
         minutes=int(service.duration_min),
         price=int(service.price),
+        currency=context.workspace.currency,
         due=advance.amount_due,
         refund_until_min=advance.refund_until_min,
         hold_minutes=advance.hold_minutes,
@@ -148,6 +149,7 @@ def propose_order(context: ToolContext, args: OrderProposal) -> dict[str, Any]:
     card = cards.order(
         context.language,
         lines=lines,
+        currency=context.workspace.currency,
         known_fields=card_form.known_values,
         fields=card_form.fields,
         consent=card_form.consent,
@@ -219,7 +221,7 @@ def _propose(
 def _require_answer(unit: UnitOfWork, context: ToolContext) -> None:
     place = messages.key(context.workspace.id, dialog_id=context.dialog_id, number=context.number)
     # The answer is gone if the dialog has been erased in the meantime.
-    erased = ConflictError("This dialog has ended.")
+    erased = ConflictError("This dialog has ended.", key="dialog_ended")
     unit.require(MessageRow(place.pk, place.sk), on_conflict=erased)
 
 

@@ -21,7 +21,7 @@ from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext, ToolErro
 from chalicelib.domains.chat.store.proposals import MAX_OFFERED, OfferedSlot
 from chalicelib.engine.reading import Rows
 from chalicelib.gateways.llm import facts
-from chalicelib.lib import extracts, zoned_times
+from chalicelib.lib import currencies, extracts, zoned_times
 
 MAX_TIMES = 40  # free times that one call returns
 MAX_DAYS = 31
@@ -47,12 +47,12 @@ class FreeTimeSearch(Wire):
 
 
 def find_products(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
-    """Find products with their prices in rubles."""
+    """Find products with their prices."""
     return _offers(context, chat_facts.PRODUCT_OFFERS, search)
 
 
 def find_services(context: ToolContext, search: OfferSearch) -> dict[str, Any]:
-    """Find services with their durations, and prices in rubles."""
+    """Find services with their durations and prices."""
     return _offers(context, chat_facts.SERVICE_OFFERS, search)
 
 
@@ -101,11 +101,11 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     ).effective
     query = _range(search, zone)
     calendars = all_staff.calendars(query.first, last=query.last)
-    slots = all_staff.slots(query, calendars).slots
+    slots, currency = all_staff.slots(query, calendars).slots, context.workspace.currency
     result: dict[str, Any] = {
         "service": service.name,
         "minutes": int(service.duration_min),
-        "price_rub": facts.rubles(int(service.price)),
+        facts.price_name(currency): currencies.major_units(int(service.price), currency),
         "timezone": zone,
         "times": [_offer(context, all_staff, slot, zone, calendars) for slot in slots[:MAX_TIMES]],
     }

@@ -78,7 +78,10 @@ def find_or_mark(  # noqa: PLR0913  the fields of a call
     body = from_json(stored_record.body or b"{}")
     answer = messages.find(workspace_id, dialog_id=body["dialog"], number=body["number"])
     if answer is None:
-        raise ConflictError("The dialog that used this idempotency key was erased. Use a new key.")
+        raise ConflictError(
+            "The dialog that used this idempotency key was erased. Use a new key.",
+            key="dialog_erased",
+        )
     token = None
     if not is_anonymous:
         token = session_token or _unsealed(body["session"], record, body["dialog"])

@@ -55,7 +55,7 @@ from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, localized, phones, tokens
 
-DECISIONS = Limit("actions", "decisions a minute", 30, timedelta(minutes=1))
+DECISIONS = Limit("actions", "decisions on proposals a minute", 30, timedelta(minutes=1))
 MAX_VALUE = 10_000
 
 
@@ -95,7 +95,7 @@ class ActionResult(Wire):
         default=None, description="URL of the page that pays the booking, or null."
     )
     amount_due: int | None = Field(
-        default=None, description="Kopecks of the booking to pay in advance, or null."
+        default=None, description="Minor units (kopecks) of the booking to pay in advance, or null."
     )
     hold_expires_at: Timestamp | None = Field(
         default=None, description="When the unpaid booking expires, or null."
@@ -152,10 +152,12 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
     if row.result is not None and row.state != proposals.AWAITING:
         return ActionResult.model_validate(row.result)
     if proposal.state == "failed":
-        raise ActionEndedError("This time is no longer free. Ask the bot for another time.")
+        raise ActionEndedError(
+            "This time is no longer free. Ask the bot for another time.", key="slot_taken"
+        )
     if proposal.state != proposals.OPEN:
         msg = f"This action is no longer open: it is {proposal.state}. Ask the bot again."
-        raise ActionEndedError(msg)
+        raise ActionEndedError(msg, key="not_open")
     if args.decision == "cancel":
         result = ActionResult(state="cancelled", message=cards.text(language, "declined"))
         proposals.stage_decision(ctx.unit, row, "cancelled", result.model_dump(by_alias=True))
@@ -169,7 +171,7 @@ def decide_on_action(ctx: Context, args: ActionDecision) -> ActionResult | Actio
             "The service or product that the bot proposed is no longer available. Ask the bot "
             "again."
         )
-        raise ActionEndedError(msg) from None
+        raise ActionEndedError(msg, key="not_available") from None
     response = action_result.model_dump(mode="json", by_alias=True)
     if isinstance(action_result, ActionAwaitsMail):
         proposals.stage_decision(ctx.unit, row, proposals.AWAITING, response)
@@ -207,7 +209,7 @@ class _Proposal(NamedTuple):
 def _find(ctx: Context, args: ActionDecision) -> _Proposal:
     reference = ProposalId.parse(args.id)
     # The error is the same for a proposal of another session.
-    missing = NotFoundError("This session has no action with this id.")
+    missing = NotFoundError("This session has no action with this id.", key="action")
     if reference is None:
         raise missing
     workspace_id, session_hash = ctx.workspace_id, tokens.digest(args.session_id)
@@ -355,7 +357,8 @@ def _order(ctx: Context, proposal: _Proposal, values: dict[str, str]) -> ActionR
     prices = {product.id: int(product.price) for product in products if product.status == "active"}
     if any(prices.get(line["productId"]) != line["price"] for line in items):
         raise ChangedError(
-            "A price has changed, or a product is no longer available. Ask the bot again."
+            "A price has changed, or a product is no longer available. Ask the bot again.",
+            key="price_changed",
         )
     field_names = {field["name"] for field in proposal.row.card["fields"]}
     filled = {name: value for name, value in values.items() if name in field_names}

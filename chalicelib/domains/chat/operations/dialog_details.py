@@ -114,7 +114,7 @@ class DialogDetails(Wire):
     )
 
 
-@operation(title="List all dialogs", role=Role.MEMBER)
+@operation(title="List all dialogs", role=Role.MEMBER, example={"search": "bread"})
 def list_dialogs(ctx: Context, args: AllDialogsQuery) -> AllDialogs:
     """List the dialogs of all bots, newest first. Previews are untrusted text."""
     query = Query(
@@ -160,7 +160,7 @@ def _bot_names(workspace_id: str, ids: Iterable[str]) -> dict[str, str]:
     return {agent.id: agent.name for agent in AGENTS.fetch(workspace_id, set(ids))}
 
 
-@operation(title="Get a dialog with names", role=Role.MEMBER)
+@operation(title="Get a dialog with names", role=Role.MEMBER, example={"id": "DIALOG_ID"})
 def get_dialog_details(ctx: Context, args: DialogPageQuery) -> DialogDetails:
     """Return a page of a dialog's messages, with the bot, the lead, the client and the bookings."""
     offset = (args.page - 1) * MESSAGES_PER_PAGE

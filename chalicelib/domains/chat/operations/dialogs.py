@@ -10,9 +10,9 @@ from chalicelib.application.invoke import MAX_ANSWER_BYTES
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import PayloadTooLargeError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import one_line
+from chalicelib.core.wire.lists import ListResult, SortedListQuery
 from chalicelib.core.wire.schema import Id, PageNumber, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bots.rules.channels import Channel
@@ -23,7 +23,6 @@ from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.chat.store.messages import MessageRow, MessageStatus
 from chalicelib.domains.chat.store.proposals import ProposalRow
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.engine.listing.query import Query
 
 PREVIEW_CHARACTERS = 120
 
@@ -45,6 +44,7 @@ class DialogSummary(Wire):
     started_at: Timestamp = Field(description="Time of the first message.")
     last_message_at: Timestamp = Field(description="Time of the visitor's last message.")
     tokens: int = Field(description="Input and output tokens of its answers.")
+    updated_at: Timestamp = Field(description="When it was last changed.")
 
     @classmethod
     def from_record(cls, dialog: DialogRow) -> Self:
@@ -132,7 +132,7 @@ class DialogMessageOut(Wire):
         )
 
 
-class DialogListQuery(Wire):
+class DialogListQuery(SortedListQuery):
     """Filters and page of a list of dialogs."""
 
     agent_id: Id = Field(description="Bot id.")
@@ -148,11 +148,10 @@ class DialogListQuery(Wire):
     size: int = Field(default=20, ge=1, le=100, description="Dialogs per page.")
 
 
-class DialogList(Wire):
+class DialogList(ListResult):
     """A page of dialogs."""
 
     dialogs: list[DialogSummary] = Field(description="Dialogs, newest first.")
-    total: int = Field(description="Dialogs that match, over all pages.")
 
 
 class DialogQuery(Wire):
@@ -178,7 +177,6 @@ class Transcript(Wire):
     tool=True,
     rest="GET /api/agents/dialogs",
     scope=Scope.AGENTS_READ,
-    role=Role.MEMBER,
     title="List a bot's dialogs",
     example={"agentId": "AGENT_ID", "from": "2026-01-01", "search": "bread"},
 )
@@ -191,9 +189,8 @@ def list_agent_dialogs(ctx: Context, args: DialogListQuery) -> DialogList:
         agent.result()
     first = first and clock.moment_of(first, zone)
     last = last and clock.moment_of(last, zone, end=True)
-    query = Query(
-        page=args.page,
-        size=args.size,
+    query = DIALOGS.query(
+        args,
         sort="startedAt",
         descending=True,
         filters={"agent_id": args.agent_id, "channel": args.channel, "lead_id": args.lead_id},
@@ -203,7 +200,8 @@ def list_agent_dialogs(ctx: Context, args: DialogListQuery) -> DialogList:
         charge=ctx.charge,
     )
     page = DIALOGS.page(ctx.workspace_id, query)
-    return DialogList(dialogs=list(map(DialogSummary.from_record, page.records)), total=page.total)
+    dialogs = list(map(DialogSummary.from_record, page.records))
+    return DialogList(dialogs=dialogs, **args.counted(page.total))
 
 
 def _ranges(first: Any, *, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401  moments or None
@@ -215,7 +213,6 @@ def _ranges(first: Any, *, last: Any) -> dict[str, tuple[Any, Any]]:  # noqa: AN
     tool=True,
     rest="GET /api/agents/dialog",
     scope=Scope.AGENTS_READ,
-    role=Role.MEMBER,
     title="Get a dialog",
     example={"id": "DIALOG_ID", "agentId": "AGENT_ID", "limit": 10},
 )
@@ -250,6 +247,6 @@ def read_messages(workspace_id: str, args: DialogQuery) -> list[DialogMessageOut
                 "The dialog is too long for one response. Request a part of the messages with "
                 "offset and limit."
             )
-            raise PayloadTooLargeError(msg)
+            raise PayloadTooLargeError(msg, key="dialog")
         shown_messages.append(DialogMessageOut.from_record(message))
     return shown_messages

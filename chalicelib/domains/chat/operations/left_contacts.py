@@ -27,9 +27,9 @@ from chalicelib.engine import limits
 from chalicelib.engine.metrics import Increments
 from chalicelib.lib.sources import drop_query
 
-CONTACTS = Limit("left-contacts", "contacts a minute", 5, timedelta(minutes=1))
+CONTACTS = Limit("left-contacts", "contacts left in chats a minute", 5, timedelta(minutes=1))
 # Contacts of one visitor for one bot. They cost no money, which limits messages of a chat.
-CONTACTS_PER_DAY = Limit("left-contacts-day", "contacts a day", 20, timedelta(days=1))
+CONTACTS_PER_DAY = Limit("left-contacts-day", "contacts left in chats a day", 20, timedelta(days=1))
 
 
 class ContactTaken(Wire):
@@ -58,7 +58,8 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
         raise AGENTS.unavailable()
     contact = chat_leads.find_contact(args, workspace.country, channel="widget")
     if contact is None:
-        raise ValidationError.of("contact", message="expected an e-mail address or a phone number")
+        msg = "expected an e-mail address or a phone number"
+        raise ValidationError.of("contact", message=msg, key="no_contact")
     if not any(contact.identity.values()):
         entered = contact.phone_entered or ""
         raise contacts.wrong_phone("contact.phone", entered, country=workspace.country)

@@ -61,7 +61,12 @@ class RepliesQuery(Wire):
     api_key: str | None = optional("Bot key; required by a private bot.")
 
 
-@operation(title="Reply to a visitor", role=Role.MEMBER, idempotent=True)
+@operation(
+    title="Reply to a visitor",
+    role=Role.MEMBER,
+    idempotent=True,
+    example={"id": "DIALOG_ID", "text": "Hello"},
+)
 def reply_to_visitor(ctx: Context, args: ReplyCreate) -> ReplyList:
     """Reply to a visitor of a dialog. The widget shows the reply when it is opened.
 
@@ -100,6 +105,6 @@ def list_replies(ctx: Context, args: RepliesQuery) -> ReplyList:
         args.api_key and bot_keys.is_key_of(agent.id, token=args.api_key)
     )
     if session is None or is_refused:
-        raise NotFoundError("The bot has no session with this id.")
+        raise NotFoundError("The bot has no session with this id.", key="dialog")
     dialog = DIALOGS.find(ctx.workspace_id, record_id=session.dialog_id)
     return ReplyList.model_validate({"replies": (dialog and dialog.replies) or []})

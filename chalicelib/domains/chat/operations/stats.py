@@ -186,7 +186,6 @@ def agent_stats(ctx: Context, args: AgentPeriod) -> AgentStats:
     tool=True,
     rest="GET /api/agents/widget-stats",
     scope=Scope.AGENTS_READ,
-    role=Role.MANAGER,
     title="Get statistics of a bot's widget",
     example={"agentId": "AGENT_ID", "to": "2027-01-31"},
 )

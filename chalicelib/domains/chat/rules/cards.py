@@ -49,7 +49,7 @@ class Person(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of an order, with the price of one piece in kopecks."""
+    """A line of an order, with the price of one piece in minor units."""
 
     name: str
     quantity: int
@@ -75,24 +75,25 @@ def booking(  # noqa: PLR0913  the fields of a booking
     staff: str,
     minutes: int,
     price: int,
+    currency: str,
     person: Person,
     privacy_url: str | None,
     due: int = 0,
     refund_until_min: int | None = None,
     hold_minutes: int | None = None,
 ) -> dict[str, Any]:
-    """Return the card of a booking, which starts at ``local`` in ``zone``. Prices are in kopecks.
+    """Return the card of a booking, which starts at ``local`` in ``zone``.
 
     ``due`` is paid in advance, and refunded until ``refund_until_min`` minutes before the start.
     The unpaid booking is held for ``hold_minutes``.
     """
-    rest = _price(language, price - due)
+    rest = _price(language, price - due, currency)
     details = [
         ("when", f"{localized.weekday_and_time(language, local)} ({zone})"),
         ("staff", staff),
         ("duration", text(language, "minutes", minutes=minutes)),
-        ("price", _price(language, price)),
-        *([("due", _price(language, due))] if due else []),
+        ("price", _price(language, price, currency)),
+        *([("due", _price(language, due, currency))] if due else []),
         *([("rest", rest)] if 0 < due < price else []),
         *([("refund", _refund(language, refund_until_min))] if due else []),
     ]
@@ -117,6 +118,7 @@ def order(  # noqa: PLR0913  the fields of an order
     language: Language,
     *,
     lines: Sequence[Line],
+    currency: str,
     known_fields: Iterable[tuple[str, str]],
     fields: Sequence[Field],
     consent: str | None,
@@ -130,13 +132,13 @@ def order(  # noqa: PLR0913  the fields of an order
                 language,
                 "line",
                 quantity=line.quantity,
-                price=localized.money(language, line.price),
+                price=localized.money(language, line.price, currency),
             ),
         )
         for line in lines
     ]
     total = sum(line.quantity * line.price for line in lines)
-    details.append((text(language, "total"), _price(language, total)))
+    details.append((text(language, "total"), _price(language, total, currency)))
     return _card(
         language,
         "order",
@@ -155,8 +157,8 @@ def _refund(language: Language, minutes: int | None) -> str:
     return text(language, "refund_until", time=localized.length(language, minutes))
 
 
-def _price(language: Language, kopecks: int) -> str:
-    return localized.money(language, kopecks) if kopecks else text(language, "free")
+def _price(language: Language, amount: int, currency: str) -> str:
+    return localized.money(language, amount, currency) if amount else text(language, "free")
 
 
 def _card(  # noqa: PLR0913  the fields of a card

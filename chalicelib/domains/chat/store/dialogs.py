@@ -19,7 +19,7 @@ from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_look
 from chalicelib.engine.listing.event_rules import is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
+from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, changed_now
 from chalicelib.engine.unit import UnitOfWork
 
 RETENTION = timedelta(days=365)  # after the last message
@@ -114,5 +114,6 @@ def add_totals(  # noqa: PLR0913  the counts of a dialog
         TotalsRow.input_tokens.add(input_tokens),
         TotalsRow.output_tokens.add(output_tokens),
         TotalsRow.version.add(1),
+        *changed_now(),
     ]
     unit.update(TotalsRow(DIALOGS.partition(workspace_id), dialog_id), actions)

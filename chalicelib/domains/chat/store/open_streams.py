@@ -51,7 +51,7 @@ def begin(visitor: str, *, request_id: str, open_streams: OpenStreamsRow | None 
                 f"Too many answers at the same time: the maximum is {max_open:,}. Wait until an "
                 "answer is complete."
             )
-            raise RateLimitedError(msg, headers={"Retry-After": "5"})
+            raise RateLimitedError(msg, headers={"Retry-After": "5"}, key="open_answers")
         row.ends[request_id] = (now + LONGEST).isoformat()
         _save(row)
 

@@ -186,7 +186,7 @@ def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a 
     names = ["name", "email", "phone", "tags", "data"]
     if isinstance(row, BookingRow):
         names = ["client_name", "client_email", "client_phone"]
-    return any(getattr(row, name, None) for name in (*names, "notes", "named_contacts"))
+    return any(getattr(row, name, None) for name in (*names, "birthday", "notes", "named_contacts"))
 
 
 def _contacts_in(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four nouns

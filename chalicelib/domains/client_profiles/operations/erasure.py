@@ -11,8 +11,9 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.jobs import ATTEMPTS_END, JOB_HANDLERS, WEBHOOK_REPLIES
-from chalicelib.core.operations import MANAGED, operation
-from chalicelib.core.principals import Role
+from chalicelib.core.operations import KEYS_AND_MANAGED, operation
+from chalicelib.core.principals import ApiKeyPrincipal, Principal, Role
+from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
@@ -53,17 +54,16 @@ MAX_SHOWN = 1000  # records in a response; its counts include all
 class ClientErase(Wire):
     """The person to erase."""
 
-    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
-    client_id: Id | None = optional("Client id.")
+    id: Id | None = optional("Client id.")
     email: Email | None = optional("E-mail address.")
     phone: PhoneText | None = optional("Phone number in any spelling.")
     dry_run: bool = Field(default=False, description="Only report what would be removed.")
 
     @model_validator(mode="after")
     def _require_client_or_contact(self) -> Self:
-        if not (self.client_id or self.email or self.phone):
-            message = "send at least one of clientId, email, phone"
-            raise PydanticCustomError("nobody", message)
+        if not (self.id or self.email or self.phone):
+            message = "send at least one of id, email, phone"
+            raise PydanticCustomError("no_contact", message)
         return self
 
 
@@ -129,11 +129,13 @@ class ErasureUnfinishedError(AppError):
 
 
 @operation(
-    audience=MANAGED,
+    rest="POST /api/clients/delete",
+    scope=Scope.CRM_WRITE,
+    audience=KEYS_AND_MANAGED,
     role=Role.MANAGER,
-    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     idempotent=True,
     destructive=True,
+    example={"id": "CLIENT_ID"},
     errors=(ErasureUnfinishedError,),
 )
 def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
@@ -143,14 +145,16 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     Their leads and bookings are erased too, as well as other records with one of their contacts,
     and the dialogs of these records. Upcoming bookings are cancelled, and requested ones that wait
     for an e-mail's link are removed. If there is too much for one
-    request, it ends with 503 erasure_unfinished, and the next call continues.
+    request, it ends with 503 erasure_unfinished, and the next call continues. A key reads contacts
+    only with crm:read.
     """
+    shows_contacts = _shows_contacts(ctx.principal)
     trace, linked = ctx.unit.run_side_effect_once("trace", lambda: _trace(ctx, args))
     requested = requested_bookings.naming_awaited(
         ctx.workspace_id, trace.contacts | trace.spellings
     )
     if not trace.records and not requested:
-        raise NotFoundError("The workspace has no data of this client.")
+        raise NotFoundError("The workspace has no data of this client.", key="client")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
         _forget_replies(ctx, [record.row.id for record in trace.records])
@@ -171,17 +175,25 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
             "answers", lambda: _forget_answers(ctx, args, trace)
         ),
         found=[
-            ErasedRecord.from_record(record, with_contacts=args.dry_run)
+            ErasedRecord.from_record(record, with_contacts=args.dry_run and shows_contacts)
             for record in trace.records[:MAX_SHOWN]
         ],
-        linked_clients=[LinkedClient.from_row(row.values) for row in linked],
+        linked_clients=[
+            LinkedClient.from_row(row.values if shows_contacts else {"id": row.id})
+            for row in linked
+        ],
     )
+
+
+def _shows_contacts(principal: Principal) -> bool:
+    # A right to write does not include one to read.
+    return not isinstance(principal, ApiKeyPrincipal) or Scope.CRM_READ in principal.scopes
 
 
 def _trace(ctx: Context, args: ClientErase) -> tuple[Trace, list[ClientRow]]:
     country = workspaces.get(ctx.workspace_id).country
     number = phones.find_phone(args.phone, country=country) if args.phone else None
-    trace = Trace.run(ctx.workspace_id, args.client_id, filter(None, (args.email, number)))
+    trace = Trace.run(ctx.workspace_id, args.id, filter(None, (args.email, number)))
     return trace, trace.linked()
 
 

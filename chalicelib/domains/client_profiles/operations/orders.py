@@ -10,6 +10,7 @@ from chalicelib.core import deadline
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.lists import ListResult, PageQuery
 from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.leads.rules.form_fields import CART
@@ -24,7 +25,7 @@ class OrderItem(Wire):
     service_id: Id | None = Field(description="Service id, or null.")
     name: str = Field(description="Name at the time of the order.")
     quantity: int = Field(description="Number of pieces.")
-    price: int = Field(description="Unit price at the time of the order, in kopecks.")
+    price: int = Field(description="Unit price at the time of the order, in minor units (kopecks).")
 
 
 class OrderOut(Wire):
@@ -34,7 +35,7 @@ class OrderOut(Wire):
     kind: str = Field(description="order: the products of a form; booking.")
     status: str = Field(description="Status of the lead or of the booking.")
     items: list[OrderItem] = Field(description="Lines of the order.")
-    total: int = Field(description="Total in kopecks.")
+    total: int = Field(description="Total in minor units (kopecks).")
     created_at: Timestamp = Field(description="Time of the order.")
 
     @classmethod
@@ -56,7 +57,7 @@ class OrderOut(Wire):
         return cls.from_row(booking.values, kind="booking", items=[item], total=item.price)
 
 
-class OrdersQuery(Wire):
+class OrdersQuery(PageQuery):
     """Lead whose orders to list."""
 
     id: Id = Field(description="Lead id.")
@@ -64,11 +65,10 @@ class OrdersQuery(Wire):
     size: int = Field(default=20, ge=1, le=100, description="Orders per page.")
 
 
-class OrderList(Wire):
+class OrderList(ListResult):
     """One page of orders."""
 
     orders: list[OrderOut] = Field(description="The orders of this page, newest first.")
-    total: int = Field(description="Orders over all pages.")
 
 
 @operation(
@@ -86,8 +86,7 @@ def lead_orders(ctx: Context, args: OrdersQuery) -> OrderList:
     """
     lead = LEADS.found(leads.find(ctx.workspace_id, lead_id=args.id))
     ids = _ids(ctx, lead)
-    page_ids = ids[(args.page - 1) * args.size :][: args.size]
-    return OrderList(orders=_read(ctx, page_ids), total=len(ids))
+    return OrderList(orders=_read(ctx, ids[args.rows]), **args.counted(len(ids)))
 
 
 def _ids(ctx: Context, lead: LeadRow) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
-from chalicelib.domains.clients.flows.client_out import ClientOut, ClientRef, ClientResult
+from chalicelib.domains.clients.flows.client_models import ClientOut, ClientRef, ClientResult
 from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.engine.listing.query import Query

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
-from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError
 from chalicelib.domains.clients.store.clients import EMAIL, PHONE
 from chalicelib.lib import emails, phones
@@ -62,15 +61,7 @@ def wrong_phone(field: str, text: str, *, country: str) -> ValidationError:
         f"expected a number of {country} or one with its country code, such as "
         f'{phones.example(country)}, received "{text}"'
     )
-    return ValidationError.of(field, message=message)
-
-
-def warn_of_phone(ctx: Context, contact: Contact) -> None:
-    """Add a warning to the response if the entered phone is no valid number."""
-    if contact.phone_entered and contact.phone is None:
-        ctx.warn(
-            "The phone is no valid number, so phone is null. phoneEntered has it as it was entered."
-        )
+    return ValidationError.of(field, message=message, key="phone")
 
 
 NOTHING = Contact(None, None, None)

@@ -16,19 +16,22 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.listing.declaration import SortIndex
-from chalicelib.engine.listing.event_rules import changes
+from chalicelib.engine.listing.event_rules import changes_others, is_new
 from chalicelib.engine.listing.index_entries import IndexEntry
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows
-from chalicelib.engine.tables import ContentRow, Record
+from chalicelib.engine.tables import ContentRow, DateAttribute, ProgramRecord, changed_now
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
 
 EMAIL = "email"
 PHONE = "phone"
-_CHANGES = changes("name", "email", "phone", "tags", "notes")
+# What a change of other fields or a new lead or booking brings with it.
+_CHANGES = changes_others(
+    *("phone_entered", "named_contacts", "leads_count", "bookings_count", "last_activity")
+)
 _CONTACTS = ("name", "email", "phone")
 
 
@@ -38,13 +41,14 @@ def _replaces_contacts(old_row: "ClientRow | None", new_row: "ClientRow") -> boo
     return any(getattr(old_row, name) not in {None, getattr(new_row, name)} for name in _CONTACTS)
 
 
-class ClientRow(Record):
+class ClientRow(ProgramRecord):
     name = UnicodeAttribute(null=True)
     # ``email`` and ``phone`` are in normal form and unique among clients.
     email = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
     phone_entered = UnicodeAttribute(null=True)  # as entered, also if it is no valid number
     tags: ListAttribute[Any] = ListAttribute(default=list)
+    birthday = DateAttribute(null=True)
     notes = UnicodeAttribute(null=True)
     # Former e-mail addresses and phone numbers.
     named_contacts: ListAttribute[str] = ListAttribute(null=True)
@@ -53,7 +57,7 @@ class ClientRow(Record):
     last_activity = UTCDateTimeAttribute()  # the newest lead or booking
 
     # After an erasure only counts remain.
-    kept_when_erased = Record.kept_when_erased | {
+    kept_when_erased = ProgramRecord.kept_when_erased | {
         *("leads_count", "bookings_count", "last_activity"),
     }
 
@@ -83,6 +87,7 @@ CLIENTS = register_listing(
             contact_lookup(NAMED, lambda client: client.named_contacts),
         ),
         events={
+            "client.created": is_new,
             "client.updated": lambda old_row, new_row: (
                 _CHANGES(old_row, new_row) and not new_row.is_nobody
             ),
@@ -132,7 +137,7 @@ def count(
     # Counts are incremented in place, so concurrent leads of one client do not conflict.
     counts = ((ActivityRow.leads_count, leads), (ActivityRow.bookings_count, bookings))
     actions: list[Action] = [number.add(change) for number, change in counts if change]
-    actions.append(ActivityRow.version.add(1))
+    actions += [ActivityRow.version.add(1), *changed_now()]
     if at is not None:
         index_entry = IndexEntry(client.id, (epoch_ms(at), 0), "", cut=False)
         actions += [

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire.schema import Id, Wire, exactly_one, optional
 from chalicelib.domains.files.flows import rehosting
@@ -79,7 +80,10 @@ def import_record_images(
     imported = [_image_map(image) for image in record_images if image is not None]
     # A mistake in the new list must not remove the images that visitors see.
     if requested and old_images and not imported:
-        ctx.warn("None of the new images could be imported, so the old images are kept.")
+        ctx.warn(
+            "None of the new images could be imported, so the old images are kept.",
+            code=WarningCode.IMAGES_KEPT,
+        )
         return list(old_images)
     return imported
 
@@ -102,7 +106,8 @@ def _own_images(ctx: Context, requested: Sequence[ImageIn], field: str) -> dict[
         if not is_image(files[image.file_id]):
             kind = files[image.file_id].mime_type
             message = f"expected the id of an image, received the id of a file of type {kind}"
-            raise ValidationError.of(field.format(number) + ".fileId", message=message)
+            place = field.format(number) + ".fileId"
+            raise ValidationError.of(place, message=message, key="no_image")
     return {file_id: rehosting.to_image(file) for file_id, file in files.items()}
 
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, plans
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.deadline import Deadline, map_in_threads
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
@@ -39,6 +40,7 @@ ID_LENGTH = 26  # An unguessable part follows the id in the file's URL.
 ORPHAN = JobKind("file-orphan")
 # A job then removes stored objects without a file. Their operation has ended by then.
 ORPHAN_AFTER = timedelta(hours=1)
+MAX_SHOWN = 200  # characters of a URL in a warning
 REMOTE_IMAGES = "remote images"  # Name of the side effect that fetches a unit's images.
 # Held while an image is re-encoded. The deadline is checked again after the wait for the lock.
 _reencoding = Lock()
@@ -88,7 +90,13 @@ def rehost(ctx: Context, urls: Sequence[str], folder: str) -> list[ImportedImage
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=True)
     for one in imports:
         if isinstance(one, RejectedImage):
-            ctx.warn(f"The image {one.url[:200]} was not imported: {one.reason}.")
+            url = one.url[:MAX_SHOWN]
+            ctx.warn(
+                f"The image {url} was not imported: {one.reason}.",
+                code=WarningCode.IMAGE_NOT_IMPORTED,
+                url=url,
+                reason=one.reason,
+            )
     return [one if isinstance(one, ImportedImage) else None for one in imports]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
@@ -85,7 +86,12 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
         )
         if not args.dry_run:
             raise FileInUseError(msg, used_by=used_by, used_by_total=len(records))
-        ctx.warn(f"Without force, this call would be refused: {msg}")
+        ctx.warn(
+            f"Without force, this call would be refused: {msg}",
+            code=WarningCode.FORCE_REQUIRED,
+            error=FileInUseError.code,
+            count=len(records),
+        )
     ctx.unit.delete(file)
     files.release_bytes(ctx.unit, int(file.size))
     _stage_removal(ctx.unit, file.id, records[:RECORDS_PER_TRANSACTION])

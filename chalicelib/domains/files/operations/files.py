@@ -8,14 +8,15 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import matches_search
+from chalicelib.core.wire.lists import ListResult, SortedListQuery
 from chalicelib.core.wire.schema import (
     Id,
     PageNumber,
-    Pagination,
     Patch,
     SearchText,
     Timestamp,
@@ -29,7 +30,6 @@ from chalicelib.domains.files.rules import stored_files
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FileRow, FolderRow
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.query import Query
 from chalicelib.engine.reading import fetch
 
 
@@ -56,6 +56,7 @@ class FileOut(Wire):
     height: int | None = Field(description="Height of an image in pixels.")
     folder_id: Id | None = Field(description="Folder, or null for the root.")
     created_at: Timestamp = Field(description="When it was uploaded.")
+    updated_at: Timestamp = Field(description="When it was last renamed or moved.")
 
     @classmethod
     def from_record(cls, file: FileRow) -> Self:
@@ -74,7 +75,7 @@ class FileResult(Wire):
     file: FileOut = Field(description="The file.")
 
 
-class FileListQuery(Wire):
+class FileListQuery(SortedListQuery):
     """Filters for listing files."""
 
     folder_id: Id | None = optional("Default: the root folder.")
@@ -82,14 +83,19 @@ class FileListQuery(Wire):
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=10, ge=1, le=100, description="Files per page.")
 
+    @property
+    def covers_all_folders(self) -> bool:
+        # By changes, too: a file that was moved would be in neither folder's list.
+        by_changes = self.updated_since is not None or self.sorts_by_update
+        return bool(self.q) or (by_changes and self.folder_id is None)
 
-class FileList(Wire):
+
+class FileList(ListResult):
     """A page of a folder's files with its subfolders, or a page of search results."""
 
     folders: list[FolderOut] = Field(description="Subfolders, or folders found, by name.")
     files: list[FileOut] = Field(description="The files of this page, newest first.")
     current_folder: FolderOut | None = Field(description="This folder, or null for the root.")
-    pagination: Pagination = Field(description="Page number, page size and total.")
 
 
 @operation(
@@ -101,12 +107,9 @@ class FileList(Wire):
 )
 def list_files(ctx: Context, args: FileListQuery) -> FileList:
     """List a folder's files, newest first, and its subfolders. Only files are paged."""
-    query = Query(
-        args.page,
-        args.size,
-        "createdAt",
-        descending=True,
-        filters={"place": None if args.q else args.folder_id or files.ROOT},
+    query = FILES.query(
+        args,
+        filters={"place": None if args.covers_all_folders else args.folder_id or files.ROOT},
         search=args.q or None,
         charge=ctx.charge,
     )
@@ -123,7 +126,11 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
         page = reading_page.result() if reading_page else listing()
         counts = counting.result()
     if args.q and current is not None:
-        ctx.warn("folderId was ignored, because q searches all folders.")
+        ctx.warn(
+            "folderId was ignored, because q searches all folders.",
+            code=WarningCode.FIELD_IGNORED,
+            field="folderId",
+        )
         current = None
     inside = [
         folder
@@ -134,7 +141,7 @@ def list_files(ctx: Context, args: FileListQuery) -> FileList:
         folders=[FolderOut.from_record(folder, counts) for folder in inside],
         files=[FileOut.from_record(file) for file in page.records],
         current_folder=FolderOut.from_record(current, counts) if current else None,
-        pagination=Pagination(total=page.total, page=args.page, limit=args.size),
+        **args.counted(page.total),
     )
 
 
@@ -151,6 +158,7 @@ class FilePatch(Patch):
     scope=Scope.FILES_WRITE,
     idempotent=True,
     example={"id": "FILE_ID", "name": "price-list.txt", "folderId": "FOLDER_ID"},
+    role=Role.MANAGER,
 )
 def update_file(ctx: Context, args: FilePatch) -> FileResult:
     """Rename a file, or move it to another folder. Its URL does not change."""

@@ -123,13 +123,15 @@ def _check_target(
     if target is not None:
         forest.folder(target)
     if trees.is_cycle(forest.parents, folder.id, target):
-        raise CycleError.of("moveTo", message="expected a folder outside the deleted one")
+        raise CycleError.of(
+            "moveTo", message="expected a folder outside the deleted one", key="cycle"
+        )
     taken_names = {fold(sibling.name) for sibling in forest.children(target)}
     for subfolder in subfolders:
         if fold(subfolder.name) in taken_names:
             raise name_taken_error(subfolder.name)
         if forest.problem(subfolder.id, parent_id=target) == "depth":
-            raise ValidationError.of("moveTo", message=TOO_DEEP)
+            raise ValidationError.of("moveTo", message=TOO_DEEP, key="too_deep")
 
 
 @job_handler(CASCADE)

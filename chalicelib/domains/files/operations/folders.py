@@ -12,9 +12,9 @@ from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.errors import ConflictError, CycleError, ValidationError
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Patch, Title, Wire, optional
+from chalicelib.core.wire.lists import ListResult, WholeListQuery
+from chalicelib.core.wire.schema import Id, Patch, Timestamp, Title, Wire, optional
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS, FolderRow
 from chalicelib.engine import locks
@@ -47,6 +47,7 @@ class FolderOut(FolderRef):
     name: str = Field(description="Name of the folder.")
     parent_id: Id | None = Field(description="Parent folder, or null at the root.")
     files_count: int = Field(description="Files directly in the folder.")
+    updated_at: Timestamp = Field(description="When it was last renamed or moved.")
 
     @classmethod
     def from_record(cls, folder: FolderRow, counts: Mapping[str, int]) -> Self:
@@ -60,14 +61,17 @@ class FolderTree(FolderOut):
     children: list["FolderTree"] = Field(description="Subfolders, in the same form.")
 
 
-class FolderListQuery(Wire):
-    """Empty arguments of the folder tree."""
+class FolderListQuery(WholeListQuery):
+    """Page of the folder tree, or of a list of folders by the time of changes."""
 
 
-class FolderList(Wire):
+class FolderList(ListResult):
     """The folder tree."""
 
-    folders: list[FolderTree] = Field(description="The folders at the root, by name.")
+    folders: list[FolderTree] = Field(
+        description="The folders at the root, by name. With updatedSince or sort, all folders that "
+        "match, each without children."
+    )
 
 
 class FolderCreate(Wire):
@@ -135,9 +139,11 @@ class FolderForest:
             case "missing":
                 raise FOLDERS.not_found()
             case "cycle":
-                raise CycleError.of("parentId", message="a folder cannot be moved into itself")
+                raise CycleError.of(
+                    "parentId", message="a folder cannot be moved into itself", key="cycle"
+                )
             case "depth":
-                raise ValidationError.of("parentId", message=TOO_DEEP)
+                raise ValidationError.of("parentId", message=TOO_DEEP, key="too_deep")
 
 
 def require_folder(ctx: Context, folder_id: str | None) -> None:
@@ -151,7 +157,6 @@ def require_folder(ctx: Context, folder_id: str | None) -> None:
     rest="GET /api/file-folders",
     scope=Scope.FILES_READ,
     example={},
-    role=Role.MANAGER,
 )
 def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
     """Return the whole folder tree with the number of files in each."""
@@ -165,15 +170,16 @@ def list_folders(ctx: Context, args: FolderListQuery) -> FolderList:
     for folder in folders:
         inside[folder.parent_id].append(folder)
 
-    def tree(parent_id: str | None) -> list[FolderTree]:
-        return [
-            FolderTree(
-                **FolderOut.from_record(folder, counts).model_dump(), children=tree(folder.id)
-            )
-            for folder in inside[parent_id]
-        ]
+    def tree(folder: FolderRow) -> FolderTree:
+        values = FolderOut.from_record(folder, counts).model_dump()
+        return FolderTree(**values, children=list(map(tree, inside[folder.id])))
 
-    return FolderList(folders=tree(None))
+    if args.updated_since is not None or args.sorts_by_update:
+        inside.clear()  # A changed folder may be in one that has not changed.
+        page, total = FOLDERS.select(folders, args)
+    else:
+        page, total = FOLDERS.select(inside[None], args)
+    return FolderList(folders=list(map(tree, page)), **args.counted(total))
 
 
 @operation(
@@ -190,7 +196,7 @@ def create_folder(ctx: Context, args: FolderCreate) -> FolderResult:
             f"The workspace has {MAX_FOLDERS:,} folders, which is the maximum. Use an existing "
             "folder."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_folders", details={"maximum": MAX_FOLDERS})
     tree.check_parent(None, parent_id=args.parent_id)
     if args.parent_id is not None:
         ctx.unit.require(tree.rows[args.parent_id])

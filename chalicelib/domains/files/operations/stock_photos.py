@@ -7,13 +7,14 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
-from chalicelib.core.wire.schema import Title, Wire, optional
+from chalicelib.core.wire.lists import ListResult, PageQuery
+from chalicelib.core.wire.schema import Title, optional
 from chalicelib.domains.files.flows import photos
 from chalicelib.domains.files.flows.photos import PhotoOut
 from chalicelib.gateways.photos import MAX_PAGE, MAX_SIZE, Orientation
 
 
-class CardImageQuery(Wire):
+class CardImageQuery(PageQuery):
     """Search terms and paging of a photo search."""
 
     query: Title = Field(description="Search terms; English finds most.")
@@ -24,7 +25,7 @@ class CardImageQuery(Wire):
     orientation: Orientation | None = optional("Orientation.")
 
 
-class PhotoList(Wire):
+class PhotoList(ListResult):
     """One page of photos."""
 
     images: list[PhotoOut] = Field(
@@ -61,6 +62,6 @@ def search_card_images(ctx: Context, args: CardImageQuery) -> PhotoList:
         images=[PhotoOut.model_validate(photo) for photo in photo_page.photos],
         page=photo_page.page,
         size=photo_page.size,
-        total=photo_page.total,
+        **args.counted(photo_page.total),
         has_more=photo_page.has_more,
     )

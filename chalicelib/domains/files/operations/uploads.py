@@ -9,9 +9,10 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import NotFoundError, PayloadTooLargeError, ValidationError
 from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, JobKind, job_handler
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
@@ -22,6 +23,7 @@ from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.operations.files import FileName, FileOut, FileResult
 from chalicelib.domains.files.operations.folders import FolderName, require_folder
 from chalicelib.domains.files.rules import file_types, images
+from chalicelib.domains.files.rules.job_kinds import UPLOAD_LAPSED
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES, FOLDERS
 from chalicelib.domains.identity.store import workspaces
@@ -33,7 +35,6 @@ MAX_DIRECT_BYTES = 4_000_000  # within a call. Lambda accepts payloads of 6 MB, 
 MAX_LARGE_BYTES = 20_000_000
 UPLOAD_SECONDS = 1800
 UPLOAD_TTL = timedelta(hours=1)  # An announced upload then expires, and its bytes are free again.
-LAPSED = JobKind("upload-lapsed")
 IN_TWO_STEPS = (
     "Send a file of up to 20 MB in two steps: announce it with POST /api/files/uploads/create, then"
     " PUT its bytes to the returned URL."
@@ -116,7 +117,16 @@ def _workspace(args: FileAdd) -> str:
     return args.workspace_id
 
 
-@operation(audience=OPERATOR, resolve=_workspace)
+@operation(
+    audience=OPERATOR,
+    resolve=_workspace,
+    example={
+        "workspaceId": "WORKSPACE_ID",
+        "folder": "Papers",
+        "name": "c.txt",
+        "content": "aGVsbG8=",
+    },
+)
 def add_file(ctx: Context, args: FileAdd) -> FileResult:
     """Add a file of up to 20 MB to a workspace, within its quota."""
     plan = workspaces.get(args.workspace_id).plan
@@ -132,14 +142,14 @@ def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
         raise ValidationError.of("content", message="expected the file's bytes in base64") from None
     if not body:
         raise ValidationError.of(
-            "content", message="expected at least one byte, received an empty file"
+            "content", message="expected at least one byte, received an empty file", key="blank"
         )
     if len(body) > limit:
         msg = (
             f"The file has {len(body):,} bytes, but the maximum for one call is {limit:,}. "
             f"{IN_TWO_STEPS}"
         )
-        raise PayloadTooLargeError(msg)
+        raise PayloadTooLargeError(msg, key="file")
     return body
 
 
@@ -156,7 +166,7 @@ def _store(workspace_id: str, new_file: _NewFile) -> StoredObject:
     try:
         return rehosting.stored_object(workspace_id, new_file.body, new_file.name, new_file.file_id)
     except images.ImageError as error:
-        raise ValidationError.of(new_file.field, message=error.reason) from None
+        raise ValidationError.of(new_file.field, message=error.reason, key=error.key) from None
 
 
 def _stage(unit: UnitOfWork, plan: str, new_file: _NewFile, *, charged: int = 0) -> FileOut:
@@ -196,7 +206,7 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     ctx.unit.create(row)
     storage.charge(ctx.unit, ctx.principal.plan, args.size)
     payload = {"uploadId": row.id, "key": row.key}
-    ctx.unit.create(jobs.row(LAPSED, ctx.workspace_id, payload, clock.now() + UPLOAD_TTL))
+    ctx.unit.create(jobs.row(UPLOAD_LAPSED, ctx.workspace_id, payload, clock.now() + UPLOAD_TTL))
     request = object_store().upload_request(row.key, args.size, seconds=UPLOAD_SECONDS)
     return UploadResult(
         upload=UploadOut(
@@ -209,7 +219,9 @@ def _warn_of_page_code(ctx: Context, name: str) -> None:
     if file_types.is_page_code(name):
         ctx.warn(
             f"Browsers do not use {name} from its URL in a page, because files are served as text. "
-            "Put CSS into <style> and scripts into <script> in the HTML of the page."
+            "Put CSS into <style> and scripts into <script> in the HTML of the page.",
+            code=WarningCode.SERVED_AS_TEXT,
+            name=name,
         )
 
 
@@ -248,7 +260,10 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
         raise ValidationError.of("id", message=message)
     folder_id: str | None = row.folder_id
     if folder_id is not None and FOLDERS.find(ctx.workspace_id, record_id=folder_id) is None:
-        ctx.warn("The folder of this upload was deleted, so the file is in the root folder.")
+        ctx.warn(
+            "The folder of this upload was deleted, so the file is in the root folder.",
+            code=WarningCode.FOLDER_DELETED,
+        )
         folder_id = None
     require_folder(ctx, folder_id)
     _warn_of_page_code(ctx, row.name)
@@ -267,12 +282,12 @@ def _find_completed(ctx: Context, upload_id: str) -> FileResult:
             "The workspace has no upload with this id. Announce the file again with POST "
             "/api/files/uploads/create."
         )
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="upload")
     ctx.unit.undo()  # discard what this call stored: a concurrent call was first
     return FileResult(file=FileOut.from_record(file))
 
 
-@job_handler(LAPSED)
+@job_handler(UPLOAD_LAPSED)
 def expire_upload(job: Job) -> None:
     """Free the bytes of an upload that was not completed, and remove any sent object."""
 

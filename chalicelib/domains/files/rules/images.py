@@ -116,11 +116,15 @@ _one_at_a_time = Lock()
 
 
 class ImageError(Exception):
-    """An image that cannot be re-encoded. ``reason`` gives the cause and a fix in one sentence."""
+    """An image that cannot be re-encoded. ``reason`` gives the cause and a fix in one sentence.
 
-    def __init__(self, reason: str) -> None:
+    ``key`` is the kind of the fault, such as ``damaged_image``.
+    """
+
+    def __init__(self, reason: str, *, key: str) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.key = key
 
 
 class CleanImage(NamedTuple):
@@ -144,12 +148,12 @@ def sanitize(body: bytes) -> CleanImage:
     """
     mime_type = sniff(body)
     if mime_type not in _READERS:
-        raise ImageError(_unsupported_message(mime_type))
+        raise ImageError(_unsupported_message(mime_type), key="unsupported_image")
     if mime_type == "image/jpeg" and body.count(b"\xff\xda") > _MAX_SCANS:
         msg = (
             f"expected a JPEG of at most {_MAX_SCANS} scans; save the image again with fewer scans"
         )
-        raise ImageError(msg)
+        raise ImageError(msg, key="too_many_scans")
     from PIL import Image
 
     # Pillow warns above this limit and raises an error above twice this limit, during all decoding.
@@ -160,19 +164,19 @@ def sanitize(body: bytes) -> CleanImage:
     except ImageError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise ImageError(_too_large_message(MAX_PIXELS)) from None
+        raise ImageError(_too_large_message(MAX_PIXELS), key="too_many_pixels") from None
     except Exception as error:  # decoders raise any exception for malicious bytes
         msg = (
             f"{_EXPECTED}, received a damaged or incomplete {_READERS[mime_type]}; save the "
             "image again"
         )
-        raise ImageError(msg) from error
+        raise ImageError(msg, key="damaged_image") from error
 
 
 def check_storable(mime_type: str) -> None:
     """Raise ImageError for photos that cannot be re-encoded, whose metadata would be kept."""
     if mime_type.startswith("image/") and mime_type not in READ | _NO_PHOTOS:
-        raise ImageError(_unsupported_message(mime_type))
+        raise ImageError(_unsupported_message(mime_type), key="unsupported_image")
 
 
 def _unsupported_message(mime_type: str) -> str:
@@ -211,7 +215,7 @@ def _decode_complete(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, An
             if image[0] == other[0]:
                 return image
     msg = f"{_EXPECTED}, received a JPEG without its end; send the whole file"
-    raise ImageError(msg)
+    raise ImageError(msg, key="incomplete_image")
 
 
 def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
@@ -222,7 +226,7 @@ def _decode(body: bytes, kind: str) -> "tuple[Image.Image, dict[str, Any]]":
     with Image.open(BytesIO(body), formats=[kind]) as source:
         limit = MAX_PIXELS_OF_FRAMES if kind in {"WEBP", "AVIF"} else MAX_PIXELS
         if source.width * source.height > limit:
-            raise ImageError(_too_large_message(limit))
+            raise ImageError(_too_large_message(limit), key="too_many_pixels")
         if kind in {"GIF", "WEBP"} and getattr(source, "is_animated", False):
             return _animation(source)
         tables = _tables(source) if kind == "JPEG" else []
@@ -367,7 +371,7 @@ def _frames(source: "ImageFile.ImageFile", durations: list[int]) -> Iterator["Im
                 f"expected an animation of at most {million} megapixels in all its frames and "
                 f"{MAX_FRAMES} frames; make it smaller or shorter"
             )
-            raise ImageError(msg)
+            raise ImageError(msg, key="too_long_animation")
         frame = source.convert("RGBA")
         _reduce(frame, MAX_SIDE)
         frame.info = {}

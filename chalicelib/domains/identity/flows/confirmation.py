@@ -58,18 +58,20 @@ def _stage_proof(unit: UnitOfWork, caller: SessionPrincipal, is_fresh: bool) -> 
     if caller.session_id:
         session = console_sessions.find_by_id(account.id, session_id=caller.session_id)
         if session is None or not session.lives(account):
-            raise UnauthorizedError("This session has ended. Sign in again.")
+            raise UnauthorizedError("This session has ended. Sign in again.", key="session_ended")
         if session.is_confirmed and not is_fresh:
             return account
     if account.factor_salt is not None:
         second_factor.stage_code(unit, account, caller.code, subject=account.id)
     elif not caller.password:
-        raise ValidationError.of(PASSWORD_FIELD, message="expected your password, received none")
+        raise ValidationError.of(
+            PASSWORD_FIELD, message="expected your password, received none", key="required"
+        )
     elif not second_factor.is_right(
         unit, account.id, lambda: passwords.matches(account.password_hash, caller.password)
     ):
         raise ValidationError.of(
-            PASSWORD_FIELD, message="expected your password, received another one"
+            PASSWORD_FIELD, message="expected your password, received another one", key="incorrect"
         )
     else:
         unit.require(account, AccountRow.password_hash == account.password_hash)

@@ -28,10 +28,10 @@ def check_holder(account: AccountRow, workspace_id: str, *, what: str) -> None:
     if membership is None or not Role(membership.role).includes(Role.MANAGER):
         holders = "the owner and the managers of a workspace"
         msg = f"Only {holders} can have {what}. Ask one of them."
-        raise ForbiddenError(msg)
+        raise ForbiddenError(msg, key="role_required", details={"role": Role.MANAGER})
     if account.disabled_at is not None:
         msg = f"The account {account.email} is disabled, so it cannot have {what}."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="account_disabled")
 
 
 # Live keys and connections of a workspace: one transaction, of at most 100 items, changes all.
@@ -45,7 +45,7 @@ def check_room(keys: int, *, connected: int) -> None:
             f"The workspace has {keys} live keys and {connected} connected apps, which together "
             "is the maximum. Revoke a key or disconnect an app first."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_connections", details={"maximum": MAX_LIVE_TOGETHER})
 
 
 def stage_endings(

@@ -109,7 +109,9 @@ def still_invites(membership: MembershipRow, row: InvitationRow) -> bool:
 
 
 def _gone() -> NotFoundError:
-    return NotFoundError("This invitation is no longer valid. Ask for a new invitation.")
+    return NotFoundError(
+        "This invitation is no longer valid. Ask for a new invitation.", key="invitation"
+    )
 
 
 def stage_use(unit: UnitOfWork, invitation: OpenInvitation) -> None:

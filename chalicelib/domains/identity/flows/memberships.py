@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
 from chalicelib.domains.identity.flows.connection_changes import stage_endings
-from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
+from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED, PAUSE_WEBHOOKS
 from chalicelib.domains.identity.store import api_keys, connections, workspaces
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.workspaces import MembershipRow
@@ -64,12 +65,19 @@ def stage_removal(unit: UnitOfWork, lock: LockRow, membership: MembershipRow) ->
 
 
 def stage_revocations(unit: UnitOfWork, keys: Iterable[ApiKeyRow]) -> None:
-    """Stage the revocation of keys. A key that is already revoked keeps its time."""
-    for key in keys:
+    """Stage the revocation of keys of a workspace. A revoked key keeps its time."""
+    revoked = list(keys)
+    for key in revoked:
         # The audit log names the first revocation.
         since = key.revoked_at or clock.now()
         unit.update(key, [ApiKeyRow.revoked_at.set(since)])
         unit.mention(f"key:{key.key_id}")
+    # Patterns of scopes do not include this one. The unit may be of an account, not of a workspace.
+    can_add_webhooks = [key for key in revoked if Scope.WEBHOOKS_WRITE in key.scopes]
+    if can_add_webhooks:
+        key_ids = [key.key_id for key in can_add_webhooks]
+        job = jobs.row(PAUSE_WEBHOOKS, can_add_webhooks[0].workspace_id, {"keyIds": key_ids})
+        unit.create_job(job)
 
 
 def _stage_ends_of_access(unit: UnitOfWork, account_id: str) -> tuple[int, int]:

@@ -33,18 +33,27 @@ DEFAULT_DAYS = 30
 MAX_DAYS = 366
 
 
-def period(workspace_id: str, first: date | None, *, last: date | None) -> tuple[date, date]:
-    """Return the first and last day of a period of up to ``MAX_DAYS``, or raise ValidationError."""
+def period(
+    workspace_id: str,
+    first: date | None,
+    *,
+    last: date | None,
+    default_days: int = DEFAULT_DAYS,
+    max_days: int = MAX_DAYS,
+) -> tuple[date, date]:
+    """Return the first and last day of a period of limited length, or raise ValidationError."""
     if last is None:
         last = clock.local_day(clock.now(), workspaces.get(workspace_id).timezone)
-    # The default is the last 30 days in the workspace's zone.
-    first = first or last - timedelta(days=DEFAULT_DAYS - 1)
+    # The days are those of the workspace's zone.
+    first = first or last - timedelta(days=default_days - 1)
     length = (last - first).days + 1
     if length < 1:
         raise ValidationError.of(
-            "from", message=f"expected {last} or an earlier day, received {first}"
+            "from",
+            message=f"expected {last} or an earlier day, received {first}",
+            key="bounds",
         )
-    if length > MAX_DAYS:
-        message = f"expected at most {MAX_DAYS} days, received {length}"
-        raise ValidationError.of("from", message=message)
+    if length > max_days:
+        message = f"expected at most {max_days} days, received {length}"
+        raise ValidationError.of("from", message=message, key="too_long")
     return first, last

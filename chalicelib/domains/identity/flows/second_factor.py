@@ -51,11 +51,13 @@ def stage_code(unit: UnitOfWork, account: AccountRow, code: str, *, subject: str
         raise ValidationError.of(
             FIELD,
             message="expected a code of your authenticator app, or a recovery code, received none",
+            key="required",
         )
     if not is_right(unit, subject, lambda: _stage_use(unit, account, code)):
         raise ValidationError.of(
             FIELD,
             message="expected the code that your app shows now, received a wrong or a used one",
+            key="incorrect",
         )
 
 

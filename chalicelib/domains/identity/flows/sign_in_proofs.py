@@ -29,10 +29,14 @@ def account_of(proof: str) -> AccountRow:
     match = _PROOF.fullmatch(proof)
     account = accounts.read_by_id([match[1]]).get(match[1]) if match else None
     if account is None or account.disabled_at is not None or not account.signs_in_by_code:
-        raise UnauthorizedError("This sign-in is out of date. Sign in again.")
+        raise UnauthorizedError(
+            "This sign-in is out of date. Sign in again.", key="sign_in_expired"
+        )
     # The proof is wrong or too old, or the account has changed since.
     if not _is_valid(proof, purpose="password", account=account):
-        raise UnauthorizedError("This sign-in is out of date. Sign in again.")
+        raise UnauthorizedError(
+            "This sign-in is out of date. Sign in again.", key="sign_in_expired"
+        )
     return account
 
 

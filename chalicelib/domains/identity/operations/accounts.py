@@ -14,9 +14,21 @@ from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
-from chalicelib.core.wire.schema import Id, NoInput, Patch, Timestamp, Wire, optional, refuse_link
+from chalicelib.core.wire.schema import (
+    RECEIVED,
+    Id,
+    NoInput,
+    Patch,
+    Timestamp,
+    Wire,
+    optional,
+    refuse_link,
+)
 from chalicelib.domains.identity.flows import emails
-from chalicelib.domains.identity.flows.connection_changes import stage_endings
+from chalicelib.domains.identity.flows.connection_changes import (
+    stage_endings,
+    stage_endings_of_account,
+)
 from chalicelib.domains.identity.flows.memberships import stage_revocations
 from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.rules.job_kinds import MAIL_PASSWORD_SET, MAIL_PROOF
@@ -40,7 +52,11 @@ def _check_length(password: str) -> str:
         is_short = count < MIN_PASSWORD
         bound = f"at least {MIN_PASSWORD}" if is_short else f"at most {MAX_PASSWORD}"
         message = f"expected {bound} characters, received {count}"
-        raise PydanticCustomError("password", "{message}", {"message": message})
+        raise PydanticCustomError(
+            "password_too_short" if is_short else "password_too_long",
+            "{message}",
+            {"message": message, RECEIVED: True},
+        )
     return password
 
 
@@ -111,10 +127,6 @@ class OwnAccount(Wire):
     role: str = Field(description="user, or admin, who edits the blog.")
     language: Language | None = Field(description="Language of the console: ru or en, or null.")
     created_at: Timestamp = Field(description="When it was created.")
-    email_verified_at: Timestamp | None = Field(
-        description="When its address was proved, or null. Until then it gets no messages by mail."
-    )
-    password_set_at: Timestamp | None = Field(description="When the password was set, or null.")
 
 
 class AccountPatch(Patch):
@@ -137,7 +149,13 @@ def get_account(ctx: Context, args: NoInput) -> OwnAccountResult:
     return OwnAccountResult(account=_to_own_account(account))
 
 
-@operation(title="Update one's own account", role=Role.ACCOUNT, platform=True, idempotent=True)
+@operation(
+    title="Update one's own account",
+    role=Role.ACCOUNT,
+    platform=True,
+    idempotent=True,
+    example={"name": "Ada", "language": "ru"},
+)
 def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
     """Change the name or the language of the account of the person who is signed in."""
     account = accounts.get(ctx.principal.account_id)
@@ -151,8 +169,7 @@ def update_account(ctx: Context, args: AccountPatch) -> OwnAccountResult:
 
 def _to_own_account(account: AccountRow, **changes: object) -> OwnAccount:
     attributes = {**account.attribute_values, **changes}
-    verified_at = account.email_verified_at or (account.created_at if account.is_proved else None)
-    return OwnAccount.from_row(attributes, id=account.id, email_verified_at=verified_at)
+    return OwnAccount.from_row(attributes, id=account.id)
 
 
 class EmailProof(Wire):
@@ -163,7 +180,13 @@ class EmailProof(Wire):
     )
 
 
-@operation(title="Prove one's own address", role=Role.ACCOUNT, platform=True, idempotent=True)
+@operation(
+    title="Prove one's own address",
+    role=Role.ACCOUNT,
+    platform=True,
+    idempotent=True,
+    example={"token": "PROOF_TOKEN"},
+)
 def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
     """Prove the address of the account of the person who is signed in, by the link mailed to it.
 
@@ -172,7 +195,8 @@ def prove_email(ctx: Context, args: EmailProof) -> OwnAccountResult:
     account = accounts.get(ctx.principal.account_id)
     if not emails.is_genuine(args.token, account):
         raise NotFoundError(
-            "This link is for another account. Sign in with the account that received the link."
+            "This link is for another account. Sign in with the account that received the link.",
+            key="link_of_other_account",
         )
     if not account.is_proved:
         accounts.stage_proof(ctx.unit, account)
@@ -233,6 +257,8 @@ def stage_account(  # noqa: PLR0913  the parts of an account
     language: Language | None,
     # Whether its owner has read an e-mail at the address, or is known to the operator.
     proved: bool,
+    # Whether the unit starts again if an account with the address is made at the same time.
+    runs_again: bool = False,
 ) -> AccountRow:
     """Stage a new account. Another account with the address fails the unit with a conflict."""
     now = clock.now()
@@ -249,9 +275,36 @@ def stage_account(  # noqa: PLR0913  the parts of an account
         awaits_proof=None if proved else True,
     )
     unit.create(account)
-    msg = f"{account.email} already has an account. Sign in, or use another e-mail address."
-    accounts.stage_email_claim(unit, account, ConflictError(msg))
+    taken = None if runs_again else account_exists(account.email)
+    accounts.stage_email_claim(unit, account, taken)
     return account
+
+
+def account_exists(email: str) -> ConflictError:
+    """Return the error for an address that has an account."""
+    msg = f"{email} already has an account. Sign in, or use another e-mail address."
+    return ConflictError(msg, key="account_exists")
+
+
+def stage_taking(unit: UnitOfWork, account: AccountRow, *, password: str, name: str) -> None:
+    """Stage that an unproved account becomes that of the person who reads its e-mail.
+
+    Whoever made it has typed the address of another. The password is replaced, and sessions and
+    connected apps end.
+    """
+    hashed = unit.run_side_effect_once("hash", lambda: passwords.hashed(password))
+    epoch = int(account.session_epoch)
+    accounts.stage_proof(
+        unit,
+        account,
+        AccountRow.name.set(name),
+        AccountRow.password_hash.set(hashed),
+        AccountRow.password_set_at.set(clock.now()),
+        AccountRow.session_epoch.set(epoch + 1),
+        AccountRow.factor_salt.remove(),
+    )
+    account.session_epoch = epoch + 1
+    stage_endings_of_account(unit, account.id)
 
 
 @operation(audience=OPERATOR)
@@ -287,7 +340,7 @@ def stage_password(
     return now
 
 
-@operation(audience=OPERATOR, idempotent=True)
+@operation(audience=OPERATOR, idempotent=True, example={"email": "NEWCOMER_EMAIL"})
 def disable_account(ctx: Context, args: AccountRef) -> AccountDisabled:
     """Disable an account: its sessions end, its API keys are revoked, its apps are disconnected.
 

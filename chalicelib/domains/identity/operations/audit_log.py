@@ -1,6 +1,7 @@
 """Read the actor, key, operation and time of each change from the audit log."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple, Self
 
 from pydantic import Field
@@ -9,8 +10,9 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.areas import logged_as
 from chalicelib.core.jobs import JOB_HANDLERS
-from chalicelib.core.operations import MANAGED, REGISTRY, operation
-from chalicelib.core.principals import Role
+from chalicelib.core.operations import KEYS_AND_MANAGED, REGISTRY, operation
+from chalicelib.core.principals import ApiKeyPrincipal, Principal, Role
+from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.identity.flows import names
@@ -20,16 +22,18 @@ from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.engine import audit
 from chalicelib.engine.audit import AuditRow
+from chalicelib.engine.listing.registry import NOUNS, listing_of
 
 KEY_KINDS = ("key", "connection")  # kinds of resources whose names are names of keys and apps
 # Resources of an entry whose names are read. All names of a page take a few requests.
 NAMED_RESOURCES = 2
+# Resources whose names are part of the log, as those of actors and keys are.
+_NAMED_BY_LOG = ("account", *KEY_KINDS)
 
 
 class AuditQuery(Wire):
     """Filters for reading the audit log."""
 
-    workspace_id: Id | None = optional("The workspace; the session's own if omitted.")
     limit: int = Field(default=50, ge=1, le=100, description="Entries per page, up to 100.")
     before: Id | None = optional("Value of next on the previous page, for older entries.")
     actor: Id | None = optional("Account id, or operator, visitor or job.")
@@ -62,7 +66,8 @@ class Touched(Wire):
     type: str = Field(description="Kind of resource, such as site or key.")
     id: str = Field(description="Id of the changed record.")
     name: str | None = Field(
-        description="Name of the resource; null if it is gone, or beyond the first two of an entry."
+        description="Name of the resource; null if it is gone, beyond the first two of an entry, "
+        "or if this key may not read it."
     )
     exists: bool = Field(description="Whether it was found. Only named resources are looked for.")
     within: Id | None = Field(description="Site or bot that it belongs to, or null.")
@@ -161,14 +166,35 @@ def _entry_filter(
     return matches
 
 
+def _may_name(principal: Principal, reference: str) -> bool:
+    # Names may be personal data, as those of clients are. Members who read the log may read all.
+    if not isinstance(principal, ApiKeyPrincipal):
+        return True
+    kind = reference.partition(":")[0]
+    if kind in _NAMED_BY_LOG:
+        return True
+    listing = NOUNS.get(kind.upper()) and listing_of(kind.upper())
+    return listing is not None and _scopes_by_word().get(listing.listed_by) in principal.scopes
+
+
+@cache
+def _scopes_by_word() -> dict[str, Scope | None]:
+    return {entry.word: entry.scope for entry in REGISTRY.entries()}
+
+
 @operation(
     title="Read the audit log",
-    audience=MANAGED,
+    rest="GET /api/audit-log/list",
+    scope=Scope.SETTINGS_READ,
+    audience=KEYS_AND_MANAGED,
     role=Role.MANAGER,
-    resolve=lambda args: workspaces.get(args.workspace_id or "").id,
+    example={"area": "sites", "limit": 5},
 )
 def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
-    """List changes with their actors, newest first. Entries are kept for 90 days."""
+    """List changes with their actors, newest first. Entries are kept for 90 days.
+
+    A key reads the names of those records that its other scopes can read.
+    """
     zone = workspaces.get(ctx.workspace_id).timezone if args.from_ or args.to else "UTC"
     areas = _areas()
     page = audit.page(
@@ -179,7 +205,12 @@ def list_audit_log(ctx: Context, args: AuditQuery) -> AuditLog:
         last=clock.moment_of(args.to, zone, end=True) if args.to else None,
         matches=_entry_filter(args, areas),
     )
-    references = [reference for row in page.rows for reference in row.resources[:NAMED_RESOURCES]]
+    references = [
+        reference
+        for row in page.rows
+        for reference in row.resources[:NAMED_RESOURCES]
+        if _may_name(ctx.principal, reference)
+    ]
     actors = {row.actor for row in page.rows}
     keys = {row.key_id for row in page.rows if row.key_id}
     record_names = _Names(

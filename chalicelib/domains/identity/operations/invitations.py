@@ -20,17 +20,16 @@ from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import invitation_links, memberships
 from chalicelib.domains.identity.flows.confirmation import confirmed
-from chalicelib.domains.identity.flows.connection_changes import stage_endings_of_account
 from chalicelib.domains.identity.flows.invitation_links import OpenInvitation
 from chalicelib.domains.identity.operations.accounts import (
     MemberName,
     Password,
     stage_account,
     stage_proof_mail,
+    stage_taking,
 )
 from chalicelib.domains.identity.operations.members import MemberRole
 from chalicelib.domains.identity.operations.sessions import MAX_BROWSER, begin_session
-from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
@@ -94,7 +93,6 @@ class InvitationListed(InvitationRef):
     created_at: Timestamp = Field(description="When it was made.")
     expires_at: Timestamp = Field(description="When the link stops working.")
     works: bool = Field(description="Whether its inviter may still invite to this role.")
-    is_mailed: bool = Field(description="Whether a link has been mailed to the address.")
     mail: str | None = Field(description="What became of the mail: waiting, sent, withheld, null.")
     mail_reason: str | None = Field(description="Why it waits or is withheld, or null.")
 
@@ -165,6 +163,7 @@ def _invited_to(args: InvitationToken) -> str:
     limit=INVITATIONS,
     secret="url",  # noqa: S106  the name of the field
     confirm=confirmed(when=lambda args: args.role != Role.MEMBER),
+    example={"email": "new@example.com", "role": "manager"},
 )
 def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     """Make a link with which a person joins the workspace, and mail it if mail is set up.
@@ -179,7 +178,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     invited = accounts.find_by_email(args.email)
     if invited and workspaces.membership(invited.id, workspace_id=workspace.id):
         msg = f"{args.email} is already a member of this workspace."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="already_member")
     pending = invitations.open_ones(workspace.id)
     replaced = [row for row in pending if emails.key(row.email) == emails.key(args.email)]
     if len(pending) - len(replaced) >= MAX_OPEN:
@@ -187,7 +186,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
             f"The workspace has {MAX_OPEN} open invitations, which is the maximum. Revoke an "
             "invitation first."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_invitations", details={"maximum": MAX_OPEN})
     for row in replaced:
         invitation_links.stage_revocation(ctx.unit, row)
     invitation_id = ctx.unit.run_side_effect_once("id", new_id)
@@ -241,7 +240,6 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
                 row.attribute_values,
                 id=row.invitation_id,
                 inviter=people[row.inviter_id].name,
-                is_mailed=row.mail == "sent",
                 works=row.inviter_id in inviters
                 and invitation_links.still_invites(inviters[row.inviter_id], row),
             )
@@ -250,7 +248,7 @@ def list_invitations(ctx: Context, args: NoInput) -> InvitationList:
     )
 
 
-@operation(role=Role.MANAGER, idempotent=True)
+@operation(role=Role.MANAGER, idempotent=True, example={"id": "OPEN_INVITATION_ID"})
 def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
     """End an open invitation, so that its link no longer works.
 
@@ -260,13 +258,19 @@ def revoke_invitation(ctx: Context, args: InvitationRef) -> InvitationRevoked:
     if row is None:
         raise NotFoundError(
             "The workspace has no open invitation with this id. List the invitations to find "
-            "valid ids."
+            "valid ids.",
+            key="invitation",
         )
     invitation_links.stage_revocation(ctx.unit, row)
     return InvitationRevoked(id=row.invitation_id)
 
 
-@operation(audience=(Audience.PUBLIC, Audience.SESSION), role=Role.ACCOUNT, platform=True)
+@operation(
+    audience=(Audience.PUBLIC, Audience.SESSION),
+    role=Role.ACCOUNT,
+    platform=True,
+    example={"token": "INVITATION_TOKEN"},
+)
 def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
     """Return an invitation that works to the person who has its link."""
     invitation = invitation_links.read(args.token)
@@ -281,7 +285,9 @@ def get_invitation(ctx: Context, args: InvitationToken) -> InvitationShown:
     )
 
 
-@operation(role=Role.ACCOUNT, resolve=_invited_to, limit=ACCEPTANCES)
+@operation(
+    role=Role.ACCOUNT, resolve=_invited_to, limit=ACCEPTANCES, example={"token": "INVITATION_TOKEN"}
+)
 def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted:
     """Join a workspace with the account that has the invitation's address.
 
@@ -292,7 +298,7 @@ def accept_invitation(ctx: Context, args: InvitationToken) -> InvitationAccepted
     owner_of_address = accounts.find_by_email(invitation.row.email)
     if owner_of_address is None or owner_of_address.id != account.id:
         msg = f"This invitation is for {invitation.row.email}. Sign in with that account."
-        raise ForbiddenError(msg)
+        raise ForbiddenError(msg, key="other_account")
     if invitation.is_mailed and not account.is_proved:
         accounts.stage_proof(ctx.unit, account)
     membership = _stage_joining(ctx, invitation, account.id)
@@ -320,7 +326,7 @@ def create_invited_account(ctx: Context, args: InvitedAccountCreate) -> InvitedA
     invitation = invitation_links.read(args.token)
     account = accounts.find_by_email(invitation.row.email)
     if account is not None and _may_be_taken(invitation, account):
-        _stage_taking(ctx, account, args)
+        stage_taking(ctx.unit, account, password=args.password, name=args.name)
     else:
         account = stage_account(
             ctx.unit,
@@ -357,27 +363,11 @@ def _may_be_taken(invitation: OpenInvitation, account: AccountRow) -> bool:
     return invitation.is_mailed and not account.is_proved and account.disabled_at is None
 
 
-def _stage_taking(ctx: Context, account: AccountRow, args: InvitedAccountCreate) -> None:
-    hashed = ctx.unit.run_side_effect_once("hash", lambda: passwords.hashed(args.password))
-    epoch = int(account.session_epoch)
-    accounts.stage_proof(
-        ctx.unit,
-        account,
-        AccountRow.name.set(args.name),
-        AccountRow.password_hash.set(hashed),
-        AccountRow.password_set_at.set(clock.now()),
-        AccountRow.session_epoch.set(epoch + 1),
-        AccountRow.factor_salt.remove(),
-    )
-    account.session_epoch = epoch + 1
-    stage_endings_of_account(ctx.unit, account.id)
-
-
 def _check_may_invite(inviter_id: str, *, workspace_id: str, role: str) -> str | None:
     # The role may have changed since the request was authorized.
     membership = workspaces.membership(inviter_id, workspace_id=workspace_id)
     inviter_role = Role(membership.role) if membership else Role.ACCOUNT
     if membership is None or not invitation_links.may_invite(inviter_role, invited=Role(role)):
         msg = f"Your role, {inviter_role}, cannot invite users with the role {role}. Ask the owner."
-        raise ForbiddenError(msg)
+        raise ForbiddenError(msg, key="role_required", details={"role": Role.OWNER})
     return membership.term

@@ -38,6 +38,9 @@ class KeyOut(Wire):
     last_used_at: Timestamp | None = Field(
         description="When it was last used, within ten minutes; null for never."
     )
+    calls_per_minute: int | None = Field(
+        description="Maximum calls a minute, or null without a limit of its own."
+    )
 
     @classmethod
     def from_record(cls, key: ApiKeyRow, owners: Mapping[str, AccountRow]) -> Self:

@@ -96,7 +96,12 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:
     )
 
 
-@operation(audience=OPERATOR, resolve=_workspace, idempotent=True)
+@operation(
+    audience=OPERATOR,
+    resolve=_workspace,
+    idempotent=True,
+    example={"workspaceId": "WORKSPACE_ID", "email": "NEWCOMER_EMAIL"},
+)
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     """Add an account to a workspace, or change its role there. The owner's role cannot change.
 
@@ -113,7 +118,13 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
-@operation(title="Change a member's role", role=Role.OWNER, idempotent=True, confirm=confirmed())
+@operation(
+    title="Change a member's role",
+    role=Role.OWNER,
+    idempotent=True,
+    confirm=confirmed(),
+    example={"email": "MEMBER_EMAIL", "role": "manager"},
+)
 def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
     """Make a member a manager, or a manager a plain member.
 
@@ -127,7 +138,13 @@ def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
-@operation(audience=MANAGED, role=Role.MANAGER, resolve=_workspace, idempotent=True)
+@operation(
+    audience=MANAGED,
+    role=Role.MANAGER,
+    resolve=_workspace,
+    idempotent=True,
+    example={"email": "MEMBER_EMAIL"},
+)
 def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     """Remove an account from a workspace, revoke its keys there and disconnect its apps.
 
@@ -137,7 +154,11 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     account, membership = _member(ctx, args.email)
     _check_is_not_owner(account, membership, "be removed from it")
     if Role(membership.role).includes(_caller_role(ctx)):
-        raise ForbiddenError("Only the owner of a workspace can remove a manager. Ask the owner.")
+        raise ForbiddenError(
+            "Only the owner of a workspace can remove a manager. Ask the owner.",
+            key="role_required",
+            details={"role": Role.OWNER},
+        )
     return _stage_removal(ctx, lock, membership)
 
 
@@ -178,13 +199,13 @@ def _member(ctx: Context, email: str) -> tuple[AccountRow, MembershipRow]:
 
 
 def _no_member() -> NotFoundError:
-    return NotFoundError("No member of this workspace has this e-mail address.")
+    return NotFoundError("No member of this workspace has this e-mail address.", key="member")
 
 
 def _check_is_not_owner(account: AccountRow, membership: MembershipRow, what: str) -> None:
     if membership.role == Role.OWNER:
         msg = f"{account.email} owns this workspace, and cannot {what}."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="is_owner")
 
 
 def _stage_removal(ctx: Context, lock: LockRow, membership: MembershipRow) -> MemberRemoved:

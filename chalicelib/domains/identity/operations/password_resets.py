@@ -81,6 +81,7 @@ class PasswordResetResult(Wire):
     limit=REQUESTS,
     platform=True,
     audit=False,
+    example={"email": "OWNER_EMAIL"},
 )
 def request_password_reset(ctx: Context, args: PasswordResetRequest) -> PasswordResetRequested:
     """Mail a link that sets a new password, if a proved account has the address.
@@ -90,7 +91,8 @@ def request_password_reset(ctx: Context, args: PasswordResetRequest) -> Password
     """
     if not mail.is_on():
         raise NotConfiguredError(
-            "E-mail is not set up on this server. Ask the operator to set a new password."
+            "E-mail is not set up on this server. Ask the operator to set a new password.",
+            key="mail",
         )
     # A request takes the same steps and gets the same response whether the address has an account
     # or not. The job that sends the link looks the account up.
@@ -145,5 +147,5 @@ def _read(token: str) -> OpenReset:
     # The error is the same for an unknown, an expired and a used link, and after another new
     # password.
     if reset is None:
-        raise NotFoundError("This link is no longer valid. Request a new link.")
+        raise NotFoundError("This link is no longer valid. Request a new link.", key="link")
     return reset

@@ -86,14 +86,18 @@ def set_second_factor(ctx: Context, args: SecondFactorSet) -> RecoveryCodes:
     """Require codes from now on, and return the recovery codes, which are shown once."""
     account = accounts.get(ctx.principal.account_id)
     if account.factor_salt is not None:
-        raise ConflictError("A second factor is on already. Switch it off first.")
+        raise ConflictError(
+            "A second factor is on already. Switch it off first.", key="second_factor_on"
+        )
     code_seed = derive_seed(account.id, salt=args.salt)
     step = second_factor.matching_step(
         code_seed, code=args.second_factor, last_step=0, now=clock.now()
     )
     if step is None:
         raise ValidationError.of(
-            FIELD, message="expected the code that the app shows now, received another one"
+            FIELD,
+            message="expected the code that the app shows now, received another one",
+            key="incorrect",
         )
     accounts.stage_second_factor(ctx.unit, account, args.salt, step=step, at_sign_in=args.is_asked)
     ctx.unit.mention(f"account:{account.id}")
@@ -106,6 +110,7 @@ def set_second_factor(ctx: Context, args: SecondFactorSet) -> RecoveryCodes:
     platform=True,
     idempotent=True,
     confirm=confirmed(is_fresh=True),
+    example={"isAsked": True},
 )
 def set_sign_in_factor(ctx: Context, args: SignInFactor) -> SignInFactor:
     """Ask for a code of the second factor at each sign-in, or only before what a thief wants."""
@@ -124,7 +129,7 @@ def forget_browsers(ctx: Context, args: NoInput) -> SecondFactorState:
     return SecondFactorState(is_on=account.factor_salt is not None)
 
 
-@operation(audience=OPERATOR)
+@operation(audience=OPERATOR, example={"email": "OWNER_EMAIL"})
 def remove_second_factor(ctx: Context, args: AccountRef) -> SecondFactorState:
     """Require no codes of an account any more, whose user has lost phone and recovery codes."""
     account = accounts.require_by_email(args.email)

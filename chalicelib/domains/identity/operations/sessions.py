@@ -170,7 +170,8 @@ def sign_in(ctx: Context, args: SignIn) -> SignedIn | CodeAwaited:
     is_correct = passwords.matches(account.password_hash if account else None, args.password)
     if account is None or not is_correct or account.disabled_at is not None:
         raise UnauthorizedError(
-            "The e-mail address or the password is wrong. Check both, and try again."
+            "The e-mail address or the password is wrong. Check both, and try again.",
+            key="wrong_credentials",
         )
     changes = []
     if passwords.outdated(account.password_hash):
@@ -242,7 +243,7 @@ def list_sessions(ctx: Context, args: NoInput) -> SessionList:
     )
 
 
-@operation(idempotent=True, platform=True, role=Role.ACCOUNT)
+@operation(idempotent=True, platform=True, role=Role.ACCOUNT, example={"id": "SIGN_IN_ID"})
 def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
     """End a session of the account: the current one or another."""
     account = accounts.get(_session(ctx).account_id)
@@ -252,7 +253,7 @@ def end_session(ctx: Context, args: SessionRef) -> SessionEnded:
             ctx.unit.delete(console_sessions.lookup(row))
             ctx.unit.mention(f"account:{account.id}")
             return SessionEnded(id=row.session_id)
-    raise NotFoundError("This account has no open session with this id.")
+    raise NotFoundError("This account has no open session with this id.", key="session")
 
 
 @operation(title="Sign out everywhere", idempotent=True, platform=True, role=Role.ACCOUNT)
@@ -287,7 +288,9 @@ def change_password(ctx: Context, args: PasswordChange) -> SignedIn:
     if not passwords.matches(account.password_hash, args.current):  # as in ``sign_in``
         if own_sessions or not passwords.matches(account.password_hash, args.password):
             raise ValidationError.of(
-                "current", message="expected the current password, received another one"
+                "current",
+                message="expected the current password, received another one",
+                key="incorrect",
             )
         # The form was sent twice. The first call ended the session after this call began. The
         # browser may receive only this response, so this response starts a session, too.

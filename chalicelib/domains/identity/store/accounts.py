@@ -72,8 +72,11 @@ def row(account_id: str, **attributes: Any) -> AccountRow:  # noqa: ANN401  the 
     return AccountRow(f"ACCOUNT#{account_id}", SORT_KEY, **attributes)
 
 
-def stage_email_claim(unit: UnitOfWork, account: AccountRow, taken_error: Exception) -> None:
-    """Stage the claim of a new account on its address. A taken one raises ``taken_error``."""
+def stage_email_claim(unit: UnitOfWork, account: AccountRow, taken_error: Exception | None) -> None:
+    """Stage the claim of a new account on its address.
+
+    A taken one raises ``taken_error``. Without it, the unit starts again.
+    """
     row = claim(EMAIL_CLAIM, name=email_hash(account.email), target=account.id)
     unit.create(row, on_conflict=taken_error)
 
@@ -130,7 +133,7 @@ def get(account_id: str) -> AccountRow:
     account = AccountRow.find(f"ACCOUNT#{account_id}", SORT_KEY)
     if account is None:
         msg = f'No account has the id "{account_id}".'
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="account")
     return account
 
 
@@ -171,5 +174,5 @@ def require_by_email(email: str) -> AccountRow:
     account = find_by_email(email)
     if account is None:
         msg = f"No account has the e-mail address {email}. Create the account with create-account."
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="account")
     return account

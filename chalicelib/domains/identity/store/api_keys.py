@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Literal
 
-from pynamodb.attributes import UnicodeAttribute, UTCDateTimeAttribute
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute, UTCDateTimeAttribute
 from pynamodb.exceptions import UpdateError
+from pynamodb.expressions.condition import Condition
+from pynamodb.expressions.update import Action
 
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, UnavailableError
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import IdentityRow, JsonAttribute
 from chalicelib.lib import tokens
@@ -35,6 +38,7 @@ class ApiKeyRow(IdentityRow):
     expires_at = UTCDateTimeAttribute(null=True)
     revoked_at = UTCDateTimeAttribute(null=True)
     last_used_at = UTCDateTimeAttribute(null=True)
+    calls_per_minute = NumberAttribute(null=True)  # at most, if the owner has set a limit
 
     @property
     def expired(self) -> bool:
@@ -59,8 +63,13 @@ class ApiKeyLookupRow(IdentityRow):
 
 def row(token: str, **attributes: Any) -> ApiKeyRow:  # noqa: ANN401  the row's attributes
     """Return the row of a new key, for the caller to stage."""
-    masked = f"{tokens.PREFIX}…{token[-4:]}"
+    masked = f"{prefix_for(attributes['workspace_id'])}…{token[-4:]}"
     return ApiKeyRow(f"KEY#{tokens.digest(token)}", SORT_KEY, masked=masked, **attributes)
+
+
+def prefix_for(workspace_id: str) -> str:
+    """Return the prefix of the keys of a workspace."""
+    return tokens.TEST_PREFIX if is_test(workspace_id) else tokens.PREFIX
 
 
 def lookups(key: ApiKeyRow) -> list[ApiKeyLookupRow]:
@@ -95,6 +104,22 @@ def read_by_id(workspace_id: str, key_ids: Iterable[str]) -> dict[str, ApiKeyRow
     return {row.key_id: row for row in rows}
 
 
+def is_as_read(key: ApiKeyRow) -> Condition:
+    """Return the condition that a key is live, and has the name and the limit that were read."""
+    limit = ApiKeyRow.calls_per_minute
+    most = key.calls_per_minute
+    has_limit = limit.does_not_exist() if most is None else limit == most
+    is_live: Condition = ApiKeyRow.revoked_at.does_not_exist()
+    is_same: Condition = (ApiKeyRow.name == key.name) & has_limit & is_live
+    return is_same
+
+
+def changes(key: ApiKeyRow) -> list[Action]:
+    """Return the actions that give a stored key its name and its limit."""
+    limit, most = ApiKeyRow.calls_per_minute, key.calls_per_minute
+    return [ApiKeyRow.name.set(key.name), limit.remove() if most is None else limit.set(most)]
+
+
 def live(workspace_id: str, account_id: str | None = None) -> list[ApiKeyRow]:
     """Return the keys that still work, optionally only the keys of one account."""
     return [
@@ -110,17 +135,20 @@ def require(key_id: str, workspace_id: str | None = None) -> ApiKeyRow:
     key = place and ApiKeyRow.find(place.record_pk, SORT_KEY)
     if not key or workspace_id not in {None, key.workspace_id}:
         # The id may be a token, pasted by mistake, so the error does not repeat it.
-        raise NotFoundError("No key has this id. List the workspace's keys to find valid ids.")
+        raise NotFoundError(
+            "No key has this id. List the workspace's keys to find valid ids.", key="key"
+        )
     return key
 
 
-def authenticate(token: str) -> ApiKeyRow | None:
-    """Return the live key with this token, in one consistent read, or None."""
+def find_by_token(token: str) -> ApiKeyRow | None:
+    """Return the key with this token, live or not, in one consistent read, or None."""
     # The checksum rejects a mistyped or invented key without the cost of a read.
-    if not tokens.well_formed(token):
+    prefix = tokens.TEST_PREFIX if token.startswith(tokens.TEST_PREFIX) else tokens.PREFIX
+    if not tokens.well_formed(token, prefix=prefix):
         return None
     key = ApiKeyRow.find(f"KEY#{tokens.digest(token)}", SORT_KEY)
-    return key if key is not None and key.live else None
+    return key if key is not None and prefix == prefix_for(key.workspace_id) else None
 
 
 def touch(key: ApiKeyRow) -> None:

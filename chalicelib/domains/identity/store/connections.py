@@ -170,7 +170,7 @@ def require(connection_id: str, workspace_id: str | None = None) -> ConnectionRo
     connection = find(connection_id)
     if connection is None or workspace_id not in {None, connection.workspace_id}:
         raise NotFoundError(
-            "No connected app has this id. List the connected apps to find valid ids."
+            "No connected app has this id. List the connected apps to find valid ids.", key="app"
         )
     return connection
 

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Self
 
 from pynamodb.attributes import (
+    BooleanAttribute,
     ListAttribute,
     UnicodeAttribute,
     UTCDateTimeAttribute,
@@ -12,12 +13,15 @@ from pynamodb.expressions.update import Action
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.ids import new_id
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.domains.identity.store import accounts
 from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.engine import workspace_currency
 from chalicelib.engine.claims import ClaimRow, claim
 from chalicelib.engine.events import subscriptions
 from chalicelib.engine.reading import Key, Rows, fetch, fetch_of
 from chalicelib.engine.tables import IdentityRow
+from chalicelib.lib.currencies import RUB
 
 SLUG_CLAIM = "workspace-slug"
 SORT_KEY = subscriptions.SORT_KEY
@@ -37,7 +41,22 @@ class WorkspaceRow(IdentityRow):
     plan = UnicodeAttribute()
     timezone = UnicodeAttribute()  # IANA name
     country = UnicodeAttribute(default="RU")  # ISO 3166-1 alpha-2, the default for phone numbers
+    # ISO 4217, of all prices and payments. ``engine.workspace_currency`` says when it may change.
+    currency = UnicodeAttribute(default=RUB)
+    has_prices = BooleanAttribute(null=True)
+    takes_rubles_only = BooleanAttribute(null=True)
     created_at = UTCDateTimeAttribute()
+    # Set for a workspace that came by sign-up, until an operator has looked at it: search engines
+    # do not list its pages, and it takes no domain of its own.
+    awaits_review = BooleanAttribute(null=True)
+    halt: UnicodeAttribute = UnicodeAttribute(null=True)  # ``core.plans.Halt``
+    suspended_at = UTCDateTimeAttribute(null=True)
+    closed_at = UTCDateTimeAttribute(null=True)  # by its owner, who may reopen it for a time
+    deletion_at = UTCDateTimeAttribute(null=True)  # when the records of a closed one are deleted
+    # When a member has asked not to see the first steps any more.
+    steps_dismissed_at = UTCDateTimeAttribute(null=True)
+    # When the owner of a test workspace was last told that it is emptied soon.
+    idle_told_at = UTCDateTimeAttribute(null=True)
     # Types of events that its webhooks receive.
     webhook_events: ListAttribute[Any] = ListAttribute(null=True)
     # Kinds of messages that no member wants.
@@ -46,13 +65,19 @@ class WorkspaceRow(IdentityRow):
     @classmethod
     def from_raw_data(cls, data: dict[str, Any]) -> Self:
         row = super().from_raw_data(data)
-        # The row was paid for already, so the cache of subscriptions takes it without a read.
-        subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages)
+        # The row was paid for already, so the caches take it without a read.
+        subscriptions.learn(row.id, row.webhook_events, row.unwanted_messages, row.halt)
+        workspace_currency.learn(row.id, row.currency, has_prices=row.has_prices)
         return row
 
     @property
     def id(self) -> str:
         return self.pk.partition("#")[2]
+
+    @property
+    def plan_of_keys(self) -> str:
+        """What the rows of its keys and connected apps have as their plan."""
+        return str(self.halt or self.plan)
 
 
 class MembershipRow(IdentityRow):
@@ -127,7 +152,7 @@ def get(workspace_id: str, rows: Rows | None = None) -> WorkspaceRow:
         workspace = rows.find(WorkspaceRow, key(workspace_id))
     if workspace is None:
         msg = f'No workspace has the id "{workspace_id}".'
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="workspace")
     return workspace
 
 
@@ -139,6 +164,20 @@ def read_by_account(account_id: str) -> list[tuple[WorkspaceRow, MembershipRow]]
     keys = ((f"WORKSPACE#{workspace_id}", SORT_KEY) for workspace_id in memberships)
     rows = fetch_of(WorkspaceRow, keys)
     return [(row, memberships[row.id]) for row in sorted(rows, key=lambda row: row.id)]
+
+
+def owned_tests(account_id: str) -> list[str]:
+    """Return the ids of the test workspaces that an account owns."""
+    rows = MembershipRow.partition(_memberships(account_id))
+    return [row.workspace_id for row in rows if row.role == "owner" and is_test(row.workspace_id)]
+
+
+def owned(account_id: str) -> list[str]:
+    """Return the ids of the workspaces that an account owns, without test workspaces."""
+    rows = MembershipRow.partition(_memberships(account_id))
+    return [
+        row.workspace_id for row in rows if row.role == "owner" and not is_test(row.workspace_id)
+    ]
 
 
 def membership(account_id: str, *, workspace_id: str) -> MembershipRow | None:

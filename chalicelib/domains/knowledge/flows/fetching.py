@@ -19,7 +19,8 @@ from chalicelib.domains.files.rules import file_types
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.knowledge.flows.indexing import refresh
 from chalicelib.domains.knowledge.flows.source_texts import digest_of, store_in_unit
-from chalicelib.domains.knowledge.rules import parsing, quotas
+from chalicelib.domains.knowledge.rules import parsing, problems, quotas
+from chalicelib.domains.knowledge.rules.problems import MAX_FAILURES, Problem, ProblemCode
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
 from chalicelib.engine import jobs, limits, locks
@@ -32,19 +33,8 @@ from chalicelib.gateways.public_http import FetchError
 log = logging.getLogger(__name__)
 FETCH = JobKind("knowledge-fetch")
 REFRESH_AFTER = timedelta(days=1)
-MAX_FAILURES = 7  # failed reads in a row, after which a page is not read again
 FETCHES = Limit(
     "knowledge-fetches", "pages per day read for the bots of a workspace", 500, timedelta(days=1)
-)
-OVER_BUDGET = "The workspace's pages of today are used up. This one is read tomorrow."
-MISSING_FILE = "The file is missing. Upload it again, and add it as a new source."
-TOO_SLOW = "The file is too complex: it took longer than 20 seconds to read."
-NOT_READ = "The file could not be read. It is damaged, or needs too much memory."
-NOT_FETCHED = "The page was not read:"  # begins the reason, a clause of the fetcher
-STILL_ANSWERS = "The bot still answers from the text that was read before."
-GIVEN_UP = (
-    f"It failed {MAX_FAILURES} times in a row and is not read again: delete this source, or add "
-    "it once more."
 )
 _PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
 
@@ -53,7 +43,7 @@ _PARSER = "chalicelib.domains.knowledge.rules.parsing:read_text"
 class _Outcome:
     # A text or a problem. Both are missing if the source has not changed.
     text: str = ""
-    problem: str = ""
+    problem: Problem | None = None
     validators: Validators | None = None
 
 
@@ -108,18 +98,19 @@ def _record(unit: UnitOfWork, job: Job, outcome: _Outcome | None) -> None:
     # The next read gets a new id, so that a job that runs twice does nothing the second time.
     source.fetch_id = None
     if outcome is None:
-        source.error = OVER_BUDGET
+        source.set_problems(problems.OVER_BUDGET)
     elif problem := outcome.problem or _store_text(unit, source, outcome):
         _fail(source, problem)
     else:
-        source.status, source.error, source.failures = sources.READY, None, 0
+        source.status, source.failures = sources.READY, 0
+        source.set_problems()
     if source.kind == sources.URL and source.failures < MAX_FAILURES:
         stage_fetch(unit, source, REFRESH_AFTER)
     unit.save(lock)
     unit.save(source)
 
 
-def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str | None:
+def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> Problem | None:
     text = outcome.text
     if text and source.digest != digest_of(text):
         # Most reads return the text that is stored already, which costs no write.
@@ -135,15 +126,15 @@ def _store_text(unit: UnitOfWork, source: SourceRow, outcome: _Outcome) -> str |
     return None
 
 
-def _fail(source: SourceRow, problem: str) -> None:
+def _fail(source: SourceRow, problem: Problem) -> None:
     # The bot keeps answering from the text of an earlier read.
     source.failures = int(source.failures) + 1
-    former = f" {STILL_ANSWERS}" if source.text_key else ""
+    former = [problems.STILL_ANSWERS] if source.text_key else []
     last = source.kind == sources.URL and source.failures >= MAX_FAILURES
-    stopped = f" {GIVEN_UP}" if last else ""
+    stopped = [problems.GIVEN_UP] if last else []
     # The earlier text still answers, so the source counts as ready.
     source.status = sources.READY if source.text_key and not last else sources.FAILED
-    source.error = f"{problem}{former}{stopped}"
+    source.set_problems(problem, *former, *stopped)
 
 
 def _read_url(source: SourceRow) -> _Outcome:
@@ -156,13 +147,13 @@ def _read_url(source: SourceRow) -> _Outcome:
             str(source.url), allow_http=True, max_bytes=parsing.MAX_BYTES, validators=validators
         )
     except FetchError as error:
-        return _Outcome(problem=f"{NOT_FETCHED} {error.reason}.")
+        return _Outcome(problem=problems.not_fetched(error.reason))
     if fetched.unchanged:
         return _Outcome()
     mime_type = file_types.sniff(fetched.body)
     parser = parsing.parser_for(mime_type)
     if parser is None:
-        return _Outcome(problem=f"Expected a web page, plain text or a PDF, received {mime_type}.")
+        return _Outcome(problem=problems.wrong_type(mime_type))
     declared = Message()
     declared["Content-Type"] = fetched.content_type
     outcome = _parse(parser, fetched.body, declared.get_content_charset())
@@ -173,7 +164,7 @@ def _read_file(job: Job, source: SourceRow) -> _Outcome:
     file = FILES.find(job.workspace_id, record_id=source.file_id) if source.file_id else None
     body = object_store().get(file.key) if file else None
     if file is None or body is None:
-        return _Outcome(problem=MISSING_FILE)
+        return _Outcome(problem=problems.MISSING_FILE)
     return _parse(parsing.PARSED_TYPES[file.mime_type], body, None)
 
 
@@ -182,9 +173,10 @@ def _parse(parser: str, body: bytes, charset: str | None) -> _Outcome:
     try:
         return _Outcome(isolation.call(_PARSER, body, parser, charset))
     except isolation.RaisedError as error:
-        return _Outcome(problem=str(error))
+        code, message, facts = error.args
+        return _Outcome(problem=Problem(ProblemCode(code), message, facts))
     except isolation.TooSlowError:
-        return _Outcome(problem=TOO_SLOW)
+        return _Outcome(problem=problems.TOO_SLOW)
     except isolation.IsolationError:
         log.warning("a file was not parsed", exc_info=True, extra={"parser": parser})
-        return _Outcome(problem=NOT_READ)
+        return _Outcome(problem=problems.NOT_READ)

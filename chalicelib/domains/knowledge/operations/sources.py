@@ -11,6 +11,8 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.lists import ListResult, WholeListQuery
+from chalicelib.core.wire.message_detail import MessageDetail
 from chalicelib.core.wire.schema import (
     DeletedResult,
     Id,
@@ -94,11 +96,15 @@ class SourceOut(Wire):
     title: str = Field(description="Title of the source.")
     kind: str = Field(description="text, url or file.")
     status: str = Field(
-        description="pending: not read yet. ready: the bot answers from it. failed: see error."
+        description="pending: not read yet. ready: the bot answers from it within two minutes. "
+        "failed: see error."
     )
     chars: int = Field(description="Characters of text that the bot answers from.")
     updated_at: Timestamp = Field(description="When it was last read or changed.")
     error: str | None = Field(description="What went wrong when it was last read, or null.")
+    error_details: list[MessageDetail] | None = Field(
+        description="The sentences of `error` with their codes and facts, or null."
+    )
 
 
 class SourceResult(Wire):
@@ -107,7 +113,11 @@ class SourceResult(Wire):
     source: SourceOut = Field(description="The source.")
 
 
-class SourceList(Wire):
+class SourceListQuery(WholeListQuery, BotRef):
+    """Bot whose sources to list, page and order."""
+
+
+class SourceList(ListResult):
     """All sources of a bot."""
 
     sources: list[SourceOut] = Field(description="The sources, oldest first.")
@@ -158,7 +168,7 @@ def add_knowledge(ctx: Context, args: KnowledgeAdd) -> SourceResult:
     there = sources.read_all(ctx.workspace_id, agent_id=agent.id)
     if len(there) >= quotas.MAX_SOURCES:
         msg = f"The bot has {len(there)} sources, which is the maximum. Delete a source first."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_sources", details={"maximum": quotas.MAX_SOURCES})
     source = SourceRow(
         SOURCES.partition(ctx.workspace_id),
         ctx.unit.run_side_effect_once("source id", new_id),
@@ -184,13 +194,17 @@ def _stage_text(ctx: Context, source: SourceRow, text: str, used: int) -> None:
     if size > MAX_TEXT_BYTES:
         message = f"expected at most {MAX_TEXT_BYTES:,} bytes of UTF-8, received {size:,}"
         msg = f"text: {message}"
-        raise PayloadTooLargeError(msg, errors=[FieldError("text", message)])
+        raise PayloadTooLargeError(
+            msg, errors=[FieldError("text", message, "too_large")], key="field"
+        )
     full_text = passages.normal_form(text)
     if not full_text:
-        raise ValidationError.of("text", message="expected a text, received only white space")
+        raise ValidationError.of(
+            "text", message="expected a text, received only white space", key="blank"
+        )
     if too_much := quotas.problem(used, full_text):
-        msg = f"{too_much} Delete a source first."
-        raise ConflictError(msg)
+        msg = f"{too_much.message} Delete a source first."
+        raise ConflictError(msg, key="too_much_text")
     source.kind, source.status = sources.TEXT, sources.READY
     source_texts.store_in_unit(ctx.unit, source, full_text)
 
@@ -199,10 +213,10 @@ def _readable_file(ctx: Context, file_id: str) -> str:
     file = FILES.require(ctx.workspace_id, record_id=file_id)
     if file.mime_type not in PARSED_TYPES:
         message = f"expected a txt, md, html, csv or pdf file, received {file.mime_type}"
-        raise ValidationError.of("fileId", message=message)
+        raise ValidationError.of("fileId", message=message, key="unreadable_type")
     if file.bytes > MAX_BYTES:
         message = f"expected a file of at most {MAX_BYTES:,} bytes, received {file.bytes:,}"
-        raise ValidationError.of("fileId", message=message)
+        raise ValidationError.of("fileId", message=message, key="too_large")
     return str(file.id)
 
 
@@ -213,11 +227,13 @@ def _readable_file(ctx: Context, file_id: str) -> str:
     title="List a bot's knowledge",
     example={"id": "AGENT_ID"},
 )
-def list_knowledge(ctx: Context, args: BotRef) -> SourceList:
+def list_knowledge(ctx: Context, args: SourceListQuery) -> SourceList:
     """List all sources of a bot's knowledge with their states, oldest first."""
     agent = AGENTS.require(ctx.workspace_id, record_id=args.id)
     bot_sources = sources.read_all(ctx.workspace_id, agent_id=agent.id)
-    return SourceList(sources=[SourceOut.from_row(source.values) for source in bot_sources])
+    page, total = SOURCES.select(bot_sources, args)
+    shown = [SourceOut.from_row(source.values) for source in page]
+    return SourceList(sources=shown, **args.counted(total))
 
 
 @operation(

@@ -5,7 +5,8 @@ So ``read_text`` runs in a process of its own (``gateways.isolation``).
 
 import io
 
-from chalicelib.domains.knowledge.rules import passages
+from chalicelib.domains.knowledge.rules import passages, problems
+from chalicelib.domains.knowledge.rules.problems import Problem
 
 MAX_BYTES = 10 * 2**20  # of a file that is parsed
 MAX_PAGES = 200  # of a PDF that is parsed
@@ -19,10 +20,6 @@ PARSED_TYPES = {
     "text/html": HTML,
     "application/pdf": PDF,
 }
-NO_TEXT = "No text was found. Pages that a script fills have none."
-NO_TEXT_IN_PDF = "No text was found in the PDF. It may be scanned: only images of its pages."
-ENCRYPTED = "The PDF is protected with a password. Save it without one."
-BROKEN_PDF = "The PDF is damaged, so it could not be read."
 
 
 def parser_for(mime_type: str) -> str | None:
@@ -31,18 +28,21 @@ def parser_for(mime_type: str) -> str | None:
 
 
 class UnreadableError(Exception):
-    """A file has no text that can be read. The message is a sentence for its owner."""
+    """A file has no text that can be read. The arguments are those of the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(*problem)
 
 
 def read_text(parser: str, body: bytes, charset: str | None = None) -> str:
     """Return the text of a file in its normal form, or raise UnreadableError if it has none."""
     match parser:
         case "pdf":
-            text, problem = _pdf_text(body), NO_TEXT_IN_PDF
+            text, problem = _pdf_text(body), problems.NO_TEXT_IN_PDF
         case "html":
-            text, problem = _html_text(body, charset), NO_TEXT
+            text, problem = _html_text(body, charset), problems.NO_TEXT
         case _:
-            text, problem = _decoded(body, charset), NO_TEXT
+            text, problem = _decoded(body, charset), problems.NO_TEXT
     text = passages.normal_form(text)
     if not text:
         raise UnreadableError(problem)
@@ -69,13 +69,12 @@ def _pdf_text(body: bytes) -> str:
         reader = pypdf.PdfReader(io.BytesIO(body))
         # Many PDFs are encrypted with an empty password, which forbids only to change them.
         if reader.is_encrypted and not reader.decrypt(""):
-            raise UnreadableError(ENCRYPTED)
+            raise UnreadableError(problems.ENCRYPTED)
         if (count := len(reader.pages)) > MAX_PAGES:
-            msg = f"The PDF has {count:,} pages, but the maximum is {MAX_PAGES}. Divide the PDF."
-            raise UnreadableError(msg)
+            raise UnreadableError(problems.too_many_pages(count, maximum=MAX_PAGES))
         return "\n\n".join(page.extract_text() for page in reader.pages)
     except DependencyError:  # a cipher that the zip does not carry
-        raise UnreadableError(ENCRYPTED) from None
+        raise UnreadableError(problems.ENCRYPTED) from None
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         # The library's own errors, and errors that broken files cause in the library.
-        raise UnreadableError(BROKEN_PDF) from None
+        raise UnreadableError(problems.BROKEN_PDF) from None

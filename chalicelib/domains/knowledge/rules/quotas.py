@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Protocol
 
+from chalicelib.domains.knowledge.rules.problems import Problem, too_much_text
+
 MAX_SOURCES = 100  # sources of a bot
 MAX_BOT_BYTES = 3_000_000  # of UTF-8, in the text of all sources of a bot
 
@@ -18,12 +20,9 @@ def used(sources: Iterable[Sized]) -> int:
     return sum(int(source.size) for source in sources)
 
 
-def problem(used_bytes: int, text: str) -> str | None:
-    """Return an explanation if a text and the bot's other sources exceed the quota, else None."""
+def problem(used_bytes: int, text: str) -> Problem | None:
+    """Return the problem if a text and the bot's other sources exceed the quota, else None."""
     size = len(text.encode())
     if used_bytes + size <= MAX_BOT_BYTES:
         return None
-    return (
-        f"The text has {size:,} bytes. The bot's other sources use {used_bytes:,} of "
-        f"{MAX_BOT_BYTES:,} bytes."
-    )
+    return too_much_text(size, used=used_bytes, maximum=MAX_BOT_BYTES)

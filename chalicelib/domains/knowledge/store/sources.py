@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
 from chalicelib.core.jobs import KNOWLEDGE_STALE
+from chalicelib.domains.knowledge.rules.problems import FILE_DELETED, Problem
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import JsonAttribute, Record
 
 TEXT, URL, FILE = "text", "url", "file"
 PENDING, READY, FAILED = "pending", "ready", "failed"
-FILE_DELETED = "The file was deleted. Delete this source, or add another file."
 
 
 class SourceRow(Record):
@@ -23,6 +23,8 @@ class SourceRow(Record):
     kind = UnicodeAttribute()
     status = UnicodeAttribute()
     error = UnicodeAttribute(null=True)
+    # Codes and facts of the sentences in ``error``. Rows of earlier releases have none.
+    error_details: JsonAttribute = JsonAttribute(null=True)
     chars = NumberAttribute(default=0)
     size = NumberAttribute(default=0)  # bytes of the text
     digest = UnicodeAttribute(null=True)  # of the text
@@ -41,13 +43,19 @@ class SourceRow(Record):
         self.text_key, self.digest = key, digest
         self.chars, self.size = len(text), len(text.encode())
 
+    def set_problems(self, *problems: Problem) -> None:
+        """Set what went wrong when the source was last read."""
+        self.error = " ".join(problem.message for problem in problems) or None
+        self.error_details = [problem.detail() for problem in problems] or None
+
 
 def _shown_files(source: SourceRow) -> Iterable[str]:
     return [source.file_id] if source.file_id else []
 
 
 def _lose_file(source: SourceRow, _file_id: str) -> None:
-    source.status, source.error = FAILED, FILE_DELETED
+    source.status = FAILED
+    source.set_problems(FILE_DELETED)
     # Without its ``fetch_id``, the job that would read the file does nothing.
     source.file_id = source.text_key = source.digest = source.fetch_id = None
     source.chars = source.size = 0

@@ -24,7 +24,7 @@ def read_cart(
 
     def field_error(path: str, *, key: str) -> FieldError:
         message = form_text(language, f"cart_{key}", lines=MAX_LINES, quantity=MAX_QUANTITY)
-        return FieldError(f"{CART}{path}", message)
+        return FieldError(f"{CART}{path}", message, f"cart_{key}")
 
     if submitted in (None, "", []):
         return [], []

@@ -25,6 +25,7 @@ from chalicelib.domains.leads.rules.form_fields import (
 )
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import localized
+from chalicelib.lib.currencies import RUB
 from chalicelib.lib.markup import templates
 from chalicelib.lib.markup.css import minify_css
 
@@ -148,19 +149,19 @@ def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
 
 
 class OrderLine(NamedTuple):
-    """A product of an order, with its present price in kopecks."""
+    """A product of an order, with its present price in minor units."""
 
     product_id: str
     name: str
     quantity: int
     price: int
 
-    def cost(self, language: str) -> str:
-        return _money(language, self.price * self.quantity)  # such as ``450 ₽``
+    def cost(self, language: str, currency: str) -> str:
+        return _money(language, self.price * self.quantity, currency)  # such as ``450 ₽``
 
 
-def _money(language: str, kopecks: int) -> str:
-    return localized.money("ru" if language == "ru" else "en", kopecks)
+def _money(language: str, amount: int, currency: str) -> str:
+    return localized.money("ru" if language == "ru" else "en", amount, currency)
 
 
 def form_page(  # noqa: PLR0913  a form and what surrounds it
@@ -170,13 +171,15 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
     *,
     submit_url: str,
     business: str,
+    is_test: bool = False,
     order: Sequence[OrderLine] = (),
+    currency: str = RUB,
     page_url: str = "",
 ) -> str:
     """Return a page with a form, which links can open.
 
-    ``business`` is the name of the workspace. ``order`` is shown and sent with the form. Without
-    script, the form sends ``page_url`` as the page's.
+    ``business`` is the name of the workspace. ``order`` is shown, with prices in ``currency``, and
+    sent with the form. Without script, the form sends ``page_url`` as the page's.
     """
     cart = [{"productId": line.product_id, "quantity": line.quantity} for line in order]
     values = {CART: json.dumps(cart) if cart else "", PAGE: page_url}
@@ -185,10 +188,12 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
         language=language,
         title=title,
         business=business,
+        is_test=is_test,
         submit_url=submit_url,
         script=_script(language),
         order=order,
-        total=_money(language, sum(line.price * line.quantity for line in order)),
+        currency=currency,
+        total=_money(language, sum(line.price * line.quantity for line in order), currency),
         **_form(fields, values, {}, "send"),
     )
 

@@ -11,9 +11,11 @@ from pydantic_core import to_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
+from chalicelib.core.call_warnings import CallWarning, WarningCode
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import FieldError
 from chalicelib.core.limits import Limit
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.clients.flows import contacts, matching
 from chalicelib.domains.clients.flows.contacts import Contact
@@ -32,8 +34,10 @@ from chalicelib.domains.leads.store.leads import LEADS, LeadRow
 from chalicelib.domains.sites.store import pages
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine import limits
+from chalicelib.engine.events import subscriptions
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
+from chalicelib.lib.currencies import RUB
 
 # Submissions of one form by all visitors. If the limiter is unavailable, they are refused.
 FORM_SUBMISSIONS_PER_DAY = Limit(
@@ -97,12 +101,15 @@ class PublicForm(NamedTuple):
     language: str
     redirect_url: str | None
     success_message: str
+    is_test: bool = False  # of a test workspace
+    currency: str = RUB  # of the prices of an order
 
 
 def public_form(form_id: str) -> PublicForm:
     """Return a form's attributes. Raises NotFoundError if it is unknown, or its site suspended."""
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     form = FORMS.found_for_visitor(FORMS.find(workspace_id, record_id=form_id))
+    _require_open(workspace_id)
     _open_site(workspace_id, form, Rows())
     return _public_form(form)
 
@@ -113,8 +120,18 @@ def form_with_business(form_id: str) -> tuple[PublicForm, str]:
     rows, key = Rows(), FORMS.key(workspace_id, record_id=form_id)
     rows.read([key, workspaces.key(workspace_id)])
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
+    _require_open(workspace_id)
     _open_site(workspace_id, form, rows)
-    return _public_form(form), str(workspaces.get(workspace_id, rows).name)
+    workspace = workspaces.get(workspace_id, rows)
+    shown_form = _public_form(form)._replace(
+        is_test=is_test(workspace_id), currency=workspace.currency
+    )
+    return shown_form, str(workspace.name)
+
+
+def _require_open(workspace_id: str) -> None:
+    if subscriptions.halt_of(workspace_id) is not None:
+        raise FORMS.unavailable()
 
 
 def _public_form(form: FormRow) -> PublicForm:
@@ -151,23 +168,23 @@ def submit(
         RateLimitedError: the visitor or the form has too many submissions today.
         ValidationError: values are missing or wrong.
     """
-    rows, key = Rows(), FORMS.key(ctx.workspace_id, record_id=args.id)
+    rows, key = ctx.unit.rows, FORMS.key(ctx.workspace_id, record_id=args.id)
     rows.read([key, workspaces.key(ctx.workspace_id)])
     form = FORMS.found_for_visitor(rows.find(FormRow, key))
     workspace = workspaces.get(ctx.workspace_id, rows)
-    submitted = _read_submission(ctx, form, workspace, args.values, rows, origin.proposal_id)
+    submitted = _read_submission(ctx, form, workspace, args.values, origin.proposal_id)
     # A closed site is the first reason to refuse, so nothing else is revealed about it.
     site = _open_site(ctx.workspace_id, form, rows)
     if submitted.errors:
         raise form_fields.rejection(form.specs, submitted.errors, form.language)
     for warning in submitted.warnings:
-        ctx.warn(warning)
+        ctx.warn(warning.message, code=warning.code, **warning.facts)
     earlier = leads.submission(submitted.key, rows)
     if earlier.lead_id is not None:
         ctx.unit.undo()  # It has been counted as a new lead.
         return _submission_result(form, earlier.lead_id)
     for limit, subject in _daily_limits(ctx, form):
-        limits.stage(ctx.unit, limit, subject, rows)
+        limits.stage(ctx.unit, limit, subject)
     # The last limit is the form's, which does not count for the visitor's share.
     *of_visitor, _ = _daily_limits(ctx, form)
     used = (limits.used(*counter, rows) + 1 for counter in of_visitor)
@@ -189,20 +206,18 @@ class _Submitted(NamedTuple):
     # ``warnings`` name what was sent and is not stored.
     data: dict[str, Any]
     contact: Contact
-    warnings: list[str]
+    warnings: list[CallWarning]
     errors: list[FieldError]
     key: Key  # Equal for equal submissions of one visitor.
-    rows: Rows  # The rows that were read for the submission.
     # Waits for the quota. Returns whether the lead is beyond the number that the plan includes.
     over_quota: Callable[[], bool]
 
 
-def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
+def _read_submission(
     ctx: Context,
     form: FormRow,
     workspace: WorkspaceRow,
     values: Mapping[str, Any],
-    rows: Rows,
     proposal_id: str | None,
 ) -> _Submitted:
     # If a value is wrong, only the site is read: a closed one is the first reason to refuse.
@@ -219,36 +234,43 @@ def _read_submission(  # noqa: PLR0913, PLR0917  the parts of a submission
     data |= {CART: items} if items else {}
     errors = [*errors, *other_errors, *cart_errors]
     if not (data or errors):
-        errors = [FieldError(form.specs[0].name, form_text(language, "empty"))]
+        errors = [FieldError(form.specs[0].name, form_text(language, "empty"), "empty")]
     warnings = _warnings(form, sent)
     key = _submission_key(ctx, form, data, proposal_id)
     keys = [SITES.key(workspace_id, record_id=form.project_id)] if form.project_id else []
     # A wrong value is refused anyway, so neither the quota nor the client is read.
     if errors:
-        rows.read(keys)
-        return _Submitted(data, contact, warnings, errors, key, rows, lambda: False)
+        ctx.unit.rows.read(keys)
+        return _Submitted(data, contact, warnings, errors, key, lambda: False)
     keys += matching.holder_keys(workspace_id, contact)
     keys.append(key)
     keys += [limits.key(limit, subject) for limit, subject in _daily_limits(ctx, form)]
     with deadline.side_by_side() as start:
         # The quota is counted while the rows are read, which hides the round trip.
         over_quota = start(partial(lead_quota.is_over_quota, ctx.unit, workspace))
-        rows.read(keys)
-    return _Submitted(data, contact, warnings, errors, key, rows, over_quota.result)
+        ctx.unit.rows.read(keys)
+    return _Submitted(data, contact, warnings, errors, key, over_quota.result)
 
 
-def _warnings(form: FormRow, sent: SentFields) -> list[str]:
+def _warnings(form: FormRow, sent: SentFields) -> list[CallWarning]:
     # What was sent and is not stored.
     warnings = [
-        f"{spec.name}: no consent is stored, because the value is not a word such as yes, on or 1."
+        CallWarning(
+            f"{spec.name}: no consent is stored, because the value is not a word such as yes, on "
+            "or 1.",
+            WarningCode.CONSENT_NOT_STORED,
+            {"field": spec.name},
+        )
         for spec in form.specs
         if form_fields.is_no_consent(spec, sent.values.get(spec.name))
     ]
     if sent.technical:
-        names = ", ".join(name[:MAX_NAMED_CHARACTERS] for name in sent.technical[:MAX_NAMED])
+        names = [name[:MAX_NAMED_CHARACTERS] for name in sent.technical[:MAX_NAMED]]
         more = len(sent.technical) - MAX_NAMED
         others = f" and {more} more" if more > 0 else ""
-        warnings.append(f"Values that only programs need are not stored: {names}{others}.")
+        message = f"Values that only programs need are not stored: {', '.join(names)}{others}."
+        facts = {"count": len(sent.technical), "fields": names}
+        warnings.append(CallWarning(message, WarningCode.VALUES_NOT_STORED, facts))
     return warnings
 
 
@@ -278,7 +300,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
     origin: Origin,
 ) -> LeadRow:
     now, data, contact = clock.now(), submitted.data, submitted.contact
-    rows, workspace_id = submitted.rows, ctx.workspace_id
+    rows, workspace_id = ctx.unit.rows, ctx.workspace_id
     fills = matching.name_for_own_client(
         workspace_id, contact, rows, own_client_id=origin.client_id
     )

@@ -8,6 +8,7 @@ from chalicelib.application.context import Context
 from chalicelib.application.descriptions import cut_error, require_whole
 from chalicelib.core import clock, deadline
 from chalicelib.core.errors import (
+    ExternalIdTakenError,
     FieldError,
     PayloadTooLargeError,
     ValidationError,
@@ -16,9 +17,17 @@ from chalicelib.core.errors import (
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    EXTERNAL_ID,
+    METADATA,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
 from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, optional, wire_name
 from chalicelib.domains.clients.flows import contacts, matching
 from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.flows.phone_warning import warn_of_phone
 from chalicelib.domains.clients.store import clients, contact_lookups
 from chalicelib.domains.clients.store.clients import CLIENTS
 from chalicelib.domains.identity.store import workspaces
@@ -65,6 +74,8 @@ class LeadPatch(Patch, LeadRef):
     notes: Notes | None = optional("Notes.")
     tags: Tags = optional("Replaces all.")
     data: dict[str, Any] = optional("Merge patch: null removes a value; items cannot be changed.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
     if_version: IfVersion = IF_VERSION
 
 
@@ -96,7 +107,7 @@ def set_lead_status(ctx: Context, args: LeadStatusSet) -> LeadResult:
     scope=Scope.CRM_WRITE,
     idempotent=True,
     example={"id": "LEAD_ID", "notes": "Call back", "data": {"message": "By Friday"}},
-    errors=(VersionConflictError,),
+    errors=(ExternalIdTakenError, VersionConflictError),
     role=Role.MEMBER,
 )
 def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
@@ -110,6 +121,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         workspace = workspace_task.result()
     lead.require_version(args.if_version)
     changes, changed_fields = args.changes, []
+    merge_metadata(changes, lead.metadata)
     former = contact = Contact(lead.name, lead.email, lead.phone, lead.phone_entered)
     require_whole(
         changes.get("notes"), stored_text=lead.notes, field="notes", length=MAX_LISTED_NOTES
@@ -126,7 +138,7 @@ def update_lead(ctx: Context, args: LeadPatch) -> LeadResult:
         entered = changes["phone_entered"] = changes["phone"]
         changes["phone"] = entered and phones.find_phone(entered, country=workspace.country)
     contact = contact._replace(**{n: changes.pop(n) for n in Contact._fields if n in changes})
-    contacts.warn_of_phone(ctx, contact)
+    warn_of_phone(ctx, contact)
     for name, value in {**contact._asdict(), **changes}.items():
         if getattr(lead, name) != value:
             changed_fields.append(name)
@@ -154,7 +166,9 @@ def _patch_data(
 ) -> tuple[tuple[FieldSpec, ...], dict[str, Any]]:
     if CART in patch:
         raise ValidationError.of(
-            "data.items", message="the products of an order cannot be changed; omit this field"
+            "data.items",
+            message="the products of an order cannot be changed; omit this field",
+            key="fixed",
         )
     if shortened := truncated_fields(patch, stored_fields=lead.whole_data):
         path = f"data.{shortened[0]}"
@@ -167,17 +181,21 @@ def _patch_data(
     for field in declared:
         if field.type == "consent" and cleaned.get(field.name):
             errors.append(
-                FieldError(field.name, "only the visitor can give this consent; omit this field")
+                FieldError(
+                    field.name,
+                    "only the visitor can give this consent; omit this field",
+                    "consent_of_visitor",
+                )
             )
     if errors:
-        errors = [FieldError(f"data.{field}", message) for field, message in errors]
+        errors = [error._replace(field=f"data.{error.field}") for error in errors]
         summary = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
         raise ValidationError(summary, errors=errors)
     valid_values = {field.name: cleaned.get(field.name) for field in declared}
     data: dict[str, Any] = merge(lead.whole_data, patch={**patch, **valid_values})
     if (size := size_of(data)) > MAX_DATA_BYTES:
         msg = f"data: expected at most {MAX_DATA_BYTES:,} bytes of JSON, received {size:,}."
-        raise PayloadTooLargeError(msg)
+        raise PayloadTooLargeError(msg, key="data")
     return fields, data
 
 

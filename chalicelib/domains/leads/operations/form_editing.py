@@ -1,13 +1,21 @@
-"""Read and change one form, for the console."""
+"""Read and change one form."""
 
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import VersionConflictError
+from chalicelib.core.errors import ExternalIdTakenError, VersionConflictError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    EXTERNAL_ID,
+    METADATA,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
 from chalicelib.core.wire.schema import IF_VERSION, IfVersion, Patch, Title, Wire, optional
 from chalicelib.domains.leads.flows.form_html import preview_html
 from chalicelib.domains.leads.operations.forms import (
@@ -83,10 +91,17 @@ class FormPatch(Patch, FormRef):
     ] = optional("All fields, in order. A field that is left out is removed.")
     success_message: SuccessMessage | None = optional("null: the default one.")
     redirect_url: RedirectUrl | None = optional("null: no redirect.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
     if_version: IfVersion = IF_VERSION
 
 
-@operation(role=Role.MEMBER, example={"id": "FORM_ID"})
+@operation(
+    rest="GET /api/forms/{id}",
+    scope=Scope.CRM_READ,
+    role=Role.MEMBER,
+    example={"id": "FORM_ID"},
+)
 def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
     """Return one form with its version and the HTML to embed."""
     form = FORMS.require(ctx.workspace_id, record_id=args.id)
@@ -94,16 +109,20 @@ def get_form(ctx: Context, args: FormRef) -> FormDetailResult:
 
 
 @operation(
+    rest="POST /api/forms/update",
+    scope=Scope.CRM_WRITE,
     role=Role.MANAGER,
     idempotent=True,
     example={"id": "FORM_ID", "successMessage": "Thank you, we will call you."},
-    errors=(VersionConflictError,),
+    errors=(ExternalIdTakenError, VersionConflictError),
 )
 def update_form(ctx: Context, args: FormPatch) -> FormDetailResult:
     """Change a form; omitted values stay unchanged. Leads keep the values of removed fields."""
     form = FORMS.require(ctx.workspace_id, record_id=args.id)
     form.require_version(args.if_version)
-    for name, value in args.changes.items():
+    changes = args.changes
+    merge_metadata(changes, form.metadata)
+    for name, value in changes.items():
         stored_value = [field.stored_values for field in args.fields] if name == "fields" else value
         setattr(form, name, stored_value)
     ctx.unit.save(form)

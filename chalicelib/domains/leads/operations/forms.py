@@ -10,11 +10,25 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
+from chalicelib.core.errors import ExternalIdTakenError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import ListResult, SortedListQuery
 from chalicelib.core.wire.schema import (
+    RECEIVED,
     DeletedResult,
     Id,
     MailedTitle,
@@ -33,7 +47,6 @@ from chalicelib.domains.leads.store.forms import FORMS, FormRow
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED
 from chalicelib.engine.listing import counters
-from chalicelib.engine.listing.query import Query
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 MAX_FIELDS = 30
@@ -73,7 +86,7 @@ def _check_https(url: str) -> str:
     except ValueError:
         host = None
     if not host or parts.scheme != "https" or any(c.isspace() for c in url):
-        raise PydanticCustomError("https", "expected an https URL")
+        raise PydanticCustomError("url", "expected an https URL")
     return printable(url)
 
 
@@ -104,11 +117,13 @@ class FormFieldIn(Wire):
     def _check_options(self) -> Self:
         if self.type == "select" and not self.options:
             raise PydanticCustomError(
-                "no_options", "expected options for a field of type select, received none"
+                "no_options",
+                "expected options for a field of type select, received none",
+                {RECEIVED: True},
             )
         if self.type != "select" and self.options:
             message = "expected no options, which only a select can have, received some"
-            raise PydanticCustomError("options", message)
+            raise PydanticCustomError("options_not_allowed", message, {RECEIVED: True})
         return self
 
     @property
@@ -126,9 +141,9 @@ def check_unique(names: list[str]) -> None:
     """Refuse two fields with one name."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise PydanticCustomError(
-            "duplicate_names",
+            "not_unique",
             "expected different field names, received several fields named {names}",
-            {"names": ", ".join(twice)},
+            {"names": ", ".join(twice), RECEIVED: True},
         )
 
 
@@ -168,6 +183,8 @@ class FormOut(FormRef):
     page_url: str = Field(description="URL of a page with the form, to share as a link.")
     embed_html: str = Field(description="HTML to paste into any page.")
     submissions: int = Field(description="Number of leads from the form.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -192,20 +209,20 @@ class FormResult(Wire):
     form: FormOut = Field(description="The form.")
 
 
-class FormListQuery(Wire):
+class FormListQuery(SortedListQuery):
     """Filters for listing forms."""
 
     q: SearchText | None = optional("Part of the title.")
     project_id: Id | None = optional("Site id.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
     page: PageNumber = Field(default=1, description="Page, from 1.")
     size: int = Field(default=20, ge=1, le=100, description="Forms per page.")
 
 
-class FormList(Wire):
+class FormList(ListResult):
     """One page of forms."""
 
     forms: list[FormOut] = Field(description="The forms of this page.")
-    total: int = Field(description="Forms that match, over all pages.")
 
 
 class FormCreate(Wire):
@@ -223,6 +240,8 @@ class FormCreate(Wire):
     project_id: Id | None = optional("Site id.")
     success_message: SuccessMessage | None = optional("Shown after sending; default: a thank-you.")
     redirect_url: RedirectUrl | None = optional("https URL of the next page.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class FormDelete(FormRef):
@@ -246,15 +265,7 @@ class FormDeleted(DeletedResult):
 )
 def list_forms(ctx: Context, args: FormListQuery) -> FormList:
     """List the forms, newest first, with the HTML to embed."""
-    query = Query(
-        page=args.page,
-        size=args.size,
-        sort="createdAt",
-        descending=True,
-        filters={"project_id": args.project_id},
-        search=args.q,
-        charge=ctx.charge,
-    )
+    query = FORMS.query(args, search=args.q, charge=ctx.charge)
     page = FORMS.page(ctx.workspace_id, query)
     sites = dict.fromkeys(form.project_id for form in page.records if form.project_id)
     closed = {s.id for s in SITES.fetch(ctx.workspace_id, sites) if s.status == SUSPENDED}
@@ -271,7 +282,7 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
         )
         for form in page.records
     ]
-    return FormList(forms=forms, total=page.total)
+    return FormList(forms=forms, **args.counted(page.total))
 
 
 @operation(
@@ -288,6 +299,7 @@ def list_forms(ctx: Context, args: FormListQuery) -> FormList:
         ],
         "projectId": "SITE_ID",
     },
+    errors=(ExternalIdTakenError,),
     role=Role.MANAGER,
 )
 def create_form(ctx: Context, args: FormCreate) -> FormResult:
@@ -302,6 +314,7 @@ def create_form(ctx: Context, args: FormCreate) -> FormResult:
         ctx.unit.require(site, on_conflict=SITES.not_found())
         is_active = site.status != SUSPENDED
     values = args.provided() | {"fields": [field.stored_values for field in args.fields]}
+    merge_metadata(values)
     form = FORMS.new(ctx.workspace_id, **values)
     ctx.unit.create(form)
     return FormResult(form=FormOut.from_record(form, is_active=is_active, submissions=0))

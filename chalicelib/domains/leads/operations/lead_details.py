@@ -47,7 +47,7 @@ class OrderLine(Wire):
 
     name: str = Field(description="Name of the product.")
     quantity: int = Field(description="Number of pieces.")
-    price: int = Field(description="Unit price in kopecks.")
+    price: int = Field(description="Unit price in minor units (kopecks).")
 
 
 class LeadChange(Wire):
@@ -66,7 +66,7 @@ class LeadDetails(Wire):
     lead: LeadOut = Field(description="The lead.")
     values: list[LeadValue] = Field(description="Submitted values, in the order of the form.")
     items: list[OrderLine] = Field(description="Products of the order; empty if it is none.")
-    total: int = Field(description="Total of the order in kopecks.")
+    total: int = Field(description="Total of the order in minor units (kopecks).")
     form_title: str | None = Field(description="Title of the form, or null.")
     site_title: str | None = Field(description="Title of the site, or null.")
     page_title: str | None = Field(description="Title of the page, or null.")
@@ -75,7 +75,7 @@ class LeadDetails(Wire):
     history: list[LeadChange] = Field(description="Changes after the submission, newest first.")
 
 
-@operation(title="Get a lead with names", role=Role.MEMBER)
+@operation(title="Get a lead with names", role=Role.MEMBER, example={"id": "LEAD_ID"})
 def get_lead_details(ctx: Context, args: LeadRef) -> LeadDetails:
     """Return a lead with labels of its values, names of its site and client, and its history."""
     with deadline.side_by_side() as start:

@@ -15,6 +15,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, SearchText, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import submitted_values
 from chalicelib.domains.leads.operations.leads import LeadListQuery, query_of
 from chalicelib.domains.leads.rules.form_fields import CART
@@ -22,7 +23,7 @@ from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.forms import FormRow
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow, LeadStatus
 from chalicelib.engine import limits
-from chalicelib.lib import zoned_times
+from chalicelib.lib import currencies, zoned_times
 from chalicelib.lib.contact_fields import Tag
 
 MAX_EXPORTED = 5_000  # Maximum number of leads in an export. A Lambda response has at most 6 MB.
@@ -63,7 +64,9 @@ class LeadTable(Wire):
     rows: list[list[Cell]] = Field(description="One row for each lead, newest first.")
 
 
-@operation(role=Role.MANAGER, idempotent=True, errors=(PayloadTooLargeError,))
+@operation(
+    role=Role.MANAGER, idempotent=True, errors=(PayloadTooLargeError,), example={"status": "new"}
+)
 def export_leads(ctx: Context, args: LeadExport) -> LeadTable:
     """Return the leads of a filter as a table, at most 5,000. The audit log records the export.
 
@@ -99,7 +102,7 @@ def _refuse_many(total: int) -> None:
             f"The filter matches {total:,} leads, but the maximum for an export is "
             f"{MAX_EXPORTED:,}. Choose a shorter period."
         )
-        raise PayloadTooLargeError(msg)
+        raise PayloadTooLargeError(msg, key="leads")
 
 
 def table(workspace_id: str, lead_rows: Sequence[LeadRow]) -> LeadTable:
@@ -107,7 +110,7 @@ def table(workspace_id: str, lead_rows: Sequence[LeadRow]) -> LeadTable:
 
     A field that has nothing but the contacts of its leads gets no column.
     """
-    zone = workspaces.get(workspace_id).timezone
+    workspace = workspaces.get(workspace_id)
     forms = submitted_values.forms(
         workspace_id, (lead.form_id for lead in lead_rows if lead.form_id)
     )
@@ -120,7 +123,7 @@ def table(workspace_id: str, lead_rows: Sequence[LeadRow]) -> LeadTable:
     columns = [ExportColumn(name=name, label=None) for name in FIXED]
     columns += [ExportColumn(name=name, label=label) for name, label in labels.items()]
     rows = [
-        [*_fixed(lead, forms, zone), *(values.get(name, ("", None))[1] for name in labels)]
+        [*_fixed(lead, forms, workspace), *(values.get(name, ("", None))[1] for name in labels)]
         for lead, values in zip(lead_rows, submitted, strict=True)
     ]
     return LeadTable(columns=columns, rows=rows)
@@ -136,10 +139,10 @@ def _submitted(lead: LeadRow, forms: Mapping[str, FormRow]) -> dict[str, tuple[s
     }
 
 
-def _fixed(lead: LeadRow, forms: Mapping[str, FormRow], zone: str) -> Iterable[Cell]:
+def _fixed(lead: LeadRow, forms: Mapping[str, FormRow], workspace: WorkspaceRow) -> Iterable[Cell]:
     source, form = lead.source or {}, forms.get(lead.form_id)
     lines: list[dict[str, Any]] = lead.whole_data.get(CART) or []
-    yield zoned_times.local_time(lead.created_at, zone).text.replace("T", " ")[:16]
+    yield zoned_times.local_time(lead.created_at, workspace.timezone).text.replace("T", " ")[:16]
     yield from (lead.status, lead.name, lead.email, lead.phone or lead.phone_entered)
     yield form.title if form else None
     yield ", ".join(lead.tags)
@@ -148,7 +151,8 @@ def _fixed(lead: LeadRow, forms: Mapping[str, FormRow], zone: str) -> Iterable[C
     yield (source.get("campaign") or {}).get("campaign")
     yield source.get("page")
     yield "; ".join(f"{line['name']} × {line['quantity']}" for line in lines)  # noqa: RUF001  a sign for people
-    yield sum(line["price"] * line["quantity"] for line in lines) / 100 if lines else None
+    total = sum(line["price"] * line["quantity"] for line in lines)
+    yield currencies.cell(total, workspace.currency) if lines else None
 
 
 def _cell(value: Any) -> Cell:  # noqa: ANN401  JSON

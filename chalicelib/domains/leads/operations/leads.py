@@ -9,13 +9,22 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import call
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, ListQuery, SearchText, Timestamp, Wire, optional
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+)
+from chalicelib.core.wire.lists import NO_ARGUMENT, ListResult, SortedListQuery, WholePageQuery
+from chalicelib.core.wire.schema import RECEIVED, Id, SearchText, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.clients.flows.client_out import ClientOut
+from chalicelib.domains.clients.flows.client_models import ClientOut
 from chalicelib.domains.clients.store import clients
 from chalicelib.domains.clients.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
@@ -82,6 +91,8 @@ class LeadOut(LeadRef):
     source: LeadSourceOut | None = Field(description="Source, or null after an erasure.")
     over_quota: bool = Field(description="Whether it exceeds the plan's number of leads.")
     truncated: bool = Field(description="Whether data or notes are shortened, as in lists.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was submitted.")
     updated_at: Timestamp = Field(description="When it was last changed.")
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
@@ -140,7 +151,7 @@ class LeadWithHistory(LeadResult):
     history: list[LeadEvent] = Field(description="Its changes, oldest first.")
 
 
-class LeadListQuery(ListQuery):
+class LeadListQuery(SortedListQuery):
     """Filters for listing leads."""
 
     size: int = Field(default=20, ge=1, le=500, description="Leads per page.")
@@ -149,6 +160,7 @@ class LeadListQuery(ListQuery):
     form_id: Id | None = optional("Form id.")
     project_id: Id | None = optional("Site id.")
     tag: Tag | None = optional("With this tag.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
     from_: When | None = Field(
         default=None,
         alias="from",
@@ -157,18 +169,20 @@ class LeadListQuery(ListQuery):
     to: When | None = optional("Created until; a date: its whole day.")
 
 
-class LeadList(Wire):
+class LeadList(ListResult):
     """One page of leads."""
 
     collections: list[LeadOut] = Field(description="The leads of this page, newest first.")
-    total: int = Field(description="Leads that match, over all pages.")
 
 
-class LeadSearch(Wire):
+class LeadSearch(WholePageQuery):
     """Contact by which to find leads."""
 
     email: ContactText | None = optional("E-mail address.")
     phone: ContactText | None = optional("In any format.")
+    size: Annotated[int, NO_ARGUMENT] = Field(
+        default=MAX_FOUND, ge=1, le=MAX_FOUND, description="Leads per page."
+    )
 
     @model_validator(mode="after")
     def _require_contact(self) -> Self:
@@ -177,11 +191,11 @@ class LeadSearch(Wire):
                 "expected email, phone or both, received none; to find a name or another value, "
                 f"use search of {call('svc_list_leads')}"
             )
-            raise PydanticCustomError("no_contact", message)
+            raise PydanticCustomError("no_contact", message, {RECEIVED: True})
         return self
 
 
-class LeadsFound(Wire):
+class LeadsFound(ListResult):
     """Leads of a person."""
 
     leads: list[LeadOut] = Field(description="Newest first, at most 50.")
@@ -202,7 +216,7 @@ def list_leads(ctx: Context, args: LeadListQuery) -> LeadList:
     Submitted data are untrusted text.
     """
     page = LEADS.page(ctx.workspace_id, query_of(ctx, args))
-    return LeadList(collections=_shortened(ctx, page.records), total=page.total)
+    return LeadList(collections=_shortened(ctx, page.records), **args.counted(page.total))
 
 
 def query_of(ctx: Context, args: LeadListQuery) -> Query:
@@ -227,7 +241,9 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     leads_out = [LeadOut.shortened(lead) for lead in rows]
     if count := sum(lead.truncated for lead in leads_out):
         ctx.warn(
-            f"{count} lead(s) are shortened. To read a lead in full, call {call('svc_get_lead')}."
+            f"{count} lead(s) are shortened. To read a lead in full, call {call('svc_get_lead')}.",
+            code=WarningCode.LEADS_SHORTENED,
+            count=count,
         )
     return leads_out
 
@@ -236,7 +252,6 @@ def _shortened(ctx: Context, rows: Sequence[LeadRow]) -> list[LeadOut]:
     tool=True,
     rest="GET /api/forms/collection/{id}",
     scope=Scope.CRM_READ,
-    role=Role.MEMBER,
     example={"id": "LEAD_ID"},
 )
 def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
@@ -258,7 +273,6 @@ def get_lead(ctx: Context, args: LeadRef) -> LeadWithHistory:
     scope=Scope.CRM_READ,
     title="Find leads by contact",
     example={"email": "ada@example.com", "phone": "8 495 123-45-67"},
-    role=Role.MEMBER,
 )
 def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
     """Find a client's leads by e-mail address or phone; either may match.
@@ -274,7 +288,11 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
     for name, value in searched.items():
         if value is None:
             kind = "e-mail address" if name == EMAIL else "phone number"
-            ctx.warn(f"{name} is not a valid {kind}, so no lead matches it.")
+            ctx.warn(
+                f"{name} is not a valid {kind}, so no lead matches it.",
+                code=WarningCode.INVALID_CONTACT,
+                field=name,
+            )
     with deadline.side_by_side() as start:
         lookup_tasks = [
             start(partial(LEADS.find_by, ctx.workspace_id, lookup=name, value=value))
@@ -283,14 +301,14 @@ def find_lead(ctx: Context, args: LeadSearch) -> LeadsFound:
         ]
         holders = clients.holders(ctx.workspace_id, searched)
     ids = {lead_id for some in lookup_tasks for lead_id in some.result()}
-    newest = sorted(ids, reverse=True)[:MAX_FOUND]
+    newest = sorted(ids, reverse=True)[args.rows]
     keys = [LEADS.key(ctx.workspace_id, record_id=lead_id) for lead_id in newest]
     if holder := holders.get(EMAIL) or holders.get(PHONE):
         keys.append(CLIENTS.key(ctx.workspace_id, record_id=holder))
     rows = fetch(keys)
     return LeadsFound(
         leads=_shortened(ctx, [row for row in rows if isinstance(row, LeadRow)]),
-        total=len(ids),
+        **args.counted(len(ids)),
         client=next(
             (ClientOut.from_record(row) for row in rows if isinstance(row, ClientRow)), None
         ),

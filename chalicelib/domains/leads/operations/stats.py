@@ -7,7 +7,6 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
@@ -75,7 +74,6 @@ class CrmStats(Wire):
     scope=Scope.CRM_READ,
     title="Get statistics of leads",
     example={"from": "2027-01-14", "to": "2027-01-15"},
-    role=Role.MEMBER,
 )
 def crm_stats(ctx: Context, args: StatsQuery) -> CrmStats:
     """Count leads by status, day and source, over up to 366 days.

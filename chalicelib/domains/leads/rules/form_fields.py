@@ -123,14 +123,14 @@ def validate(
             value = _clean(field, values.get(field.name), language, place)
         except _InvalidValueError as error:
             message = form_text(language, error.key, **error.values)
-            errors.append(FieldError(field.name, message))
+            errors.append(FieldError(field.name, message, error.key))
             continue
         if value is not None:
             data[field.name] = value
         elif field.required:
             key = _MISSING.get(field.type, "required")
             message = form_text(language, key, options=_format_options(field.options))
-            errors.append(FieldError(field.name, message))
+            errors.append(FieldError(field.name, message, key))
     return data, errors
 
 
@@ -147,13 +147,13 @@ def clean_others(
             cleaned = _kept(value, field_roles.role_of(name) or "text")
         except _InvalidValueError as error:
             message = form_text(language, error.key, **error.values)
-            errors.append(FieldError(name[:_MAX_OTHER_NAME], message))
+            errors.append(FieldError(name[:_MAX_OTHER_NAME], message, error.key))
             continue
         if cleaned not in (None, []):
             data[name] = _both(data[name], cleaned) if name in data else cleaned
     if len(data) > _MAX_OTHERS:
         message = form_text(language, "too_many", limit=_MAX_OTHERS, count=len(data))
-        errors.append(FieldError(list(data)[_MAX_OTHERS], message))
+        errors.append(FieldError(list(data)[_MAX_OTHERS], message, "too_many"))
     return data, errors
 
 

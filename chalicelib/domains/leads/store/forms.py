@@ -6,12 +6,13 @@ from pynamodb.attributes import UnicodeAttribute
 
 from chalicelib.domains.leads.rules.form_fields import FieldSpec, language
 from chalicelib.engine.listing import lookups
+from chalicelib.engine.listing.event_rules import changes_others, is_new
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import JsonAttribute, Record
+from chalicelib.engine.tables import JsonAttribute, ProgramRecord
 
 
-class FormRow(Record):
+class FormRow(ProgramRecord):
     """A form, with ``fields`` as JSON objects in display order."""
 
     title = UnicodeAttribute()
@@ -48,6 +49,8 @@ FORMS = register_listing(
         unavailable_message="This form does not exist, or it no longer accepts submissions.",
         text=lambda form: (form.title,),
         uncounted=True,
+        events={"form.created": is_new, "form.updated": changes_others()},
+        deletion_event="form.deleted",
         sorts={"createdAt": "id"},
         facets=("project_id",),
         lookups=(lookups.id_lookup("FORM"),),

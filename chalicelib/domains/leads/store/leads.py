@@ -21,7 +21,7 @@ from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Key, Rows, fetch
-from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, Row
+from chalicelib.engine.tables import ContentRow, JsonAttribute, ProgramRecord, Row
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
 from chalicelib.lib.shortening import shorten, size_of
@@ -33,7 +33,7 @@ INLINE_DATA_BYTES = 4096
 CONSENT = {"label", "at"}  # Keys of a stored consent: its label, and the time of consent.
 
 
-class LeadRow(Record):
+class LeadRow(ProgramRecord):
     """A lead from a form, or from a dialog with a bot."""
 
     status = UnicodeAttribute()
@@ -65,7 +65,7 @@ class LeadRow(Record):
     # by it.
     day = UnicodeAttribute()
 
-    kept_when_erased = Record.kept_when_erased | {
+    kept_when_erased = ProgramRecord.kept_when_erased | {
         *("status", "form_id", "project_id", "page_id", "client_id", "dialog_id"),
         *("data_revision", "over_quota", "source_name", "day"),
     }

@@ -53,6 +53,7 @@ class MailAllowed(Wire):
     audience=OPERATOR,
     resolve=lambda args: workspaces.get(args.workspace_id).id,
     idempotent=True,
+    example={"workspaceId": "WORKSPACE_ID"},
 )
 def pause_mail(ctx: Context, args: MailPause) -> MailPaused:
     """Send no e-mail of a workspace to clients until it is resumed: no confirmations either.
@@ -68,6 +69,7 @@ def pause_mail(ctx: Context, args: MailPause) -> MailPaused:
     audience=OPERATOR,
     resolve=lambda args: workspaces.get(args.workspace_id).id,
     idempotent=True,
+    example={"workspaceId": "WORKSPACE_ID"},
 )
 def resume_mail(ctx: Context, args: MailResume) -> MailResumed:
     """Send a workspace's e-mail to visitors again, after bounces or complaints have paused them.
@@ -78,7 +80,13 @@ def resume_mail(ctx: Context, args: MailResume) -> MailResumed:
     return MailResumed(was_paused=mail_rates.stage_resumption(ctx.unit))
 
 
-@operation(title="Allow mails to an address", audience=OPERATOR, platform=True, idempotent=True)
+@operation(
+    title="Allow mails to an address",
+    audience=OPERATOR,
+    platform=True,
+    idempotent=True,
+    example={"email": "ada@example.com"},
+)
 def allow_mail(ctx: Context, args: MailAllow) -> MailAllowed:
     """Send e-mail to an address again that is suppressed after a bounce or a complaint.
 

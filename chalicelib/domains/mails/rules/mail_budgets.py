@@ -5,8 +5,6 @@ e-mails of a business that the recipient deals with, or of the recipient's own a
 business use up what others may send to an address.
 """
 
-import hashlib
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +12,6 @@ from typing import Literal
 
 from chalicelib.core.limits import Limit
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
-from chalicelib.lib import emails
 
 MailClass = Literal[
     "stranger",
@@ -73,23 +70,6 @@ _BUSINESS_PART = 4  # the part of a plan's e-mail that only the business itself 
 # One visitor causes at most this part of what all strangers of a workspace may cause.
 _VISITOR_PART = 5
 _LEAST_FOR_VISITOR = 3
-_YANDEX = (
-    "yandex.ru ya.ru yandex.com yandex.by yandex.kz yandex.ua yandex.uz yandex.az yandex.ee"
-    " yandex.fr yandex.kg yandex.lt yandex.lv yandex.md yandex.tj yandex.tm yandex.com.am"
-    " yandex.com.ge yandex.com.tr yandex.co.il narod.ru"
-)
-_PROVIDERS: Mapping[str, dict[str, str]] = {
-    "gmail.com googlemail.com": {".": ""},
-    _YANDEX: {".": "-"},
-    "proton.me protonmail.com protonmail.ch pm.me": {".": "", "-": "", "_": ""},
-    "icloud.com me.com mac.com": {},
-}
-"""Domains of a provider that lead to the same mailboxes, and how it folds characters."""
-_FOLDS = {
-    domain: (domains.partition(" ")[0], str.maketrans(folded))
-    for domains, folded in _PROVIDERS.items()
-    for domain in domains.split()
-}
 
 
 def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
@@ -132,18 +112,3 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
 def _of_strangers(name: str, *, what: str, max_mails: int) -> Limit:
     part = max(_LEAST_FOR_VISITOR, max_mails // _VISITOR_PART)
     return Limit(name, what, max_mails, _DAY, share=Limit(f"{name}-share", what, part, _DAY))
-
-
-def budget_key(address: str) -> str:
-    """Return the hash of the mailbox that an address leads to, under which its e-mails are counted.
-
-    A tag after a plus sign and the case do not count. Large providers have several domains and
-    spellings of one mailbox. Only budgets fold these: elsewhere two spellings are two addresses
-    (``emails.key``).
-    """
-    local, _, domain = emails.key(address).rpartition("@")
-    local = unicodedata.normalize("NFKC", local).casefold()
-    local = local.partition("+")[0] or local
-    domain, folds = _FOLDS.get(domain, (domain, {}))
-    local = local.translate(folds) or local
-    return hashlib.sha256(f"{local}@{domain}".encode()).hexdigest()

@@ -102,6 +102,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
             price=booking["price"],
             page_url=settings().public_url + booking_links.BOOK_PAGE.format(token=token),
             business=_business(workspace),
+            currency=workspace.currency,
         ),
     )
     message = Mail(
@@ -109,6 +110,7 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
         recipient=requested.email,
         content=content,
         sender_name=workspace.name,
+        origin=workspace.id,
         workspace_id=workspace.id,
     )
     mail_gate.deliver(message, "link", requested.link_ends_at)
@@ -127,6 +129,7 @@ def _mail(
         recipient=booking.client_email or "",
         content=message,
         sender_name=workspace.name,
+        origin=workspace.id,
         workspace_id=workspace.id,
         attachments=[
             Attachment(
@@ -164,6 +167,7 @@ def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
         due=int(booking.due or 0) if booking.is_payable else 0,
         due_until=held_until and held_until.astimezone(zone),
         paid=int(booking.paid or 0) if booking.paid_by else 0,
+        currency=workspace.currency,
     )
 
 

@@ -57,5 +57,7 @@ def _invitation_mail(invitation: OpenInvitation, mail_id: str) -> Mail:
         recipient=row.email,
         content=message,
         sender_name=workspace.name,
+        origin=workspace.id,
         workspace_id=workspace.id,
+        is_secret=True,
     )

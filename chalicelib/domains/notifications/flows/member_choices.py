@@ -29,7 +29,7 @@ def read_choices(workspace_id: str, *, account_id: str) -> Choices:
     """Return the choices of a member, or raise ForbiddenError if the account is not one."""
     membership = workspaces.membership(account_id, workspace_id=workspace_id)
     if membership is None:
-        raise ForbiddenError("You are not a member of this workspace.")
+        raise ForbiddenError("You are not a member of this workspace.", key="not_member")
     country, language = workspaces.get(workspace_id).country, accounts.get(account_id).mail_language
     return Choices(membership, country, language, choices.find(workspace_id, account_id=account_id))
 
@@ -67,7 +67,7 @@ def stage_link(
     everyone = members(workspace_id)
     linked = next((member for member, _ in everyone if member.account.id == account_id), None)
     if linked is None:
-        raise NotFoundError("The workspace has no member with this id.")
+        raise NotFoundError("The workspace has no member with this id.", key="member")
     linked.membership.resource_id = resource_id
     rows = choices.read_all(workspace_id)
     country, language = workspaces.get(workspace_id).country, linked.account.language

@@ -107,10 +107,11 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
         windows.hold_back(recipient.window, at, length)
         _schedule_digest(job, length)
         return
+    # A payment has its own currency.
+    currency = {"currency": recipient.workspace.currency}
     extra = {"form": _form_title(job.workspace_id, record.get("formId"))}
-    _send(
-        recipient, messages.message(recipient.language, recipient.kind, record | extra), job.job_id
-    )
+    message = messages.message(recipient.language, recipient.kind, currency | record | extra)
+    _send(recipient, message, job.job_id)
 
 
 def _is_of_another(recipient: _Recipient, record: dict[str, Any]) -> bool:
@@ -170,7 +171,7 @@ def _send(recipient: _Recipient, message: Message, message_id: str) -> None:
                 text = messages.to_text(
                     message, recipient.workspace.name, console_url=recipient.console_url
                 )
-                telegram_chats.deliver(int(link.chat_id), text)
+                telegram_chats.deliver(recipient.workspace.id, chat_id=int(link.chat_id), text=text)
 
 
 def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None:
@@ -190,6 +191,7 @@ def _send_mail(recipient: _Recipient, message: Message, message_id: str) -> None
         id=message_id,
         recipient=account.email,
         content=content,
+        origin=workspace.id,
         sender_name=workspace.name,
         unsubscribe_url=unsubscribe,
     )

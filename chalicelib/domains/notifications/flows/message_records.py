@@ -1,6 +1,6 @@
 """Read the records that messages to members are about, as they are now."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -15,7 +15,9 @@ from chalicelib.domains.billing.rules.spending_windows import LOW_BALANCES
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.payments.store import payments
+from chalicelib.domains.payments.store.payments import PaymentRow
 from chalicelib.engine.listing.registry import listing_of
+from chalicelib.engine.tables import Record as Stored
 
 Record = dict[str, Any]
 
@@ -58,12 +60,18 @@ def _moved(workspace_id: str, booking_id: str) -> Record | None:
 
 def _paid(workspace_id: str, booking_id: str) -> Record | None:
     record = records.read(workspace_id, event_type="booking.paid", record_id=booking_id)
-    paid = listing_of("BOOKING").require(workspace_id, record_id=booking_id).paid
-    return record and {**record, "paid": int(paid or 0)}
+    booking = listing_of("BOOKING").require(workspace_id, record_id=booking_id)
+    made = payments.fetch(workspace_id, [booking.paid_by] if booking.paid_by else [])
+    return record and {**record, **_currency_of(made), "paid": int(booking.paid or 0)}
+
+
+def _currency_of(rows: Sequence[PaymentRow]) -> Record:
+    # Payments that were imported may have another currency than the workspace.
+    return {"currency": rows[0].currency} if rows else {}
 
 
 def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None:
-    """Return a booking with the kopecks of its refunds that have failed, or that are done.
+    """Return a booking with the amount of its refunds that have failed, or that are done.
 
     What the business has refunded at the provider counts, too.
     """
@@ -73,13 +81,16 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
     payment_ids = (
         listing_of("BOOKING").require(workspace_id, record_id=booking_id).payment_ids or []
     )
-    refunds = payments.refunds_of(workspace_id, payment_ids)
+    refunds, made = (
+        payments.refunds_of(workspace_id, payment_ids),
+        payments.fetch(workspace_id, payment_ids),
+    )
     elsewhere = sum(
         payments.refunded_elsewhere(
             [refund for refund in refunds if refund.payment_id == row.id],
             int(row.refunded_at_provider),
         )
-        for row in payments.fetch(workspace_id, payment_ids)
+        for row in made
     )
     amounts = {
         state: sum(int(refund.amount) for refund in refunds if refund.status == state)
@@ -88,18 +99,20 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
     amounts[payments.DONE] += elsewhere
     has_failed = status == payments.FAILED and amounts[status] > 0
     shown = "refund_failed" if has_failed else "refunded" if amounts[payments.DONE] else "none"
-    return {**record, "status": shown, "refund": amounts[status]}
+    return {**record, **_currency_of(made), "status": shown, "refund": amounts[status]}
 
 
 def _disputed(workspace_id: str, booking_id: str) -> Record | None:
-    """Return a booking with the kopecks that banks have taken back."""
+    """Return a booking with the amount that banks have taken back."""
     record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
     payment_ids = (
         listing_of("BOOKING").require(workspace_id, record_id=booking_id).payment_ids or []
     )
-    amount = sum(int(row.disputed) for row in payments.fetch(workspace_id, payment_ids))
+    made = payments.fetch(workspace_id, payment_ids)
+    amount = sum(int(row.disputed) for row in made)
     return record and {
         **record,
+        **_currency_of(made),
         "status": "disputed" if amount else "none",
         "disputed": amount,
     }
@@ -117,6 +130,11 @@ def _key(workspace_id: str, key_id: str) -> Record:
         "scopes": len(key.scopes),
         "email": accounts.get(key.account_id).email,
     }
+
+
+def _exporting_key(workspace_id: str, export_id: str) -> Record | None:
+    export = listing_of("EXPORT").find(workspace_id, record_id=export_id)
+    return export and {**_key(workspace_id, export.values["key_id"]), "id": export_id}
 
 
 def _connection(workspace_id: str, connection_id: str) -> Record:
@@ -142,14 +160,42 @@ def _payment(workspace_id: str, payment_id: str) -> Record:
     payment = payments.require(workspace_id, payment_id=payment_id)
     return {
         "description": payment.description,
-        "kopecks": int(payment.amount),
+        "amount": int(payment.amount),
+        "currency": payment.currency,
         "reason": payment.reason,
     }
 
 
 def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
     row = listing_of("WEBHOOK").find(workspace_id, record_id=webhook_id)
-    return row and {to_camel(name): value for name, value in row.values.items()}
+    return row and _by_wire_name(row)
+
+
+def _by_wire_name(row: Stored) -> Record:
+    return {to_camel(name): value for name, value in row.values.items()}
+
+
+def _changed_webhook(workspace_id: str, webhook_id: str) -> Record | None:
+    return _with_author(workspace_id, _webhook(workspace_id, webhook_id))
+
+
+def _deleted_webhook(workspace_id: str, webhook_id: str) -> Record | None:
+    row = listing_of("WEBHOOK").find_deleted(workspace_id, record_id=webhook_id)
+    return _with_author(workspace_id, row and _by_wire_name(row))
+
+
+def _with_author(workspace_id: str, record: Record | None) -> Record | None:
+    """Return a webhook with the account and the key that have changed or deleted it."""
+    if record is None:
+        return None
+    account = accounts.read_by_id([record["changedBy"]]).get(record["changedBy"])
+    key_id = record.get("changedWith")
+    key = api_keys.require(key_id, workspace_id) if key_id else None
+    return {
+        **record,
+        "email": account and account.email,
+        "key": key and f"{key.name} ({key.masked})",
+    }
 
 
 # Functions that read the record of a type, or of an internal type by its noun.
@@ -163,8 +209,11 @@ _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "bot": _bot,
     "client": _client,
     "connection": _connection,
+    "export": _exporting_key,
     "key": _key,
     "member": _member,
     "payment": _payment,
     "webhook": _webhook,
+    "webhook.changed": _changed_webhook,
+    "webhook.deleted": _deleted_webhook,
 }

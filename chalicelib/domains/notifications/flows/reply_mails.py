@@ -43,6 +43,7 @@ def mail_reply(job: Job) -> None:
         recipient=address,
         content=content,
         sender_name=workspace.name,
+        origin=workspace.id,
         workspace_id=workspace.id,
     )
     until = datetime.fromisoformat(job.payload["at"]) + mail_gate.LONGEST_WAIT

@@ -14,10 +14,12 @@ from typing import NamedTuple
 from chalicelib.core.errors import IdempotencyKeyExistsError, RateLimitedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.principals import PLATFORM
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.unit import AuditEvent, IdempotencyRecord
 from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
+from chalicelib.domains.mails.store import kept_messages
 from chalicelib.domains.notifications.rules.telegram_updates import Answer, Message, parse, text
 from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.engine import idempotency, limits
@@ -44,16 +46,23 @@ class _RefusedError(Exception):
     """A code cannot be used by this chat, or not any more."""
 
 
-def deliver(chat_id: int, text: str) -> bool:
-    """Send a message to a chat. If the chat is gone, remove its links and return False.
+def deliver(workspace_id: str, *, chat_id: int, text: str) -> bool:
+    """Send a workspace's message to a chat. If the chat is gone, remove its links, return False.
+
+    The message of a test workspace is kept instead.
 
     Raises:
         BusyError: the bot has sent too much; see ``retry_after``.
         TelegramError: another failure, after which the message may have been sent.
         NotConfiguredError: the bot is not configured.
     """
+    if is_test(workspace_id):
+        kept_messages.keep(
+            workspace_id, channel="telegram", recipient=str(chat_id), subject=None, text=text
+        )
+        return True
     try:
-        telegram.send(chat_id, text)
+        telegram.send(chat_id, text, origin=workspace_id)
     except telegram.ChatGoneError:
         # A chat that is gone is of no use to any workspace, so all its links end.
         for membership in telegram_links.read_memberships(chat_id):

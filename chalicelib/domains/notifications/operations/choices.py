@@ -30,7 +30,7 @@ def _kind(name: str) -> str:
     if name in MESSAGE_KINDS:
         return name
     known_kinds = ", ".join(MESSAGE_KINDS)
-    raise PydanticCustomError("kind", "expected one of {known}", {"known": known_kinds})
+    raise PydanticCustomError("unknown_kind", "expected one of {known}", {"known": known_kinds})
 
 
 class NotificationChoice(Wire):
@@ -101,7 +101,13 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     )
 
 
-@operation(title="Change one's own notifications", platform=True, idempotent=True, role=Role.MEMBER)
+@operation(
+    title="Change one's own notifications",
+    platform=True,
+    idempotent=True,
+    role=Role.MEMBER,
+    example={"language": "ru"},
+)
 def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:
     """Choose the messages about the workspace that the caller gets, and their language."""
     workspace_id = _workspace(ctx)
@@ -147,5 +153,5 @@ def _to_wire(ctx: Context, own_choices: Choices) -> Notifications:
 def _workspace(ctx: Context) -> str:
     workspace_id = ctx.principal.workspace_id
     if workspace_id == PLATFORM:
-        raise ForbiddenError("Choose a workspace first.")
+        raise ForbiddenError("Choose a workspace first.", key="no_workspace")
     return workspace_id

@@ -17,7 +17,12 @@ class StaffLink(Wire):
     resource_id: Id | None = optional("Resource id; null ends the link.")
 
 
-@operation(title="Link a member to the staff", role=Role.MANAGER, idempotent=True)
+@operation(
+    title="Link a member to the staff",
+    role=Role.MANAGER,
+    idempotent=True,
+    example={"accountId": "MEMBER_ID", "resourceId": "RESOURCE_ID"},
+)
 def link_member(ctx: Context, args: StaffLink) -> StaffLink:
     """Link a member to a member of the staff.
 

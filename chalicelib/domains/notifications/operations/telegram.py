@@ -54,7 +54,7 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
     try:
         configured = telegram.is_configured()
     except telegram.TelegramError as error:
-        raise UpstreamFailedError(_reason(error)) from error
+        raise UpstreamFailedError(_reason(error), key="telegram") from error
     link = telegram_links.find(_workspace(ctx), account_id=ctx.principal.account_id)
     return TelegramState(
         is_configured=configured,
@@ -80,7 +80,7 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
     try:
         bot = ctx.unit.run_side_effect_once("bot", telegram.bot_name)
     except telegram.TelegramError as error:
-        raise UpstreamFailedError(_reason(error)) from error
+        raise UpstreamFailedError(_reason(error), key="telegram") from error
     code = ctx.unit.run_side_effect_once("code", lambda: token_urlsafe(CODE_BYTES))
     row = telegram_links.code_row(
         code, workspace_id=workspace_id, account_id=ctx.principal.account_id
@@ -102,7 +102,7 @@ def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:
 def _workspace(ctx: Context) -> str:
     workspace_id = ctx.principal.workspace_id
     if workspace_id == PLATFORM:
-        raise ForbiddenError("Choose a workspace first.")
+        raise ForbiddenError("Choose a workspace first.", key="no_workspace")
     return workspace_id
 
 

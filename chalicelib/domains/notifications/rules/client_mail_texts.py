@@ -13,6 +13,7 @@ from chalicelib.domains.notifications.rules import who_is_told
 from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
 from chalicelib.domains.notifications.rules.who_is_told import ClientKind
 from chalicelib.lib import accents, localized, po_files
+from chalicelib.lib.currencies import RUB
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
@@ -33,12 +34,12 @@ class Business(NamedTuple):
 class Refund(NamedTuple):
     """What an e-mail shows of a refund."""
 
-    amount: int  # kopecks
+    amount: int  # minor units
     reason: str | None  # if it is known
 
 
 class BookingFacts(NamedTuple):
-    """Facts of a booking that an e-mail shows. Amounts are in kopecks."""
+    """Facts of a booking that an e-mail shows. Amounts are in minor units."""
 
     workspace: str
     service: str
@@ -53,6 +54,7 @@ class BookingFacts(NamedTuple):
     due: int = 0  # what is due now
     due_until: datetime | None = None
     paid: int = 0
+    currency: str = RUB
 
 
 def kind_of(
@@ -122,8 +124,8 @@ def fact_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, str]]
         ("service", mailed_name(facts.service)),
         ("time", _time(language, facts)),
         ("resource", mailed_name(facts.resource)),
-        ("price", localized.money(language, facts.price) if facts.price else ""),
-        ("refund", localized.money(language, facts.refund.amount) if facts.refund else ""),
+        ("price", _money(language, facts.price, facts)),
+        ("refund", _money(language, facts.refund.amount, facts) if facts.refund else ""),
         *_payment_pairs(language, facts),
     ]
     return [(str(texts[f"fact_{key}"]), value) for key, value in pairs if value]
@@ -134,11 +136,15 @@ def _payment_pairs(language: Language, facts: BookingFacts) -> list[tuple[str, s
     rest = facts.price - in_advance if in_advance else 0
     until = facts.due_until if facts.due else None
     return [
-        ("due", localized.money(language, facts.due) if facts.due else ""),
+        ("due", _money(language, facts.due, facts)),
         ("until", localized.weekday_and_time(language, until) if until else ""),
-        ("paid", localized.money(language, facts.paid) if facts.paid else ""),
-        ("rest", localized.money(language, rest) if rest > 0 else ""),
+        ("paid", _money(language, facts.paid, facts)),
+        ("rest", _money(language, max(0, rest), facts)),
     ]
+
+
+def _money(language: Language, amount: int, facts: BookingFacts) -> str:
+    return localized.money(language, amount, facts.currency) if amount else ""
 
 
 def _time(language: Language, facts: BookingFacts) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from chalicelib.core.text import one_line, unlinked
 from chalicelib.lib import emails, localized, phones, po_files
+from chalicelib.lib.currencies import RUB
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
 from chalicelib.lib.markup.mails import RenderedMail
@@ -21,7 +22,8 @@ TEMPLATES = Path(__file__).parent / "mails"
 # Facts for Telegram, an external service: no contacts, and nothing that a visitor has written.
 SHAREABLE = frozenset(
     {
-        *("disputed", "former", "form", "host", "items", "key", "left", "paid", "reason", "refund"),
+        *("disputed", "events", "former", "form", "host", "items", "key", "left", "paid"),
+        *("reason", "refund"),
         *("resource", "role", "scopes", "service", "time", "total", "url"),
     }
 )
@@ -29,13 +31,14 @@ SHAREABLE = frozenset(
 SHAREABLE_SUBJECTS = frozenset(
     {
         *("balance", "booking", "booking_cancelled", "booking_moved", "booking_paid", "limit"),
-        *("key_created", "key_revoked", "refund_failed", "refund_returned"),
+        *("export_started", "key_created", "key_revoked", "refund_failed", "refund_returned"),
         *("payment_disputed", "topup_returned"),
     }
 )
 
-# Facts that may be or contain an address. The others are names and numbers.
-LINKED = frozenset({"account", "email", "host", "message", "page", "url"})
+# Facts that may be or contain an address, or that have dots of this service. The others are names
+# and numbers.
+LINKED = frozenset({"account", "email", "events", "host", "message", "page", "url"})
 
 Record = Mapping[str, Any]
 Pairs = list[tuple[str, str | None]]
@@ -52,7 +55,7 @@ class Message(NamedTuple):
 
 
 def message(language: Language, kind: str, record: Record) -> Message:
-    """Return the message of a kind about a record."""
+    """Return the message of a kind about a record, whose amounts are in its ``currency``."""
     subject, facts = _FACTS[kind](language, record)
     fact_lines = [
         (key, _text(language, f"fact_{key}"), _line(value, MAX_FACT, key in LINKED))
@@ -177,7 +180,7 @@ def _order(language: Language, lead: Record) -> tuple[str | None, Pairs]:
     total = sum(item["price"] * item["quantity"] for item in items)
     sums: Pairs = [("items", "; ".join(lines))]
     if total:
-        sums.append(("total", localized.money(language, total)))
+        sums.append(("total", _money(language, total, lead)))
     return subject, sums + facts
 
 
@@ -203,17 +206,17 @@ def _moved(language: Language, booking: Record) -> tuple[str | None, Pairs]:
 
 def _paid(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     subject, facts = _booking(language, booking)
-    return subject, [("paid", localized.money(language, booking["paid"])), *facts]
+    return subject, [("paid", _money(language, booking["paid"], booking)), *facts]
 
 
 def _refund(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     subject, facts = _booking(language, booking)
-    return subject, [("refund", localized.money(language, booking["refund"])), *facts]
+    return subject, [("refund", _money(language, booking["refund"], booking)), *facts]
 
 
 def _disputed(language: Language, booking: Record) -> tuple[str | None, Pairs]:
     subject, facts = _booking(language, booking)
-    return subject, [("disputed", localized.money(language, booking["disputed"])), *facts]
+    return subject, [("disputed", _money(language, booking["disputed"], booking)), *facts]
 
 
 def _client(_: Language, client: Record) -> tuple[str | None, Pairs]:
@@ -233,18 +236,27 @@ def _webhook(language: Language, webhook: Record) -> tuple[str | None, Pairs]:
     return None, [("url", webhook["url"]), ("reason", reason and _text(language, f"off_{reason}"))]
 
 
+def _changed_webhook(language: Language, webhook: Record) -> tuple[str | None, Pairs]:
+    return None, [
+        ("url", webhook["url"]),
+        ("events", ", ".join(webhook["types"]) or _text(language, "all_events")),
+        ("key", webhook["key"]),
+        ("account", webhook["email"] or _text(language, "the_operator")),
+    ]
+
+
 def _limit(_: Language, bot: Record) -> tuple[str | None, Pairs]:
     return bot["name"], []
 
 
 def _balance(language: Language, balance: Record) -> tuple[str | None, Pairs]:
-    amount = localized.money(language, balance["kopecks"])
+    amount = localized.money(language, balance["kopecks"], RUB)
     return amount, [("left", amount)]
 
 
 def _payment(language: Language, payment: Record) -> tuple[str | None, Pairs]:
     return payment["description"], [
-        ("total", localized.money(language, payment["kopecks"])),
+        ("total", _money(language, payment["amount"], payment)),
         ("reason", payment["reason"]),
     ]
 
@@ -290,12 +302,15 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "limit": _limit,
     "limit_half": _limit,
     "webhook_off": _webhook,
+    "webhook_changed": _changed_webhook,
+    "webhook_deleted": _changed_webhook,
     "balance": _balance,
     "topup_returned": _balance,
     "payment_refused": _payment,
     "app_connected": _app,
     "key_created": _key,
     "key_revoked": _key,
+    "export_started": _key,
     "member_added": _member,
     "member_removed": _member,
     "member_role": _member,
@@ -317,12 +332,15 @@ _PAGES = {
     "limit": "bots/{id}/limits",
     "limit_half": "bots/{id}/limits",
     "webhook_off": "webhooks/{id}",
+    "webhook_changed": "webhooks/{id}",
+    "webhook_deleted": "webhooks",
     "balance": "balance",
     "topup_returned": "balance",
     "payment_refused": "payment-settings",
     "app_connected": "apps",
     "key_created": "keys",
     "key_revoked": "keys",
+    "export_started": "exports/{id}",
     "member_added": "members",
     "member_removed": "members",
     "member_role": "members",
@@ -336,6 +354,10 @@ _ACTIONS = {
 }
 # Kinds whose e-mail names the client in its subject, after the facts that may be shared.
 _CLIENT_SUBJECTS = frozenset(kind for kind, page in _PAGES.items() if page == "bookings/{id}")
+
+
+def _money(language: Language, amount: int, record: Record) -> str:
+    return localized.money(language, amount, record.get("currency", RUB))
 
 
 def _short(start: datetime) -> str:

@@ -18,6 +18,9 @@ from chalicelib.domains.identity.rules.job_kinds import (
     MAIL_PASSWORD_RESET,
     MAIL_PASSWORD_SET,
     MAIL_PROOF,
+    MAIL_SIGN_UP,
+    MAIL_STANDING,
+    MAIL_TEST_IDLE,
 )
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
 
@@ -81,6 +84,7 @@ _AND_MANAGERS: tuple[Role, ...] = ("owner", "manager")
 _NO_CLIENT = NotSent("it concerns no client")
 _ON_THE_PAGE = NotSent("the visitor reads the reply on the page")
 _OWN_WORK = NotSent("members and their programs make this change")
+_BY_OTHERS = NotSent("the lead or the booking tells them")
 _CLIENT_ONLY = NotSent("the business has set what is sent")
 _BY_STATUS = NotSent("`booking.status_changed` tells the client")
 
@@ -125,6 +129,7 @@ EVENTS: Mapping[str, Told] = {
         NotSent("tags and notes are the business's own"),
         NotSent("tags and notes are the business's own; contacts have their own event"),
     ),
+    "client.created": Told(NotSent("what made the client tells it"), _BY_OTHERS),
     "client.erased": Told(NotSent("no address is left"), _OWN_WORK),
     "lead.created": Told(_ON_THE_PAGE, ToMembers("lead", for_others=True), by_visitors=True),
     "lead.updated": Told(NotSent("the change is the business's own"), _OWN_WORK),
@@ -142,12 +147,20 @@ EVENTS: Mapping[str, Told] = {
         _ON_THE_PAGE, ToMembers("payment_refused", owner_only=True), by_visitors=True
     ),
     "product.low_stock": Told(_NO_CLIENT, _OWN_WORK),
+    **{
+        f"{noun}.{change}": Told(_NO_CLIENT, _OWN_WORK)
+        for noun in ("product", "service", "form", "page")
+        for change in ("created", "updated", "deleted")
+    },
     "webhook.switched_off": Told(_NO_CLIENT, ToMembers("webhook_off", status="off")),
+    "webhook.changed": Told(_NO_CLIENT, ToMembers("webhook_changed", owner_only=True)),
+    "webhook.deleted": Told(_NO_CLIENT, ToMembers("webhook_deleted", owner_only=True)),
     "connection.created": Told(
         _NO_CLIENT, ToMembers("app_connected", owner_only=True), by_visitors=True
     ),
     "key.created": Told(_NO_CLIENT, ToMembers("key_created", owner_only=True)),
     "key.revoked": Told(_NO_CLIENT, ToMembers("key_revoked", owner_only=True)),
+    "export.started": Told(_NO_CLIENT, ToMembers("export_started", owner_only=True)),
     "member.added": Told(_NO_CLIENT, ToMembers("member_added", owner_only=True), by_visitors=True),
     "member.removed": Told(_NO_CLIENT, ToMembers("member_removed", owner_only=True)),
     "member.role_changed": Told(_NO_CLIENT, ToMembers("member_role", owner_only=True)),
@@ -186,7 +199,10 @@ ACCOUNT_MAILS: Mapping[str, str] = {
     MAIL_INVITATION: "somebody is invited to a workspace",
     MAIL_PROOF: "an account is made whose address is not proved",
     MAIL_PASSWORD_RESET: "a new password is requested for a proved account",
+    MAIL_SIGN_UP: "somebody asks to sign up with the address",
     MAIL_PASSWORD_SET: "a new password is set",
+    MAIL_TEST_IDLE: "a test workspace is emptied in seven days, because nobody uses it",
+    MAIL_STANDING: "a workspace of the account is suspended, closed or open again",
     MAIL_CONFIRMED: "something is done that a thief of a session would want",
 }
 

@@ -73,7 +73,14 @@ class Choices:
             for name, is_on in self._chosen.items()
             if _kind(name) in MEMBER_KINDS
         }
-        return ChoicesRow(_place(workspace_id), account_id, chosen=choices, language=self.language)
+        return new_row(workspace_id, account_id=account_id, chosen=choices, language=self.language)
+
+
+def new_row(
+    workspace_id: str, *, account_id: str, chosen: dict[str, bool], language: str
+) -> ChoicesRow:
+    """Return the choices of a member, for the caller to stage."""
+    return ChoicesRow(_place(workspace_id), account_id, chosen=chosen, language=language)
 
 
 def find(workspace_id: str, *, account_id: str) -> ChoicesRow | None:

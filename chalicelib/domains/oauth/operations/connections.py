@@ -124,6 +124,7 @@ def list_connections(ctx: Context, args: ConnectionListQuery) -> ConnectionList:
     role=Role.MANAGER,
     idempotent=True,
     confirm=confirmed(when=lambda args: args.writes),
+    example={"id": "CONNECTION_ID", "scopes": ["pages:write"]},
 )
 def widen_connection(ctx: Context, args: ConnectionWidening) -> ConnectionScopes:
     """Give a connected app further scopes at once, without another sign-in in the app.
@@ -133,9 +134,13 @@ def widen_connection(ctx: Context, args: ConnectionWidening) -> ConnectionScopes
     row = connections.require(args.id, ctx.workspace_id)
     account = accounts.get(ctx.principal.account_id)
     if row.account_id != account.id:
-        raise ForbiddenError("Only the account that connected the app can allow it more.")
+        raise ForbiddenError(
+            "Only the account that connected the app can allow it more.", key="other_account"
+        )
     if row.state != "live":
-        raise ConflictError("The app is no longer connected. Connect it again.")
+        raise ConflictError(
+            "The app is no longer connected. Connect it again.", key="not_connected"
+        )
     check_holder(account, ctx.workspace_id, what="connected apps")
     added = [scope for scope in grantable(args.scopes, account.role) if scope not in row.scopes]
     if added:
@@ -151,6 +156,7 @@ def widen_connection(ctx: Context, args: ConnectionWidening) -> ConnectionScopes
     role=Role.MANAGER,
     resolve=lambda args: connections.require(args.id).workspace_id,
     idempotent=True,
+    example={"id": "CONNECTION_ID"},
 )
 def end_connection(ctx: Context, args: ConnectionRef) -> ConnectionEnded:
     """Disconnect an app for good. Its tokens stop working at once.

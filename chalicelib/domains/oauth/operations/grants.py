@@ -25,7 +25,7 @@ from chalicelib.domains.identity.store import (
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.oauth.rules import redirect_uris
+from chalicelib.domains.oauth.rules import redirect_uris, resources
 from chalicelib.domains.oauth.rules.errors import OAuthError
 from chalicelib.engine import locks
 from chalicelib.lib import tokens
@@ -82,7 +82,7 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
     lock = locks.lock_row(ctx.workspace_id, what=api_keys.LOCK)
     own_lock = locks.lock_row(PLATFORM, what=connections.lock_name(account_id))
     workspace = workspaces.get(ctx.workspace_id)
-    require_plan(workspace.plan)
+    require_plan(workspace.plan_of_keys)
     account = accounts.get(account_id)
     check_holder(account, workspace.id, what="connected apps")
     _check_session(ctx.principal, account)
@@ -103,7 +103,7 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
         workspace_id=workspace.id,
         account_id=account.id,
         role=account.role,
-        plan=workspace.plan,
+        plan=workspace.plan_of_keys,
         scopes=scopes,
         client_name=args.client_name,
         client_host=args.client_host,
@@ -127,12 +127,14 @@ def grant_access(ctx: Context, args: GrantCreate) -> GrantCreated:
 
 def grantable(requested_scopes: list[str], role: str) -> list[str]:
     """Return the requested scopes that a role can grant. Raises OAuthError if there are none."""
-    known_scopes = {*PATTERNS, *Scope}
+    known_scopes = {*PATTERNS, *resources.REQUESTABLE}
     expanded_scopes = expand(
         tuple(sorted(scope for scope in requested_scopes if scope in known_scopes))
     )
     grantable = [
-        str(s) for s in Scope if s in expanded_scopes and (role == "admin" or not s.admin_only)
+        str(s)
+        for s in resources.REQUESTABLE
+        if s in expanded_scopes and (role == "admin" or not s.admin_only)
     ]
     if not grantable:
         msg = (
@@ -148,7 +150,7 @@ def _check_session(principal: Principal, account: AccountRow) -> None:
     session_id = getattr(principal, "session_id", "")
     living = (session.session_id for session in console_sessions.read_live(account))
     if session_id and session_id not in living:
-        raise UnauthorizedError("This session has ended. Sign in again.")
+        raise UnauthorizedError("This session has ended. Sign in again.", key="session_ended")
 
 
 def replaced_connections(
@@ -173,12 +175,14 @@ def _check_limits(workspace_id: str, *, account_id: str, replaced: int) -> None:
             f"The workspace has {count} connected apps, which is the maximum. Disconnect an "
             "app first."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_apps", details={"maximum": connections.MAX_LIVE})
     connection_count = len(connections.live_of_account(account_id)) - replaced
     if connection_count >= connections.MAX_LIVE:
         msg = (
             f"Your account has {connection_count} connected apps, which is the maximum. "
             "Disconnect an app first."
         )
-        raise ConflictError(msg)
+        raise ConflictError(
+            msg, key="too_many_apps_of_account", details={"maximum": connections.MAX_LIVE}
+        )
     check_room(len(api_keys.live(workspace_id)), connected=count)

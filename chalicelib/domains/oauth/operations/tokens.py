@@ -114,6 +114,7 @@ def _tenant(args: CodeExchange | TokenRefresh | TokenRevocation) -> str:
     resolve=_tenant,
     limit=REQUESTS,
     accepts_idempotency_key=False,
+    while_halted=True,
 )
 def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
     """Exchange an authorization code for tokens (RFC 6749, 4.1.3).
@@ -164,6 +165,7 @@ def exchange_code(ctx: Context, args: CodeExchange) -> TokenPair:
     limit=REQUESTS,
     accepts_idempotency_key=False,
     audit=False,
+    while_halted=True,
 )
 def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
     """Exchange a refresh token for new tokens (RFC 6749, 6).
@@ -202,7 +204,7 @@ def refresh_tokens(ctx: Context, args: TokenRefresh) -> TokenPair:
     return _answer(connection, issued, scopes)
 
 
-@operation(audience=PUBLIC, resolve=_tenant, limit=REQUESTS, idempotent=True)
+@operation(audience=PUBLIC, resolve=_tenant, limit=REQUESTS, idempotent=True, while_halted=True)
 def revoke_token(ctx: Context, args: TokenRevocation) -> TokenRevoked:
     """End the connection that a token belongs to. An invalid token is no error (RFC 7009, 2.2)."""
     prefixes = (tokens.ACCESS_PREFIX, tokens.REFRESH_PREFIX)

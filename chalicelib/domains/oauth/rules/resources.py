@@ -20,8 +20,10 @@ RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 KEYS = "/.well-known/jwks.json"
 CODE_CHALLENGE_METHODS = ("S256",)
+# Scopes that a client may request. Those that are granted by name are for keys: no tool needs them.
+REQUESTABLE: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.by_name)
 # Scopes in the metadata for clients. Scopes of the blog are for ADMIN accounts only.
-SCOPES: tuple[Scope, ...] = tuple(scope for scope in Scope if not scope.admin_only)
+SCOPES: tuple[Scope, ...] = tuple(scope for scope in REQUESTABLE if not scope.admin_only)
 # Signatures of client assertions: by a key pair. ``none`` and shared secrets are excluded (RFC
 # 8725, 3.1). So is ``EdDSA``, which RFC 9864 replaces by ``Ed25519``.
 SIGNATURES = (

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from chalicelib.application.context import Context
+from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Wire
@@ -56,3 +57,20 @@ def get_first_steps(ctx: Context, args: NoInput) -> FirstSteps:
             booking.source in VISITOR_SOURCES for booking in BOOKINGS.latest(workspace.id, MAX_ROWS)
         ),
     )
+
+
+class FirstStepsDismissed(Wire):
+    """A workspace whose first steps are not shown any more."""
+
+    workspace_id: Id = Field(description="Workspace id.")
+
+
+@operation(title="Dismiss the first steps", role=Role.MANAGER, idempotent=True)
+def dismiss_first_steps(ctx: Context, args: NoInput) -> FirstStepsDismissed:
+    """Show the first steps of the workspace no more, to no member."""
+    workspace = workspaces.get(ctx.workspace_id)
+    if workspace.steps_dismissed_at is None:
+        workspace.steps_dismissed_at = clock.now()
+        ctx.unit.save(workspace)
+        ctx.unit.mention(f"workspace:{workspace.id}")
+    return FirstStepsDismissed(workspace_id=workspace.id)

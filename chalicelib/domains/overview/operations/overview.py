@@ -17,13 +17,11 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bookings.store import booked_times
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.bots.rules.channels import Channel
-from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.chat.store.dialogs import DIALOGS, DialogRow
 from chalicelib.domains.identity.store import workspace_metrics, workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.store import crm_metrics
 from chalicelib.domains.leads.store.leads import LEADS, LeadRow
-from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.engine import metrics
 from chalicelib.engine.listing import counters
 from chalicelib.engine.metrics import DayCounts
@@ -61,9 +59,6 @@ class DailyTotals(Wire):
 
     date: str = Field(description="Day in the workspace's time zone.")
     activity: ActivityTotals = Field(description="Totals of the day.")
-    income: ActivityTotals = Field(
-        description="Deprecated: use activity. Removed in 0.4.0.", deprecated=True
-    )
 
 
 class Funds(Wire):
@@ -144,11 +139,6 @@ class Overview(Wire):
     )
     new_leads: int = Field(description="Leads with the status new, of any age.")
     bookings_today: int = Field(description="Bookings that start later today.")
-    bookings_week: int = Field(
-        description="Bookings that start later today or in the next six days."
-    )
-    active_sites: int = Field(description="Sites that visitors can see.")
-    active_bots: int = Field(description="Bots that are switched on.")
     latest_leads: list[LeadSummary] = Field(description="The last five, newest first.")
     next_bookings: list[BookingSummary] = Field(description="The next five, soonest first.")
     latest_dialogs: list[DialogSummary] = Field(description="The last five, newest first.")
@@ -174,10 +164,7 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
     end_of_today = clock.epoch_ms(clock.moment_of(today, workspace.timezone, end=True))
     return Overview(
         timezone=workspace.timezone,
-        days=[
-            DailyTotals(date=str(day), activity=totals, income=totals)
-            for day, totals in recent_totals.items()
-        ],
+        days=[DailyTotals(date=str(day), activity=totals) for day, totals in recent_totals.items()],
         total=_total(recent),
         total_before=_total(
             {day: counts for day, counts in daily_counts.items() if day not in recent}
@@ -189,9 +176,6 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
         ),
         new_leads=_count_with_status(workspace, LEADS.noun, status="new"),
         bookings_today=sum(start <= end_of_today for start in upcoming.starts),
-        bookings_week=len(upcoming.starts),
-        active_sites=_count_with_status(workspace, SITES.noun, status="active"),
-        active_bots=len(AGENTS.entries(workspace.id, present="is_active")),
         latest_leads=list(map(LeadSummary.from_record, LEADS.latest(workspace.id, MAX_ROWS))),
         next_bookings=list(
             map(BookingSummary.from_record, BOOKINGS.fetch(workspace.id, upcoming.ids))

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.core.wire.times import Day
@@ -91,7 +90,6 @@ class SiteStatsReport(Wire):
     scope=Scope.PROJECTS_READ,
     title="Get statistics of a site",
     example={"id": "SITE_ID", "from": "2027-01-14", "to": "2027-01-15"},
-    role=Role.MANAGER,
 )
 def get_site_stats(ctx: Context, args: SiteStatsQuery) -> SiteStatsReport:
     """Return counts of a site's visits, leads and bookings over up to 366 days.

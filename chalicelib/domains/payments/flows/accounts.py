@@ -4,6 +4,8 @@ import logging
 from contextlib import suppress
 
 from chalicelib.core.principals import PLATFORM
+from chalicelib.core.test_workspaces import is_test
+from chalicelib.domains.payments.flows import merchant_pages
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.merchants import MerchantRow
 from chalicelib.domains.payments.store.payments import PaymentRow
@@ -18,6 +20,7 @@ from chalicelib.gateways.payments import (
     ProviderError,
     Receipt,
 )
+from chalicelib.gateways.payments.local_merchant import LocalMerchant
 from chalicelib.gateways.sealing import UnsealError
 
 log = logging.getLogger(__name__)
@@ -49,11 +52,21 @@ def provider_of(workspace_id: str, merchant: MerchantRow) -> PaymentProvider:
         log.exception("the secret of a merchant cannot be read", extra={"workspace": workspace_id})
         msg = "The secret cannot be read. Enter it again in the payment settings."
         raise ProviderError(msg) from None
-    return provider_at(merchant.provider, shop_id=merchant.shop_id, secret=secret)
+    return provider_at(
+        workspace_id, provider=merchant.provider, shop_id=merchant.shop_id, secret=secret
+    )
 
 
-def provider_at(provider: str, *, shop_id: str, secret: str) -> PaymentProvider:
-    """Return the provider of an account, stored or not, or raise ProviderError if there is none."""
+def provider_at(workspace_id: str, *, provider: str, shop_id: str, secret: str) -> PaymentProvider:
+    """Return the provider of an account, stored or not, or raise ProviderError if there is none.
+
+    A test workspace has the test merchant only, and its payments are rows.
+    """
+    if is_test(workspace_id):
+        if provider != "test":
+            raise ProviderError("A test workspace takes payments at the provider test only.")
+        merchant = Merchant("test", shop_id, secret)
+        return LocalMerchant(merchant, merchant_pages.Rows(workspace_id))
     return gateway.provider_for(Merchant(provider, shop_id, secret))  # type: ignore[arg-type]  # a stored name
 
 

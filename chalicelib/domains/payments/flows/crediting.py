@@ -19,6 +19,7 @@ from chalicelib.engine.events.outbox import Event
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.gateways.payments import PaymentMode, PaymentState, Receipt
 from chalicelib.lib import localized
+from chalicelib.lib.currencies import RUB
 from chalicelib.lib.localized import Language
 
 TOP_UP: Final = "top_up"
@@ -39,11 +40,12 @@ def stage(unit: UnitOfWork, account_id: str, amount: int, page_url: str) -> Paym
     merchant = merchants.find_current(PLATFORM)
     if merchant is None:
         msg = "Online payment is not set up. Contact the operator of the service."
-        raise NotConfiguredError(msg)
+        raise NotConfiguredError(msg, key="payments")
     country = workspaces.get(unit.workspace_id).country
     payment = payments.new(
         unit.workspace_id,
         TOP_UP,
+        RUB,
         subject_id=account_id,
         merchant_id=merchant.merchant_id,
         amount=amount,

@@ -21,7 +21,7 @@ class Needs(NamedTuple):
     """What the secret of an account is needed for."""
 
     refundable_payments: int
-    refundable: int  # kopecks
+    refundable: int  # minor units
     open_payments: int
 
 

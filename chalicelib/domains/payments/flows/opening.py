@@ -58,7 +58,7 @@ def open_at_provider(workspace_id: str, payment: PaymentRow, receipt: Receipt | 
         raise PaymentRefusedError(msg) from error
     except UnknownOutcomeError as error:
         msg = "The payment provider did not respond. Try again in a minute."
-        raise UpstreamFailedError(msg) from error
+        raise UpstreamFailedError(msg, key="payment_provider") from error
 
     def stage(unit: UnitOfWork) -> PaymentRow:
         row = payments.require(workspace_id, payment_id=payment.id)

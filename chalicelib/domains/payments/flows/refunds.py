@@ -37,6 +37,7 @@ from chalicelib.gateways.payments import (
     RefundState,
     UnknownOutcomeError,
 )
+from chalicelib.lib import currencies
 
 # Returns the receipt of a refund, or None.
 ReceiptOf = Callable[[PaymentRow, RefundRow], Receipt | None]
@@ -65,7 +66,8 @@ def stage(  # noqa: PLR0913  the parts of a refund
     """Stage a refund of a payment, or raise RefundTooLargeError if less is left of the payment."""
     if not 0 < amount <= payment.refundable:
         msg = (
-            f"amount: expected at most {payment.refundable} kopecks, received {amount}. Refund "
+            f"amount: expected at most {payment.refundable} "
+            f"{currencies.minor_units(payment.currency)}, received {amount}. Refund "
             "what is left of the payment."
         )
         raise RefundTooLargeError(msg, details={"refundable": payment.refundable})
@@ -81,10 +83,12 @@ def stage(  # noqa: PLR0913  the parts of a refund
 def stage_retry(unit: UnitOfWork, payment: PaymentRow, refund: RefundRow) -> None:
     """Stage another attempt of a refund that failed, or raise ConflictError if it has not."""
     if payment.is_imported:
-        raise ConflictError("This payment came from another stage. Refund it at its provider.")
+        raise ConflictError(
+            "This payment came from another stage. Refund it at its provider.", key="other_stage"
+        )
     if refund.status != FAILED:
         msg = "Only a refund that failed can be sent again. Read the payment for its refunds."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="refund_not_failed")
     payments.stage_refund_retry(unit, payment, refund)
 
 

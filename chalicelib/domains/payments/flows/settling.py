@@ -33,11 +33,11 @@ from chalicelib.gateways.payments import (
     UnknownOutcomeError,
 )
 
-# Stages what follows from a payment, whose ``paid_at`` is set, and returns the kopecks of the
+# Stages what follows from a payment, whose ``paid_at`` is set, and returns the amount of the
 # refund that it has staged.
 StageSuccess = Callable[[UnitOfWork, PaymentRow], int]
 # Stages what follows when more or less of a payment was refunded or disputed at the provider, and
-# returns the kopecks whose consequences are staged in all, which the payment keeps as ``returned``.
+# returns the amount whose consequences are staged in all, which the payment keeps as ``returned``.
 StageReturn = Callable[[UnitOfWork, PaymentRow, PaymentState], int]
 # Asks for the state of a workspace's payment and applies the state, as ``settle`` does.
 Settle = Callable[[str, str], PaymentRow]

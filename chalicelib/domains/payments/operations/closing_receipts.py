@@ -20,12 +20,20 @@ class ClosingReceipts(Wire):
     )
 
 
-@operation(title="Choose who closes receipts", role=Role.OWNER, idempotent=True)
+@operation(
+    title="Choose who closes receipts",
+    role=Role.OWNER,
+    idempotent=True,
+    example={"closedBy": "register"},
+)
 def set_closing_receipts(ctx: Context, args: ClosingReceipts) -> ClosingReceipts:
     """Choose who sends the closing receipts of payments in advance, from now on."""
     merchant = merchants.find_current(ctx.workspace_id)
     if merchant is None:
-        raise NotFoundError("Payments are not set up. Enter the account in the payment settings.")
+        raise NotFoundError(
+            "Payments are not set up. Enter the account in the payment settings.",
+            key="payment_account",
+        )
     merchant.receipts_closed_by = args.closed_by
     ctx.unit.save(merchant)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")

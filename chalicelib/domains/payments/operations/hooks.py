@@ -6,22 +6,17 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock, deadline
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.wire.schema import Wire
-from chalicelib.domains.payments.flows import accounts
+from chalicelib.domains.payments.flows import accounts, notices
 from chalicelib.domains.payments.store import merchants, payments
-from chalicelib.domains.payments.store.payments import DONE, SENT
-from chalicelib.engine import jobs
-from chalicelib.engine.events import wake
 from chalicelib.gateways.payments import ProviderError
 
 HOOKS = Limit(
     "payment-hooks", "payment notifications per minute", 600, timedelta(minutes=1), fails_open=True
 )
-PARALLEL_WRITES = 8
 MAX_BODY = 65_536  # characters of a notification; real ones have about 2,000
 
 
@@ -45,7 +40,9 @@ class HookReceived(Wire):
 def _workspace(args: PaymentHook) -> str:
     workspace_id = merchants.workspace_of_hook(args.merchant_id)
     if workspace_id is None:
-        raise NotFoundError("This address takes no notifications. Copy it from the settings.")
+        raise NotFoundError(
+            "This address takes no notifications. Copy it from the settings.", key="address"
+        )
     return workspace_id
 
 
@@ -56,6 +53,7 @@ def _workspace(args: PaymentHook) -> str:
     limit=HOOKS,
     idempotent=True,
     audit=False,
+    while_halted=True,
 )
 def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
     """Make the jobs due that ask the provider for what a notification names.
@@ -78,16 +76,5 @@ def receive_payment_hook(ctx: Context, args: PaymentHook) -> HookReceived:
         return HookReceived(is_known=False)
     workspace_id = known_id.workspace_id
     payment = payments.require(workspace_id, payment_id=known_id.payment_id)
-    # Notifications of one second share their jobs.
-    due = clock.now().replace(microsecond=0)
-    job_rows = [payments.payment_job(workspace_id, payment, due)]
-    job_rows += [
-        payments.refund_job(workspace_id, payment, refund, due)
-        for refund in payments.refunds_of(workspace_id, [payment.id])
-        # A refund that was done may still fail. Only its own notification says so.
-        if refund.status == SENT
-        or (refund.status == DONE and refund.provider_id == named.refund_id)
-    ]
-    deadline.map_in_threads(jobs.schedule, job_rows, PARALLEL_WRITES)
-    wake.wake()
+    notices.ask_soon(workspace_id, payment, refund_id=named.refund_id)
     return HookReceived(is_known=True)

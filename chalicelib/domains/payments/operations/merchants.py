@@ -8,19 +8,32 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import NotFoundError, UpstreamFailedError, ValidationError
+from chalicelib.core.errors import (
+    InTestWorkspaceError,
+    NotFoundError,
+    UpstreamFailedError,
+    ValidationError,
+)
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import NoInput, Pattern, Timestamp, Wire, optional, printable
 from chalicelib.domains.identity.flows.confirmation import confirmed
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import accounts, former_accounts
 from chalicelib.domains.payments.rules.receipt_codes import TAX_SYSTEMS, VAT_RATES
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.payments.store.merchants import MerchantRow
-from chalicelib.engine import limits
-from chalicelib.gateways.payments import Account, ProviderError, UnknownOutcomeError
+from chalicelib.engine import limits, workspace_currency
+from chalicelib.gateways.payments import (
+    TAKES_RUBLES_ONLY,
+    Account,
+    ProviderError,
+    UnknownOutcomeError,
+)
+from chalicelib.lib.currencies import RUB
 
 HOOK_PATH = "/api/public/payments/hooks/{merchant_id}"
 SHOWN_CHARACTERS = 4
@@ -134,7 +147,7 @@ class FormerMerchantUse(Wire):
 
     merchant: FormerMerchant = Field(description="The account.")
     refundable_payments: int = Field(description="Payments that can be refunded, at most 1,000.")
-    refundable: int = Field(description="Their sum that can be refunded, in kopecks.")
+    refundable: int = Field(description="Their sum that can be refunded, in minor units (kopecks).")
     open_payments: int = Field(description="Payments that clients may still make.")
 
 
@@ -195,7 +208,10 @@ def check_merchant(ctx: Context, args: NoInput) -> MerchantCheck:
     """Ask the provider whether the stored secret works, which changes nothing."""
     merchant = merchants.find_current(ctx.workspace_id)
     if merchant is None:
-        raise NotFoundError("Payments are not set up. Enter the account in the payment settings.")
+        raise NotFoundError(
+            "Payments are not set up. Enter the account in the payment settings.",
+            key="payment_account",
+        )
     return MerchantCheck(reason=_problem(ctx, merchant))
 
 
@@ -207,7 +223,12 @@ def list_former_merchants(ctx: Context, args: NoInput) -> FormerMerchants:
     return FormerMerchants(merchants=list(map(FormerMerchant.from_record, rows)))
 
 
-@operation(title="Get a former payment account", role=Role.OWNER, reads=True)
+@operation(
+    title="Get a former payment account",
+    role=Role.OWNER,
+    reads=True,
+    example={"id": "FORMER_MERCHANT_ID"},
+)
 def get_former_merchant(ctx: Context, args: FormerMerchantRef) -> FormerMerchantUse:
     """Return a former account, and what its secret is still needed for."""
     former = _require_former(ctx.workspace_id, merchant_id=args.id)
@@ -221,6 +242,7 @@ def get_former_merchant(ctx: Context, args: FormerMerchantRef) -> FormerMerchant
     idempotent=True,
     destructive=True,
     confirm=confirmed(),
+    example={"id": "FORMER_MERCHANT_ID"},
 )
 def remove_merchant_secret(ctx: Context, args: FormerMerchantRef) -> FormerMerchants:
     """Remove the secret of a former account, whose payments are then refunded at the provider."""
@@ -234,7 +256,10 @@ def remove_merchant_secret(ctx: Context, args: FormerMerchantRef) -> FormerMerch
 def _require_former(workspace_id: str, *, merchant_id: str) -> MerchantRow:
     former = merchants.find_former(workspace_id, merchant_id=merchant_id)
     if former is None or not merchants.is_replaced(former):
-        raise NotFoundError("No former account has this id. List the former payment accounts.")
+        raise NotFoundError(
+            "No former account has this id. List the former payment accounts.",
+            key="payment_account",
+        )
     return former
 
 
@@ -242,13 +267,20 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
     workspace_id = ctx.unit.workspace_id
     merchant = merchants.find_current(workspace_id)
     is_same = merchant is not None and _place(merchant) == (args.provider, args.shop_id)
+    if is_test(workspace_id) and args.provider != "test":
+        msg = "A test workspace takes payments at the provider test only."
+        raise InTestWorkspaceError(msg, key="payment_provider")
+    if workspace_id != PLATFORM:
+        _stage_currency(ctx, args)
     if args.provider == "yookassa" and not args.shop_id:
         raise ValidationError.of(
-            "shopId", message="expected the shop id of YooKassa, received none"
+            "shopId", message="expected the shop id of YooKassa, received none", key="required"
         )
     if args.secret is None and not is_same:
         raise ValidationError.of(
-            "secret", message="expected the secret key of the account, received none"
+            "secret",
+            message="expected the secret key of the account, received none",
+            key="required",
         )
     if args.secret is not None:
         merchant = _stage_secret(ctx, args, merchant, args.secret)
@@ -263,6 +295,21 @@ def _set(ctx: Context, args: MerchantSet) -> MerchantResult:
     if workspace_id != PLATFORM:
         ctx.unit.mention(f"workspace:{workspace_id}")
     return MerchantResult(merchant=MerchantOut.from_record(merchant))
+
+
+def _stage_currency(ctx: Context, args: MerchantSet) -> None:
+    workspace = workspaces.get(ctx.workspace_id)
+    takes_rubles_only = args.provider in TAKES_RUBLES_ONLY
+    if takes_rubles_only and workspace.currency != RUB:
+        message = (
+            f"expected a provider that takes {workspace.currency}, the currency of the workspace, "
+            f"received {args.provider}, which takes rubles only. Choose Stripe"
+        )
+        raise ValidationError.of("provider", message=message, key="provider_currency")
+    if takes_rubles_only != bool(workspace.takes_rubles_only):
+        workspace_currency.stage_provider(
+            ctx.unit, workspace.currency, takes_rubles_only=takes_rubles_only
+        )
 
 
 def _stage_secret(
@@ -305,14 +352,14 @@ def _inspect(ctx: Context, args: MerchantSet) -> tuple[Account, str | None]:
     _count_check(ctx)
     place = {"provider": args.provider, "shop_id": args.shop_id}
     try:
-        client = accounts.provider_at(**place, secret=args.secret or "")
+        client = accounts.provider_at(workspace_id, **place, secret=args.secret or "")
         account = client.inspect()
         same = accounts.find_same(workspace_id, client, account, **place)
     except ProviderError as error:
         raise ValidationError.of("secret", message=error.reason) from error
     except UnknownOutcomeError as error:
         msg = "The payment provider did not respond. Try again in a minute."
-        raise UpstreamFailedError(msg) from error
+        raise UpstreamFailedError(msg, key="payment_provider") from error
     return account, same.merchant_id if same else None
 
 
@@ -334,5 +381,5 @@ def _problem(ctx: Context, merchant: MerchantRow) -> str | None:
         return error.reason
     except UnknownOutcomeError as error:
         msg = "The payment provider did not respond. Try again in a minute."
-        raise UpstreamFailedError(msg) from error
+        raise UpstreamFailedError(msg, key="payment_provider") from error
     return None

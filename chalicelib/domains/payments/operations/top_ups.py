@@ -6,11 +6,12 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core.errors import NotFoundError, UpstreamFailedError
+from chalicelib.core.errors import InTestWorkspaceError, NotFoundError, UpstreamFailedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.flows import crediting, opening
@@ -71,9 +72,13 @@ class TopUpResult(Wire):
     limit=TOP_UPS,
     open_world=True,
     errors=(PaymentEndedError, PaymentRefusedError),
+    example={"amount": 10000},
 )
 def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
     """Open a payment to the platform that is credited to the session's account."""
+    if is_test(ctx.workspace_id):
+        msg = "A test workspace costs nothing. Top up the balance in another workspace."
+        raise InTestWorkspaceError(msg, key="top_up")
     slug = workspaces.get(ctx.workspace_id).slug
     page_url = settings().public_url + BALANCE_PATH.format(workspace=slug)
     batch = ctx.unit.commit_batch(
@@ -88,16 +93,16 @@ def start_top_up(ctx: Context, args: TopUp) -> TopUpOpened:
     return TopUpOpened(id=payment.id, url=url)
 
 
-@operation(title="Read a top-up", role=Role.OWNER, reads=True)
+@operation(title="Read a top-up", role=Role.OWNER, reads=True, example={"id": "TOP_UP_ID"})
 def get_top_up(ctx: Context, args: TopUpRef) -> TopUpResult:
     """Return a top-up of the session's account, after a question to the provider if it is open."""
     payment = payments.require(ctx.workspace_id, payment_id=args.id)
     if (payment.purpose, payment.subject_id) != (crediting.TOP_UP, ctx.principal.account_id):
-        raise NotFoundError("Your account has no top-up with this id.")
+        raise NotFoundError("Your account has no top-up with this id.", key="top_up")
     if payment.is_open:
         try:
             payment = crediting.settle(ctx.workspace_id, payment.id)
         except (ProviderError, UnknownOutcomeError) as error:
             msg = "The payment provider did not respond. Try again in a minute."
-            raise UpstreamFailedError(msg) from error
+            raise UpstreamFailedError(msg, key="payment_provider") from error
     return TopUpResult(top_up=TopUpOut.from_record(payment))

@@ -55,10 +55,15 @@ def may_follow(status: str, *, new_status: str) -> bool:
     return new_status == "succeeded" or status in {"created", "pending"}
 
 
-def deposit(price: int, *, percent: int) -> int:
-    """Return the part of a price that is paid in advance, in kopecks, rounded up.
+def deposit(price: int, *, percent: int, step: int = 1) -> int:
+    """Return the part of a price that is paid in advance, in minor units, rounded up.
+
+    It is a multiple of ``step``, which the provider requires, and never more than the price.
 
     >>> deposit(999, percent=50), deposit(1000, percent=100), deposit(0, percent=50)
     (500, 1000, 0)
+    >>> deposit(1505, percent=50, step=10), deposit(1505, percent=100, step=10)
+    (760, 1500)
     """
-    return -(-price * percent // 100)
+    exact = -(-price * percent // 100)
+    return min(-(-exact // step) * step, price // step * step)

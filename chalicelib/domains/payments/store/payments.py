@@ -28,7 +28,6 @@ from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import ContentRow
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib.localized import CURRENCY
 
 Purpose = Literal["booking", "top_up"]
 CREATED, PENDING, SUCCEEDED, EXPIRED, FAILED = (
@@ -40,7 +39,7 @@ OPEN = (CREATED, PENDING)  # The client can still make such a payment.
 
 
 class PaymentRow(ContentRow):
-    """A payment. Amounts are in kopecks. Its id is also its idempotency key at the provider."""
+    """A payment. Amounts are in minor units. Its id is also its idempotency key at the provider."""
 
     status = UnicodeAttribute()
     purpose = UnicodeAttribute()
@@ -95,7 +94,7 @@ class PaymentRow(ContentRow):
 
     @property
     def kept(self) -> int:
-        """Kopecks that were paid and not refunded."""
+        """Amount that was paid and not refunded."""
         if self.status != SUCCEEDED:
             return 0
         left = self.amount - max(self.refund_total, self.refunded_at_provider) - self.disputed
@@ -103,7 +102,7 @@ class PaymentRow(ContentRow):
 
     @property
     def refundable(self) -> int:
-        """Kopecks that can still be refunded by the service."""
+        """Amount that can still be refunded by the service."""
         return 0 if self.is_imported else self.kept
 
 
@@ -149,7 +148,12 @@ class ProviderIdRow(ContentRow):
     payment_id = UnicodeAttribute()
 
 
-def new(workspace_id: str, purpose: Purpose, **attributes: Any) -> PaymentRow:  # noqa: ANN401  the row's
+def new(
+    workspace_id: str,
+    purpose: Purpose,
+    currency: str,
+    **attributes: Any,  # noqa: ANN401  the row's
+) -> PaymentRow:
     """Return a new payment, for the caller to stage with ``stage_new``."""
     payment_id = new_id()
     return PaymentRow(
@@ -158,7 +162,7 @@ def new(workspace_id: str, purpose: Purpose, **attributes: Any) -> PaymentRow:  
         reference=payment_id,
         status=CREATED,
         purpose=purpose,
-        currency=CURRENCY,
+        currency=currency,
         created_at=clock.now(),
         **attributes,
     )
@@ -192,7 +196,9 @@ def require(workspace_id: str, *, payment_id: str) -> PaymentRow:
     """Return a payment, or raise NotFoundError."""
     payment = find(workspace_id, payment_id=payment_id)
     if payment is None:
-        raise NotFoundError("No payment has this id in the workspace. List the payments.")
+        raise NotFoundError(
+            "No payment has this id in the workspace. List the payments.", key="payment"
+        )
     return payment
 
 
@@ -275,7 +281,7 @@ def refunds_of(workspace_id: str, payment_ids: list[str]) -> list[RefundRow]:
 
 
 def refunded_elsewhere(refunds: Iterable[RefundRow], reported: int) -> int:
-    """Return the kopecks that were refunded at the provider without this service.
+    """Return the amount that was refunded at the provider without this service.
 
     ``refunds`` are those of one payment, and ``reported`` is what the provider reports. A refund
     that has failed here is often made there.

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError, from_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ValidationError, VersionConflictError, call
 from chalicelib.core.operations import operation
@@ -249,5 +250,8 @@ def _warn_of_bookings_outside(
         ctx.warn(
             f"{len(outside)} upcoming booking(s) are now outside the opening hours, and are not "
             f"changed: {', '.join(outside[:MAX_LISTED])}{more}. To move or cancel them, call "
-            f"{call('svc_set_booking_status')}."
+            f"{call('svc_set_booking_status')}.",
+            code=WarningCode.BOOKINGS_OUTSIDE_HOURS,
+            count=len(outside),
+            ids=outside[:MAX_LISTED],
         )

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ConflictError, call
 from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.operations import operation
@@ -75,7 +76,12 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
         )
         if not args.dry_run:
             raise HasFutureBookingsError(msg, future_bookings=upcoming)
-        ctx.warn(f"Without force, this call would be refused: {msg}")
+        ctx.warn(
+            f"Without force, this call would be refused: {msg}",
+            code=WarningCode.FORCE_REQUIRED,
+            error=HasFutureBookingsError.code,
+            count=upcoming,
+        )
     opening_hours.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
     ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)

@@ -108,7 +108,11 @@ class StaffCalendar(Wire):
     shown: int = Field(description="Number of bookings that the answer has.")
 
 
-@operation(title="Get the calendar of the staff", role=Role.MEMBER)
+@operation(
+    title="Get the calendar of the staff",
+    role=Role.MEMBER,
+    example={"view": "week", "date": "2027-01-18"},
+)
 def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
     """Return the bookings of a day or a week by staff member.
 

@@ -9,11 +9,13 @@ from pydantic_core import from_json
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.clock import epoch_ms, iso
 from chalicelib.core.errors import NotFoundError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.lists import MAX_WHOLE, ListResult, WholePageQuery
 from chalicelib.core.wire.schema import DeletedResult, Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.store import booked_times
@@ -21,11 +23,9 @@ from chalicelib.domains.identity.flows import periods
 from chalicelib.domains.services.store import time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.time_off import TimeOff, TimeOffRow
-from chalicelib.engine.reading import Rows
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
 
-MAX_LISTED = 1000
 MAX_AFFECTED = 100  # bookings within new time off in the response
 
 Reason = Annotated[str, StringConstraints(max_length=500)]
@@ -56,7 +56,7 @@ class TimeOffOut(Wire):
         )
 
 
-class TimeOffQuery(Wire):
+class TimeOffQuery(WholePageQuery):
     """Filters of a list of time off."""
 
     resource_id: Id | None = optional("Only time off of this resource.")
@@ -64,11 +64,10 @@ class TimeOffQuery(Wire):
     to: When | None = optional("Starts by then; a date: its whole day.")
 
 
-class TimeOffList(Wire):
+class TimeOffList(ListResult):
     """Time off, sorted by start."""
 
     time_off: list[TimeOffOut] = Field(description="Time off, by start.")
-    total: int = Field(description="Number of all that match.")
 
 
 class TimeOffCreate(Wire):
@@ -116,7 +115,7 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
         RESOURCES.find(ctx.workspace_id, record_id=args.resource_id) if args.resource_id else None
     )
     if args.resource_id and resource is None:
-        return TimeOffList(time_off=[], total=0)
+        return TimeOffList(time_off=[], **args.counted(0))
     timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
     first = epoch_ms(clock.moment_of(args.from_, timezone)) if args.from_ else 0
     last = epoch_ms(clock.moment_of(args.to, timezone, end=True)) if args.to else time_off.LATEST
@@ -128,10 +127,16 @@ def list_time_off(ctx: Context, args: TimeOffQuery) -> TimeOffList:
         and absence.span(timezone).end > first
     ]
     absences.sort(key=lambda absence: (absence.span(timezone), absence.id))
-    if len(absences) > MAX_LISTED:
-        ctx.warn(f"Only the first {MAX_LISTED:,} are listed. Narrow the list with from and to.")
-    rows = time_off.find_all(ctx.workspace_id, [absence.id for absence in absences[:MAX_LISTED]])
-    return TimeOffList(time_off=list(map(TimeOffOut.from_record, rows)), total=len(absences))
+    if args.page == 1 and args.size == MAX_WHOLE < len(absences):
+        ctx.warn(
+            f"Only the first {MAX_WHOLE:,} are listed. Narrow the list with from and to.",
+            code=WarningCode.LIST_TRUNCATED,
+            maximum=MAX_WHOLE,
+        )
+    rows = time_off.find_all(ctx.workspace_id, [absence.id for absence in absences[args.rows]])
+    return TimeOffList(
+        time_off=list(map(TimeOffOut.from_record, rows)), **args.counted(len(absences))
+    )
 
 
 @operation(
@@ -169,13 +174,13 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
     # Committed separately: a booking made at the same time either reads the time off or is found
     # below.
     response = TimeOffOut.model_validate(from_json(ctx.unit.commit_batch("time-off", stage)))
-    rows, key = Rows(), time_off.key(ctx.workspace_id, time_off_id=response.id)
+    rows, key = ctx.unit.rows, time_off.key(ctx.workspace_id, time_off_id=response.id)
     resource_keys = (
         [RESOURCES.key(ctx.workspace_id, record_id=args.resource_id)] if args.resource_id else []
     )
     rows.read([key, *resource_keys])
     row = rows.find(TimeOffRow, key)
-    affected = _affected(ctx, row.time_off, rows) if row else booked_times.Blocking([], 0)
+    affected = _affected(ctx, row.time_off) if row else booked_times.Blocking([], 0)
     return TimeOffCreated(
         time_off=response, affected_bookings=affected.ids, affected_total=affected.total
     )
@@ -193,7 +198,9 @@ def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
     """Delete time off. Its period can be booked again."""
     row = time_off.find(ctx.workspace_id, time_off_id=args.id)
     if row is None:
-        raise NotFoundError.of("time off", plural="the time off", listed_by="svc_list_time_off")
+        raise NotFoundError.of(
+            "time off", plural="the time off", listed_by="svc_list_time_off", key="time_off"
+        )
     resource = RESOURCES.find(ctx.workspace_id, record_id=row.f1) if row.f1 else None
     time_off.stage_deletion(ctx.unit, row, resource)
     return DeletedResult(id=args.id, deleted=not args.dry_run)
@@ -204,20 +211,24 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
     if not isinstance(start, datetime) and not isinstance(end, datetime):
         if end < start:
             raise ValidationError.of(
-                "endAt", message=f"expected {start} or a later date, received {end}"
+                "endAt",
+                message=f"expected {start} or a later date, received {end}",
+                key="before_start",
             )
         return _Period(None, (start, end))
     first = epoch_ms(clock.moment_of(start, timezone))
     last = epoch_ms(clock.moment_of(end, timezone, end=True))
     last += not isinstance(end, datetime)  # A date ends after its last millisecond.
     if last <= first:
-        raise ValidationError.of("endAt", message="expected a time after startAt")
+        raise ValidationError.of(
+            "endAt", message="expected a time after startAt", key="before_start"
+        )
     return _Period(Span(first, last), None)
 
 
-def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> booked_times.Blocking:
+def _affected(ctx: Context, absence: TimeOff) -> booked_times.Blocking:
     ids, total = list[str](), 0
-    for timezone, resource_ids in _resources(ctx, absence, rows):
+    for timezone, resource_ids in _resources(ctx, absence):
         start, end = absence.span(timezone)
         some = booked_times.blocking_between(
             ctx.workspace_id, resource_ids, start, last_ms=end, limit=MAX_AFFECTED
@@ -227,16 +238,14 @@ def _affected(ctx: Context, absence: TimeOff, rows: Rows) -> booked_times.Blocki
     return booked_times.Blocking(ids[:MAX_AFFECTED], total)
 
 
-def _resources(
-    ctx: Context, absence: TimeOff, rows: Rows
-) -> Sequence[tuple[str, list[str] | None]]:
+def _resources(ctx: Context, absence: TimeOff) -> Sequence[tuple[str, list[str] | None]]:
     # None means all resources.
     workspace_id = ctx.workspace_id
     if absence.moments is not None and absence.resource_id is None:
         return [("UTC", None)]
     ids = [absence.resource_id] if absence.resource_id else _all_ids(workspace_id)
     zoned: dict[str, list[str]] = {}
-    for resource in rows.fetch(
+    for resource in ctx.unit.rows.fetch(
         RESOURCES.key(workspace_id, record_id=resource_id) for resource_id in ids
     ):
         if isinstance(resource, ResourceRow):

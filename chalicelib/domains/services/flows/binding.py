@@ -7,6 +7,7 @@ for a resource may list its services. These services are then written in the sam
 from collections.abc import Iterable, Sequence
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ConflictError, call
 from chalicelib.domains.services.store import resources
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
@@ -40,9 +41,11 @@ def site_of_service(
     return next((row for row in rows_read if isinstance(row, SiteRow)), None)
 
 
-def require_resources(ctx: Context, ids: Sequence[str], rows: Rows) -> None:
+def require_resources(ctx: Context, ids: Sequence[str]) -> None:
     """Require that a service's resources exist when the unit commits, or raise NotFoundError."""
-    read = rows.fetch(RESOURCES.key(ctx.workspace_id, record_id=resource_id) for resource_id in ids)
+    read = ctx.unit.rows.fetch(
+        RESOURCES.key(ctx.workspace_id, record_id=resource_id) for resource_id in ids
+    )
     resource_rows = [row for row in read if isinstance(row, ResourceRow)]
     if len(resource_rows) < len(ids):
         raise RESOURCES.not_found()
@@ -58,7 +61,6 @@ def bind(
     service_ids: Sequence[str],
     *,
     previous_ids: Sequence[str],
-    rows: Rows | None = None,
 ) -> list[str]:
     """Stage binding a resource to exactly these services, and return their sorted ids.
 
@@ -79,12 +81,12 @@ def bind(
             f"call is {MAX_CHANGED}. Change resourceIds of the services instead "
             f"({call('svc_update_service')})."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_changes", details={"maximum": MAX_CHANGED})
     keys = [
         SERVICES.key(ctx.workspace_id, record_id=service_id)
         for service_id in {*changed_ids, *new_ids}
     ]
-    read = (rows or Rows()).fetch(keys)
+    read = ctx.unit.rows.fetch(keys)
     services_by_id = {row.id: row for row in read if isinstance(row, ServiceRow)}
     if not services_by_id.keys() >= set(new_ids):
         raise SERVICES.not_found()
@@ -103,7 +105,9 @@ def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) 
             f"resources, which is the maximum. Unbind one of them first "
             f"({call('svc_update_service')})."
         )
-        raise ConflictError(msg)
+        raise ConflictError(
+            msg, key="too_many_resources", details={"maximum": MAX_RESOURCES, "id": service.id}
+        )
     service.resource_ids = [*ids, resource_id] if bound else ids
     ctx.unit.save(service)
 
@@ -118,5 +122,7 @@ def _warn_of_mixed_types(ctx: Context, resource_rows: Iterable[ResourceRow]) -> 
     if len(types) > 1:
         ctx.warn(
             f"The resources have several types ({', '.join(types)}). A booking takes only one "
-            "resource of the service, not one of each type."
+            "resource of the service, not one of each type.",
+            code=WarningCode.MIXED_RESOURCE_TYPES,
+            types=types,
         )

@@ -1,6 +1,7 @@
 """Warn of a time zone that the workspace does not have."""
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.domains.services.store.resources import ResourceRow
 
 
@@ -9,5 +10,8 @@ def warn_of_zone(ctx: Context, resource: ResourceRow, timezone: str) -> None:
     if timezone != resource.timezone:
         ctx.warn(
             f"The time zone of the opening hours has changed from {resource.timezone} to "
-            f"{timezone}. Existing bookings are not moved."
+            f"{timezone}. Existing bookings are not moved.",
+            code=WarningCode.TIMEZONE_CHANGED,
+            previous=resource.timezone,
+            timezone=timezone,
         )

@@ -8,7 +8,6 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
-from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Wire, has_at_least_one, optional
 from chalicelib.domains.catalog.flows import drafting
@@ -53,7 +52,6 @@ class ServiceDraftResult(Wire):
     open_world=True,
     limit=HEAVY,
     example={"name": "Tasting, 45 min", "language": "en"},
-    role=Role.MANAGER,
 )
 def ai_fill_service(ctx: Context, args: ServiceDraftRequest) -> ServiceDraftResult:
     """Draft a service, with photos. Nothing is stored; add a price."""

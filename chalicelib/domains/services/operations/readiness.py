@@ -54,7 +54,7 @@ class UnbookableServices(Wire):
     resources_without_hours: list[Id] = Field(description="Resources without opening hours.")
 
 
-@operation(title="List services that cannot be booked", role=Role.MEMBER)
+@operation(title="List services that cannot be booked", role=Role.MEMBER, example={"ids": []})
 def list_unbookable_services(ctx: Context, args: UnbookableQuery) -> UnbookableServices:
     """List the services without slots on any day. Time off and bookings are not considered."""
     services = SERVICES.fetch(ctx.workspace_id, args.ids)

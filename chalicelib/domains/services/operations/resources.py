@@ -1,6 +1,6 @@
 """List, read, create and update resources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
@@ -8,14 +8,25 @@ from pydantic import Field, StringConstraints
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.errors import ConflictError, ExternalIdTakenError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import ListResult, SortedListQuery
 from chalicelib.core.wire.schema import (
     Id,
-    ListQuery,
     MailedTitle,
     Patch,
     SearchText,
@@ -34,7 +45,6 @@ from chalicelib.domains.services.flows.zones import warn_of_zone
 from chalicelib.domains.services.store import resources, services
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES
-from chalicelib.engine.reading import Rows
 
 FOLDER = "services"  # of photos, and of images of services
 Description = Annotated[str, StringConstraints(max_length=20_000)]
@@ -63,7 +73,10 @@ class ResourceOut(ResourceRef):
     status: str = Field(description="active or inactive.")
     service_ids: list[Id] = Field(description="Services that can be booked with it.")
     sort_order: int = Field(description="Position among all resources, ascending.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
+    updated_at: Timestamp = Field(description="When the resource itself was last changed.")
 
     @classmethod
     def from_record(cls, resource: ResourceRow, service_ids: Sequence[str], **fields: Any) -> Self:  # noqa: ANN401  fields of any type
@@ -83,21 +96,21 @@ class ResourceResult(Wire):
     resource: ResourceOut = Field(description="The resource.")
 
 
-class ResourceListQuery(ListQuery):
+class ResourceListQuery(SortedListQuery):
     """Filters and page of a list of resources."""
 
     size: int = Field(default=20, ge=1, le=100, description="Resources per page.")
     q: SearchText | None = optional("Part of the name.")
     status: Literal["active", "inactive", "all"] = Field(default="all", description="Status.")
     service_id: Id | None = optional("Only those of this service.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
     id: Id | None = optional("Only this one, not shortened.")
 
 
-class ResourceList(Wire):
+class ResourceList(ListResult):
     """One page of resources."""
 
     resources: list[ResourceOut] = Field(description="The resources of this page.")
-    total: int = Field(description="Resources that match, over all pages.")
 
 
 class ResourceCreate(Wire):
@@ -110,6 +123,8 @@ class ResourceCreate(Wire):
     description: Description | None = optional("Description.")
     photo: ImageIn | None = optional("Photo.")
     service_ids: ServiceIds | None = optional("Services booked with it.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class ResourcePatch(Patch, ResourceCreate, ResourceRef):
@@ -150,7 +165,7 @@ def list_resources(ctx: Context, args: ResourceListQuery) -> ResourceList:
     else:
         remedy = "list the resource by id"
         records = descriptions.shortened(ctx, page.records, to_wire, noun="resource", remedy=remedy)
-    return ResourceList(resources=records, total=page.total)
+    return ResourceList(resources=records, **args.counted(page.total))
 
 
 def _filter_ids(ctx: Context, args: ResourceListQuery) -> set[str] | None:
@@ -182,16 +197,26 @@ def get_resource(ctx: Context, args: ResourceRef) -> ResourceResult:
     open_world=True,
     limit=HEAVY.weighed(weight),
     example={"name": "Boris", "serviceIds": ["SERVICE_ID"]},
-    errors=(ConflictError,),
+    errors=(ConflictError, ExternalIdTakenError),
     role=Role.MANAGER,
 )
 def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     """Create a resource. It has slots only in its opening hours (svc_set_availability)."""
-    service_ids, rows = args.service_ids or (), Rows()
+    resource, bound = new_resource(ctx, args)
+    return ResourceResult(resource=ResourceOut.from_record(resource, bound))
+
+
+def new_resource(
+    ctx: Context, args: ResourceCreate, *, status: str = "active"
+) -> tuple[ResourceRow, list[str]]:
+    """Stage a new resource, last in the order. Return it and the ids of its services."""
+    service_ids = args.service_ids or ()
+    external_data: dict[str, Any] = {"external_id": args.external_id, "metadata": args.metadata}
+    merge_metadata(external_data)
     with deadline.side_by_side() as start:
         timezone = start(lambda: args.timezone or periods.zone_of_workspace(ctx))
         number = start(lambda: resources.number_at_end(ctx.workspace_id))
-        rows.read(
+        ctx.unit.rows.read(
             SERVICES.key(ctx.workspace_id, record_id=service_id) for service_id in service_ids
         )
     resource = RESOURCES.new(
@@ -201,13 +226,14 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
         timezone=timezone.result(),
         capacity=args.capacity,
         description=args.description,
-        status="active",
+        status=status,
         sort_order=number.result(),
+        **external_data,
     )
-    bound = binding.bind(ctx, resource, service_ids, previous_ids=(), rows=rows)
+    bound = binding.bind(ctx, resource, service_ids, previous_ids=())
     resource.images = _photo(ctx, args.photo, ())
     ctx.unit.create(resource)
-    return ResourceResult(resource=ResourceOut.from_record(resource, bound))
+    return resource, bound
 
 
 @operation(
@@ -218,7 +244,7 @@ def create_resource(ctx: Context, args: ResourceCreate) -> ResourceResult:
     idempotent=True,
     limit=HEAVY.weighed(weight),
     example={"id": "RESOURCE_ID", "capacity": 2},
-    errors=(ConflictError,),
+    errors=(ConflictError, ExternalIdTakenError),
     role=Role.MANAGER,
 )
 def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
@@ -227,7 +253,20 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
         bound_task = start(lambda: services.bound_to(ctx.workspace_id, resource_id=args.id))
         resource = RESOURCES.require(ctx.workspace_id, record_id=args.id)
         bound = bound_task.result()
-    changes = args.changes
+    bound = change(ctx, resource, args.changes, previous_ids=bound)
+    ctx.unit.save(resource)
+    return ResourceResult(resource=ResourceOut.from_record(resource, bound))
+
+
+def change(
+    ctx: Context, resource: ResourceRow, values: Mapping[str, Any], *, previous_ids: list[str]
+) -> list[str]:
+    """Set attributes of a resource, which the caller stages. Return the ids of its services.
+
+    The services that change are staged. ``previous_ids`` has the ids of its services now.
+    """
+    changes, bound = dict(values), previous_ids
+    merge_metadata(changes, resource.metadata)
     descriptions.require_whole(changes.get("description"), stored_text=resource.description)
     warn_of_zone(ctx, resource, changes.get("timezone", resource.timezone))
     service_ids = changes.pop("service_ids", None)
@@ -238,8 +277,7 @@ def update_resource(ctx: Context, args: ResourcePatch) -> ResourceResult:
         bound = binding.bind(ctx, resource, service_ids, previous_ids=bound)
     if has_photo:
         resource.images = _photo(ctx, photo, resource.images)
-    ctx.unit.save(resource)
-    return ResourceResult(resource=ResourceOut.from_record(resource, bound))
+    return bound
 
 
 def _photo(ctx: Context, photo: ImageIn | None, old_images: Sequence[ImageMap]) -> list[ImageMap]:

@@ -1,6 +1,6 @@
 """List, read, create and update services."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -8,19 +8,36 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
-from chalicelib.core.errors import ConflictError
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import ConflictError, ExternalIdTakenError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.money import Kopecks
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import (
+    NO_SORT_BY_UPDATE,
+    SORT_DIRECTION,
+    ListQuery,
+    ListResult,
+    SortDirection,
+)
+from chalicelib.core.wire.money import Amount
 from chalicelib.core.wire.schema import (
     Id,
-    ListQuery,
     MailedTitle,
     Patch,
     SearchText,
-    SizedPagination,
     SortOrder,
     Timestamp,
     Wire,
@@ -31,14 +48,13 @@ from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
-from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store import services
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import REMINDERS, SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
-from chalicelib.engine.reading import Key, Rows
+from chalicelib.engine.reading import Key
 from chalicelib.lib.contact_fields import Tags
 
 FOLDER = "services"  # of images
@@ -76,7 +92,7 @@ class ServiceOut(ServiceRef):
 
     name: str = Field(description="Name of the service.")
     duration_min: int = Field(description="Length in minutes.")
-    price: int = Field(description="Price in kopecks.")
+    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     description: str | None = Field(description="Description, or null.")
     description_truncated: bool = Field(description=descriptions.TRUNCATED)
     category_id: Id | None = Field(description="Category id, or null.")
@@ -106,6 +122,8 @@ class ServiceOut(ServiceRef):
         description="Minutes before the start at which clients are reminded by mail."
     )
     sort_order: int = Field(description="Position among all services, ascending.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -129,11 +147,13 @@ class ServiceListQuery(ListQuery):
     category_id: Id | None = optional("Category id.")
     site_id: Id | None = optional("Site id.")
     agent_id: Id | None = optional("Bot id.")
-    min_price: Kopecks | None = optional("Minimum, in kopecks.")
-    max_price: Kopecks | None = optional("Maximum, in kopecks.")
-    sort: Literal["sortOrder", "createdAt", "price", "name"] = Field(
-        default="sortOrder", description="createdAt: newest first."
-    )
+    min_price: Amount | None = optional("Minimum, in minor units (kopecks).")
+    max_price: Amount | None = optional("Maximum, in minor units (kopecks).")
+    sort: Annotated[
+        Literal["sortOrder", "createdAt", "price", "name", "updatedAt"], NO_SORT_BY_UPDATE
+    ] = Field(default="sortOrder", description="createdAt: newest first.")
+    sort_dir: SortDirection = optional(SORT_DIRECTION)
+    external_id: NewExternalId = BY_EXTERNAL_ID
     id: Id | None = optional("Only this one, not shortened.")
 
     @model_validator(mode="after")
@@ -142,11 +162,10 @@ class ServiceListQuery(ListQuery):
         return self
 
 
-class ServiceList(Wire):
+class ServiceList(ListResult):
     """One page of services."""
 
     services: list[ServiceOut] = Field(description="The services of this page.")
-    pagination: SizedPagination = Field(description="Which page of how many services.")
 
 
 class ServiceCreate(Wire):
@@ -154,7 +173,9 @@ class ServiceCreate(Wire):
 
     name: MailedTitle = Field(description="Name.")
     duration_min: Duration = Field(description="In minutes.")
-    price: Kopecks = Field(default=0, description="In kopecks.")
+    price: Amount = Field(
+        default=0, description="In minor units of the workspace's currency (kopecks)."
+    )
     description: Description | None = optional("Description.")
     category_id: Id | None = optional("Category id.")
     site_id: Id | None = optional("Site id.")
@@ -175,6 +196,8 @@ class ServiceCreate(Wire):
         default_factory=lambda: [*REMINDERS],
         description="Minutes before start; default 1440, 120.",
     )
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class ServicePatch(Patch, ServiceCreate, ServiceRef):
@@ -214,8 +237,7 @@ def list_services(ctx: Context, args: ServiceListQuery) -> ServiceList:
         records = descriptions.shortened(
             ctx, page.records, ServiceOut.from_record, noun="service", remedy=remedy
         )
-    pagination = SizedPagination(total=page.total, page=args.page, size=args.size)
-    return ServiceList(services=records, pagination=pagination)
+    return ServiceList(services=records, **args.counted(page.total))
 
 
 @operation(
@@ -246,20 +268,25 @@ def get_service(ctx: Context, args: ServiceRef) -> ServiceResult:
         "resourceIds": ["RESOURCE_ID"],
         "tags": ["children"],
     },
-    errors=(ConflictError,),
+    errors=(ConflictError, ExternalIdTakenError),
     role=Role.MANAGER,
 )
 def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     """Create a service. It has slots once bound to a resource with opening hours."""
+    return ServiceResult(service=ServiceOut.from_record(new_service(ctx, args)))
+
+
+def new_service(ctx: Context, args: ServiceCreate) -> ServiceRow:
+    """Stage a new service, last in the order, and return it."""
     fields = {name: getattr(args, name) for name in ServiceCreate.model_fields}
     lists = {name: fields[name] or [] for name in ("resource_ids", "images", "tags")}
     with deadline.side_by_side() as start:
         number = start(lambda: services.number_at_end(ctx.workspace_id))
-        values = _to_attributes(ctx, fields | lists, ())
+        values = _to_attributes(ctx, fields | lists)
     service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
     ctx.unit.create(service)
     _warn_of_payment(ctx, service)
-    return ServiceResult(service=ServiceOut.from_record(service))
+    return service
 
 
 @operation(
@@ -270,37 +297,45 @@ def create_service(ctx: Context, args: ServiceCreate) -> ServiceResult:
     idempotent=True,
     limit=HEAVY.weighed(record_images.weight_of),
     example={"id": "SERVICE_ID", "bufferAfterMin": 10, "slotStepMin": None},
-    errors=(ConflictError,),
+    errors=(ConflictError, ExternalIdTakenError),
     role=Role.MANAGER,
 )
 def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     """Change a service, or bind it to resources. Bookings keep their duration and price."""
     service = SERVICES.require(ctx.workspace_id, record_id=args.id)
-    if args.changes.get("site_id", service.site_id) != service.site_id:
-        _check_leaving(ctx, service.site_id)
-    descriptions.require_whole(args.changes.get("description"), stored_text=service.description)
-    for name, value in _to_attributes(ctx, args.changes, service.images).items():
-        setattr(service, name, value)
+    change(ctx, service, args.changes)
     ctx.unit.save(service)
-    if {"require_payment", "price"} & args.changes.keys():
-        _warn_of_payment(ctx, service)
     return ServiceResult(service=ServiceOut.from_record(service))
+
+
+def change(ctx: Context, service: ServiceRow, changes: Mapping[str, Any]) -> None:
+    """Set attributes of a service, which the caller stages, and stage what they require."""
+    if changes.get("site_id", service.site_id) != service.site_id:
+        _check_leaving(ctx, service.site_id)
+    descriptions.require_whole(changes.get("description"), stored_text=service.description)
+    for name, value in _to_attributes(ctx, changes, service).items():
+        setattr(service, name, value)
+    if {"require_payment", "price"} & changes.keys():
+        _warn_of_payment(ctx, service)
 
 
 def _warn_of_payment(ctx: Context, service: ServiceRow) -> None:
     if service.is_prepaid and merchants.find_current(ctx.workspace_id) is None:
         ctx.warn(
             "requirePayment: no payment provider is set up, so visitors cannot book this service "
-            "online and see the phone instead. Set up payments in the console."
+            "online and see the phone instead. Set up payments in the console.",
+            code=WarningCode.PAYMENTS_NOT_SET_UP,
+            field="requirePayment",
         )
 
 
 def _to_attributes(
-    ctx: Context, fields: Mapping[str, Any], old_images: Sequence[ImageMap]
+    ctx: Context, fields: Mapping[str, Any], service: ServiceRow | None = None
 ) -> dict[str, Any]:
-    # Unknown ids raise an error before images are fetched. ``old_images`` has the current images.
-    # They are kept if no new image can be imported.
-    values, rows = dict(fields), Rows()
+    # Unknown ids raise an error before images are fetched. The images of an existing service are
+    # kept if no new image can be imported.
+    values, rows = dict(fields), ctx.unit.rows
+    merge_metadata(values, service.metadata if service else None)
     rows.read(_reference_keys(ctx.workspace_id, values))
     if values.get("category_id") is not None:
         kind, category_id = "service", values["category_id"]
@@ -315,11 +350,11 @@ def _to_attributes(
         agent = AGENTS.found(rows.find(AgentRow, key))
         ctx.unit.require(agent, on_conflict=AGENTS.not_found())
     if "resource_ids" in values:
-        binding.require_resources(ctx, values["resource_ids"], rows)
+        binding.require_resources(ctx, values["resource_ids"])
     if "images" in values:
         new_images = values["images"] or ()
         values["images"] = record_images.import_record_images(
-            ctx, new_images, FOLDER, old_images=old_images
+            ctx, new_images, FOLDER, old_images=service.images if service else ()
         )
     return values
 
@@ -347,5 +382,5 @@ def _check_leaving(ctx: Context, site_id: str | None) -> None:
             f"siteId: the service cannot leave its site ({site.id}), because the site is "
             "suspended. Omit siteId to change other fields."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="site_suspended")
     ctx.unit.require(site, SiteRow.pk.exists() & (SiteRow.status != SUSPENDED))

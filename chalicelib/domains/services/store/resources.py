@@ -15,13 +15,13 @@ from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import ProgramRecord
 from chalicelib.engine.unit import UnitOfWork
 
 IN_ORDER = SortIndex("sortOrder")
 
 
-class ResourceRow(Record):
+class ResourceRow(ProgramRecord):
     """A resource that services are booked with."""
 
     name = UnicodeAttribute()

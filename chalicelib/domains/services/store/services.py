@@ -15,11 +15,12 @@ from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.engine.listing import lookups, ordering
 from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.event_rules import changes_others, is_new
 from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_values
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Cost, Partition
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import ProgramRecord
 
 IN_ORDER = SortIndex("sortOrder")
 # Default part of the price that is paid in advance, and default minutes before the start until
@@ -36,12 +37,12 @@ class PaymentTerms(NamedTuple):
     refund_until_min: int  # minutes before the start
 
 
-class ServiceRow(Record):
+class ServiceRow(ProgramRecord):
     """A service. ``resource_ids`` are alternatives, and the only record of a service's bindings."""
 
     name = UnicodeAttribute()
     duration_min = NumberAttribute()
-    price = NumberAttribute()  # kopecks
+    price = NumberAttribute()  # in minor units
     description = UnicodeAttribute(null=True)
     category_id = UnicodeAttribute(null=True)
     site_id = UnicodeAttribute(null=True)
@@ -106,6 +107,9 @@ SERVICES = register_listing(
         partitioned=("category_id",),
         tags=("resource_ids",),
         numbers=("price", "sort_order"),
+        price="price",
+        events={"service.created": is_new, "service.updated": changes_others()},
+        deletion_event="service.deleted",
         sorts={"sortOrder": "n2", "createdAt": "id", "price": "n1", "name": "t"},
         indexes=(
             IN_ORDER,

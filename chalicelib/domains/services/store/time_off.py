@@ -4,12 +4,11 @@ One query finds the time off that can affect a slot, even if much time off has p
 index has the fields that slots need, sorted by the end of time off.
 
 A booking must not commit while time off for the same period is created. Each creation and deletion
-increases the version of a lock row, and of the row of its resource. Bookings read the lock
-(``read_lock``), then ``overlapping``, and require in their transaction that the lock is unchanged
-(``require_unchanged``).
+increases the version of a lock row, and of the row of its resource. Bookings read the lock, then
+the time off (``read_checked``), and require in their transaction that the lock is unchanged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -170,15 +169,32 @@ def lock_key(workspace_id: str) -> Key:
 
 
 def read_lock(workspace_id: str, rows: Rows | None = None) -> LockRow:
-    """Return the lock row of the workspace's time off. Read it before ``overlapping``."""
+    """Return the lock row of the workspace's time off."""
     return locks.lock_row(workspace_id, what=LOCK, rows=rows)
 
 
-def require_unchanged(unit: UnitOfWork, lock: LockRow) -> None:
-    """Require that the workspace's time off is unchanged since the lock was read."""
-    is_same = LockRow.version == lock.version if lock.version else LockRow.pk.does_not_exist()
-    # Time off is written together with a new version of the lock, so the lock shows every change.
-    unit.require(lock, is_same)
+class CheckedTimeOff(NamedTuple):
+    """Time off of a workspace, and its lock, which was read before."""
+
+    lock: LockRow
+    periods: Sequence[TimeOff]
+
+    def require_unchanged(self, unit: UnitOfWork) -> None:
+        """Require at commit that the workspace's time off is unchanged."""
+        version = self.lock.version
+        is_same = LockRow.version == version if version else LockRow.pk.does_not_exist()
+        # Time off is written with a new version of the lock, so the lock shows every change.
+        unit.require(self.lock, is_same)
+
+
+def read_checked(unit: UnitOfWork, span: Span, keys: Iterable[Key] = ()) -> CheckedTimeOff:
+    """Return the time off between two moments, read once side by side with other rows."""
+    # The lock is first. If time off is added after it was read, the commit fails.
+    lock = read_lock(unit.workspace_id, unit.rows)
+    periods = unit.rows.read_beside(
+        keys, (LOCK, span), lambda: overlapping(unit.workspace_id, span.start, last_ms=span.end)
+    )
+    return CheckedTimeOff(lock, periods)
 
 
 def _raise_version(unit: UnitOfWork, row: TimeOffRow, resource: ResourceRow | None) -> None:

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ConcurrentUpdateError, FieldError, PayloadTooLargeError, call
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, JobKind, Postponed, job_handler
@@ -48,7 +49,9 @@ def too_large(
 ) -> PayloadTooLargeError:
     """Return the error for a field with too many bytes. ``size_label`` introduces the size."""
     message = f"expected at most {limit:,} bytes of UTF-8, {size_label} {size:,}; shorten it"
-    return PayloadTooLargeError(f"{field}: {message}", errors=[FieldError(field, message)])
+    return PayloadTooLargeError(
+        f"{field}: {message}", errors=[FieldError(field, message, "too_large")], key="field"
+    )
 
 
 def check_size(field: str, *, html: str, size_label: str = "received") -> None:
@@ -119,7 +122,11 @@ def _warn_of_missing_host(ctx: Context, page: PageRow, html: str) -> None:
         ctx.warn(
             f"The page has frames or counters of {', '.join(hosts[:MAX_NAMED])}{others}. At "
             f"{page.url} pages have no cookies and no origin, so these may not work or may count "
-            f"wrongly. Connect a domain to the site by {call('svc_set_site_domain')}."
+            f"wrongly. Connect a domain to the site by {call('svc_set_site_domain')}.",
+            code=WarningCode.PARTS_NEED_DOMAIN,
+            count=len(hosts),
+            hosts=hosts[:MAX_NAMED],
+            url=page.url,
         )
 
 

@@ -44,7 +44,7 @@ def _photos(ctx: Context, sections: Sequence[Section]) -> dict[str, Photo]:
         if file is None or not is_image(file):
             message = "expected the id of an image of the workspace"
             field = f"sections.{number}.fileId"
-            raise ValidationError.of(field, message=message)
+            raise ValidationError.of(field, message=message, key="no_image")
         image = rehosting.to_image(file)
         photos[section.file_id] = Photo(image.url, image.width, image.height)
     return photos

@@ -5,15 +5,20 @@ from typing import Literal, NamedTuple
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.core.retry import retry_on_conflict
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.domains.sites.store import pages, sites
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SUSPENDED, FoundSite, SiteRow
+from chalicelib.engine.events import subscriptions
 from chalicelib.gateways.object_store import object_store
+from chalicelib.lib import localized
 
 HIT_PATH = "/api/public/hit"
 NOT_FOUND_SLUG = "404"  # shown for unknown pages
+REPORT = {"en": "Report this page", "ru": "Пожаловаться на страницу"}
 State = Literal["shown", "moved", "empty", "no site", "inactive", "suspended", "no page"]
 
 
@@ -25,6 +30,7 @@ class RenderedPage(NamedTuple):
     site: SiteRow | None = None  # if visitors may see it
     slug: str = ""  # the page's present slug, in the state ``moved``
     workspace_id: str = ""  # of a page that is shown
+    is_listed: bool = True  # Search engines may list it.
 
 
 def render(name: str, *, page_slug: str) -> RenderedPage:
@@ -68,6 +74,8 @@ def _find(name: str) -> FoundSite | RenderedPage:
     found_site = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
     if found_site is None:
         return RenderedPage("no site")
+    if halt := subscriptions.halt_of(found_site.workspace_id):
+        return RenderedPage("suspended" if halt == "suspended" else "no site")
     if found_site.row.status != "active":
         return RenderedPage("suspended" if found_site.row.status == SUSPENDED else "inactive")
     return found_site
@@ -90,8 +98,15 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
     html = _read_html(page)
     if not html.strip():
         return RenderedPage("empty", site=site)
-    complete_html = _complete_html(found_site, page, html)
-    return RenderedPage("shown", complete_html, site, workspace_id=found_site.workspace_id)
+    home = workspaces.get(found_site.workspace_id)
+    complete_html = _complete_html(found_site, page, html, home)
+    return RenderedPage(
+        "shown", complete_html, site, workspace_id=home.id, is_listed=_is_listed(home)
+    )
+
+
+def _is_listed(workspace: WorkspaceRow) -> bool:
+    return not (is_test(workspace.id) or workspace.awaits_review)
 
 
 def _moved_to(found_site: FoundSite, slug: str) -> str | None:
@@ -115,8 +130,11 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
     html = _read_html(page) if page else ""
     if page is None or not html.strip():
         return RenderedPage("no page", site=found_site.row)
-    html = _complete_html(found_site, page, html, is_canonical=False)
-    return RenderedPage("no page", html, found_site.row, workspace_id=found_site.workspace_id)
+    home = workspaces.get(found_site.workspace_id)
+    html = _complete_html(found_site, page, html, home, is_canonical=False)
+    return RenderedPage(
+        "no page", html, found_site.row, workspace_id=home.id, is_listed=_is_listed(home)
+    )
 
 
 def _page(found_site: FoundSite, slug: str) -> PageRow | None:
@@ -134,10 +152,15 @@ def _read_html(page: PageRow) -> str:
 
 
 def _complete_html(
-    found_site: FoundSite, page: PageRow, html: str, *, is_canonical: bool = True
+    found_site: FoundSite,
+    page: PageRow,
+    html: str,
+    workspace: WorkspaceRow,
+    *,
+    is_canonical: bool = True,
 ) -> str:
     site = page.site = found_site.row
-    logo = workspaces.get(found_site.workspace_id).logo_url
+    logo = workspace.logo_url
     html = page_html.complete(
         html,
         title=page.title,
@@ -146,6 +169,12 @@ def _complete_html(
         icon=logo,
         image=page_html.first_image(html, url=page.canonical_url) or logo,
     )
+    if is_test(found_site.workspace_id):
+        html = page_html.mark_as_test(html)
+    if workspace.awaits_review and (url := settings().support_url):
+        # Nobody has looked at the pages, so their readers can report them.
+        language = localized.language_of_country(workspace.country)
+        html = page_html.add_report(html, url=url, text=REPORT[language])
     if not site.stats_enabled:
         return html
     return page_html.add_beacon(

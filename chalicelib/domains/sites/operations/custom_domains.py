@@ -8,13 +8,16 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ValidationError
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import ForbiddenError, InTestWorkspaceError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Wire
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows.domain_binding import DomainTakenError
 from chalicelib.domains.sites.operations.sites import DomainOut, SiteRef
@@ -47,7 +50,7 @@ class DomainResult(Wire):
     open_world=True,
     limit=HEAVY,
     example={"id": "SITE_ID", "domain": "www.example.com"},
-    errors=(DomainTakenError,),
+    errors=(DomainTakenError, ForbiddenError),
     role=Role.MANAGER,
 )
 def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
@@ -57,6 +60,12 @@ def set_site_domain(ctx: Context, args: SiteDomain) -> DomainResult:
     With the status active, the domain shows the site.
     """
     site = SITES.require(ctx.workspace_id, record_id=args.id)
+    if args.domain is not None and is_test(ctx.workspace_id):
+        msg = "A site of a test workspace has no domain of its own."
+        raise InTestWorkspaceError(msg, key="own_domain")
+    if args.domain is not None and workspaces.get(ctx.workspace_id).awaits_review:
+        msg = "A new workspace takes a domain once the operator has looked at it. Ask the operator."
+        raise ForbiddenError(msg, key="awaits_review")
     name = None if args.domain is None else _check_domain(args.domain)
     if site.domain is None or site.domain.name != name:
         domain_binding.release(ctx.unit, site)
@@ -87,10 +96,15 @@ def _check_proof(ctx: Context, site: SiteRow, domain: DomainMap) -> None:
         host = hostnames.txt_record_name(domain.name)
         ctx.warn(
             f"The DNS servers did not answer for {host}, so the status is unchanged. Try again "
-            "later."
+            "later.",
+            code=WarningCode.DNS_NOT_ANSWERED,
+            host=host,
         )
     else:
         domain_binding.apply_proofs(ctx.unit, site, domain, proofs)
     domain_binding.stage_checks(ctx.unit, site, domain)
     if domain.state == VERIFIED and site_hosts() is None:
-        ctx.warn("This installation has no custom domains, so the URL of the site is unchanged.")
+        ctx.warn(
+            "This installation has no custom domains, so the URL of the site is unchanged.",
+            code=WarningCode.NO_CUSTOM_DOMAINS,
+        )

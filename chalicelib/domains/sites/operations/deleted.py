@@ -7,7 +7,6 @@ from chalicelib.core import clock
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire
-from chalicelib.domains.sites.operations.pages import PageListQuery
 from chalicelib.domains.sites.operations.sites import SiteOut
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
@@ -31,6 +30,12 @@ class DeletedList(Wire):
     total: int = Field(description="Number of all that can be restored.")
 
 
+class DeletedPagesQuery(Wire):
+    """Site whose deleted pages to list."""
+
+    project_id: Id = Field(description="Site id.")
+
+
 class DeletedPages(DeletedList):
     """Deleted pages of a site."""
 
@@ -48,7 +53,7 @@ def list_deleted_sites(ctx: Context, args: NoInput) -> DeletedList:
 
 
 @operation(role=Role.MANAGER, example={"projectId": "SITE_ID"})
-def list_deleted_pages(ctx: Context, args: PageListQuery) -> DeletedPages:
+def list_deleted_pages(ctx: Context, args: DeletedPagesQuery) -> DeletedPages:
     """List the pages of a site that were deleted in the last 30 days, but not with the site."""
     site = SITES.require(ctx.workspace_id, record_id=args.project_id)
     rows = PAGES.fetch_deleted(

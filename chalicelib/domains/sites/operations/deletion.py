@@ -86,7 +86,7 @@ def delete_site(ctx: Context, args: SiteDelete) -> SiteDeleted:
     )
     if site.restoring_id is not None:
         msg = "The site's pages and forms are still being restored. Repeat the call in a minute."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="site_being_restored")
     if args.dry_run:
         return SiteDeleted(id=site.id, deleted=False, cascade=cascade, undo=None)
     until = clock.now() + KEPT_AFTER_DELETION

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.errors import ValidationError, VersionConflictError, call
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
@@ -100,7 +101,9 @@ def save_page_html(ctx: Context, args: PageSaveHtml) -> PageSaved:
         if not returns_html:
             ctx.warn(
                 f"The page was saved. The response does not contain its HTML ({size:,} bytes). "
-                "To get the HTML, send returnHtml: true."
+                "To get the HTML, send returnHtml: true.",
+                code=WarningCode.HTML_OMITTED,
+                bytes=size,
             )
     return PageSaved(
         page=PageOut.from_record(page, html=html, sections=read_sections(html))
@@ -121,7 +124,8 @@ def _apply_edits(html: str, edits: Sequence[HtmlEdit]) -> str:
         message = (
             f"find matched {error.count} times, expected {expected}; {hint}. Nothing was saved"
         )
-        raise ValidationError.of(field, message=message) from None
+        key = "several_matches" if error.count else "no_match"
+        raise ValidationError.of(field, message=message, key=key) from None
     except OversizeError as error:
         field = f"edits.{error.index}"
         raise too_large(

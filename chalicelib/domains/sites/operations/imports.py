@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.application.context import Context
+from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.deadline import Deadline
 from chalicelib.core.errors import (
     ConflictError,
@@ -29,6 +30,7 @@ from chalicelib.core.text import one_line
 from chalicelib.core.wire.schema import (
     IF_VERSION,
     MAX_TITLE,
+    RECEIVED,
     Id,
     IfVersion,
     Slug,
@@ -75,15 +77,15 @@ UNTITLED = "Imported page"
 
 def _check_not_blank(html: str) -> str:
     if not html.strip("\ufeff \t\n\f\r"):
-        raise PydanticCustomError("blank", "expected HTML, received only white space")
+        raise PydanticCustomError(
+            "blank", "expected HTML, received only white space", {RECEIVED: True}
+        )
     return html
 
 
 def _check_web_url(url: str) -> str:
     if not is_web(url) or not _AUTHORITY.fullmatch(urlsplit(url).netloc):
-        raise PydanticCustomError(
-            "web_url", "expected a full URL that begins with http:// or https://"
-        )
+        raise PydanticCustomError("url", "expected a full URL that begins with http:// or https://")
     return resolve(url, base="")
 
 
@@ -91,7 +93,7 @@ def _reject_together(args: Wire, name: str, *, other: str, why: str) -> None:
     if getattr(args, name) is not None and getattr(args, other) is not None:
         field, other_field = wire_name(type(args), name), wire_name(type(args), other)
         raise PydanticCustomError(
-            "beside",
+            "not_together",
             "expected no value together with {other}, because {why}; omit the field",
             {"other": other_field, "why": why, "field": field},
         )
@@ -180,7 +182,9 @@ def import_page_html(ctx: Context, args: PageImport) -> PageImported:
     if source.relative:
         ctx.warn(
             f"{source.relative} relative URLs were not changed, because the HTML has no <base>. "
-            "Send baseUrl to make them absolute."
+            "Send baseUrl to make them absolute.",
+            code=WarningCode.RELATIVE_URLS,
+            count=source.relative,
         )
     _warn_of_forms(ctx, source)
     title = args.title or one_line(source.title or "", MAX_TITLE)
@@ -206,17 +210,22 @@ def _warn_of_forms(ctx: Context, source: ImportedHtml) -> None:
     # Targets of this service are not named.
     own_host = urlsplit(settings().public_url).netloc
     targets = dict.fromkeys(
-        urlsplit(url).netloc.lower() or url or "the page itself, which receives nothing"
+        urlsplit(url).netloc.lower() or url
         for url in source.forms
         if not url.startswith(("mailto:", "javascript:", "{"))
     )
     targets.pop(own_host, None)
     if targets:
+        hosts = list(targets)[:MAX_FORMS]
+        named = ", ".join(host or "the page itself, which receives nothing" for host in hosts)
         others = f" and {len(targets) - MAX_FORMS} more" if len(targets) > MAX_FORMS else ""
         ctx.warn(
-            f"Forms of the page send to {', '.join(list(targets)[:MAX_FORMS])}{others}. This "
+            f"Forms of the page send to {named}{others}. This "
             "workspace gets no leads from them. Replace them with a form of the workspace, such as "
-            "a section of the type form."
+            "a section of the type form.",
+            code=WarningCode.FORMS_SEND_ELSEWHERE,
+            count=len(targets),
+            hosts=hosts,
         )
 
 
@@ -224,13 +233,16 @@ def _warn_of_orders_to_search_engines(ctx: Context, page: PageRow) -> None:
     if page.noindex:
         ctx.warn(
             'The HTML has <meta name="robots"> with noindex, so search engines and the sitemap '
-            "do not list the page. If the page should be found, remove the tag."
+            "do not list the page. If the page should be found, remove the tag.",
+            code=WarningCode.NOT_INDEXED,
         )
     if page.canonical_elsewhere:
         ctx.warn(
             f'The HTML has <link rel="canonical"> to {page.canonical_elsewhere}, so search '
             "engines list that URL instead, and the sitemap does not list this page. If this "
-            "page replaces that URL, remove the tag."
+            "page replaces that URL, remove the tag.",
+            code=WarningCode.CANONICAL_ELSEWHERE,
+            url=page.canonical_elsewhere,
         )
 
 
@@ -269,16 +281,17 @@ def _fetch_page(url: str) -> fetch.Fetched:
         raise ValidationError.of("url", message=error.reason) from None
     except TooLargeError as error:
         msg = f"The page is too large: {error.reason}."
-        raise PayloadTooLargeError(msg) from None
+        raise PayloadTooLargeError(msg, key="page") from None
     except FetchError as error:
         msg = f"The page could not be fetched: {error.reason}."
-        raise UpstreamFailedError(msg) from None
+        raise UpstreamFailedError(msg, key="page") from None
     if not fetched.body.strip(b"\xef\xbb\xbf \t\n\f\r"):
-        raise ValidationError.of("url", message="expected a page with HTML, received an empty page")
+        message = "expected a page with HTML, received an empty page"
+        raise ValidationError.of("url", message=message, key="blank")
     if not html_import.looks_like_html(fetched.body, fetched.content_type):
         kind = fetched.content_type[:80] or "something else"
         msg = f"The URL returned {kind} instead of a web page. Send the URL of a web page."
-        raise UnsupportedMediaTypeError(msg)
+        raise UnsupportedMediaTypeError(msg, key="page")
     return fetched
 
 
@@ -313,7 +326,11 @@ def _rehost_images(
         for url in source.images[MAX_IMAGES : MAX_IMAGES * 4]
     ]
     if remaining := len(source.images) - len(hosted):
-        ctx.warn(f"{remaining} images keep their old URLs. The reasons are in imported.failed.")
+        ctx.warn(
+            f"{remaining} images keep their old URLs. The reasons are in imported.failed.",
+            code=WarningCode.IMAGES_NOT_IMPORTED,
+            count=remaining,
+        )
     return source.replaced(hosted), ImportedImages(images=len(hosted), failed=failed), size
 
 

@@ -25,6 +25,8 @@ from chalicelib.domains.sites.flows.undoing import (
     UNDO,
     drop_missing_files,
     how_to_undo,
+    remove_taken_external_ids,
+    warn_of_removed_ids,
 )
 from chalicelib.domains.sites.operations.pages import (
     MAX_PAGES,
@@ -74,7 +76,7 @@ def delete_page(ctx: Context, args: PageDelete) -> PageDeleted:
             "The home page of a site cannot be deleted. First make another page the home page "
             "(isHome: true)."
         )
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="home_page")
     if not args.confirm and not args.dry_run:
         msg = (
             f'The page "{page.title}" would be deleted. It can be restored for '
@@ -125,30 +127,32 @@ class PageRestored(PageWritten):
 def restore_page(ctx: Context, args: PageRestore) -> PageRestored:
     """Restore a page that was deleted in the last 30 days, with its HTML and its versions.
 
-    A slug that another page has taken gets an ending, such as ``-2``.
+    A slug that another page has taken gets an ending, such as ``-2``. The page has no
+    ``externalId`` if another page has it now.
     """
     deleted = PAGES.find_deleted(ctx.workspace_id, record_id=args.id)
     if deleted is None:
         if PAGES.find(ctx.workspace_id, record_id=args.id) is not None:
             msg = "The page is not deleted, so it cannot be restored."
-            raise ConflictError(msg)
+            raise ConflictError(msg, key="page_not_deleted")
         msg = (
             f"No page with this id was deleted in the last {KEPT_AFTER_DELETION.days} days. To "
             f"list the pages of a site, call {call('svc_list_pages')}."
         )
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="deleted_page")
     options = list(slugs.candidates(deleted.slug))
     site, taken_slugs = pages.site_and_taken_slugs(
         ctx.workspace_id, site_id=deleted.project_id, slugs=options
     )
     if site is None or deleted.trashed_with_id != site.id:
         msg = f"The page was deleted with its site {deleted.project_id}. Restore the site instead."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="deleted_with_site", details={"projectId": deleted.project_id})
     check_room(site)
     page = PAGES.revived(ctx.workspace_id, deleted)
     page.slug = new_slugs.choose(ctx, options, taken_slugs)
     pages.set_site(page, site)
     pages.read_design(ctx.workspace_id, page)
+    warn_of_removed_ids(ctx, remove_taken_external_ids(PAGES, ctx.workspace_id, [page]))
     missing = drop_missing_files(ctx.workspace_id, [page])
     ctx.unit.restore(page, deleted=deleted)
     if site.home_page_id is None:

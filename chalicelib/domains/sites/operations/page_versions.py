@@ -9,6 +9,7 @@ from chalicelib.core.errors import ConcurrentUpdateError, NotFoundError, Version
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.lists import ListResult, WholePageQuery
 from chalicelib.core.wire.schema import IF_VERSION, Id, IfVersion, Timestamp, Wire
 from chalicelib.domains.files.flows.storage import QuotaExceededError
 from chalicelib.domains.files.rules import stored_files
@@ -42,7 +43,11 @@ class PageVersion(Wire):
         return cls.from_row({**row.attribute_values, "id": row.id})
 
 
-class PageVersions(Wire):
+class PageVersionsQuery(WholePageQuery, PageRef):
+    """Page whose versions to list."""
+
+
+class PageVersions(ListResult):
     """The earlier versions of a page."""
 
     page: PageRecord = Field(description="The page as it is now.")
@@ -86,7 +91,7 @@ class PageVersionRestored(PageWritten):
     title="List a page's versions",
     example={"id": "PAGE_ID"},
 )
-def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
+def list_page_versions(ctx: Context, args: PageVersionsQuery) -> PageVersions:
     """List the earlier versions of a page's HTML.
 
     Each save that changes the HTML keeps the one before for 24 hours, up to 20 MiB in all. Of older
@@ -97,7 +102,8 @@ def list_page_versions(ctx: Context, args: PageRef) -> PageVersions:
     versions = page_versions.find_all(ctx.workspace_id, page_id=page.id)
     return PageVersions(
         page=PageRecord.from_record(page),
-        versions=[PageVersion.from_record(version) for version in versions],
+        versions=[PageVersion.from_record(version) for version in versions[args.rows]],
+        **args.counted(len(versions)),
     )
 
 
@@ -147,7 +153,7 @@ def _stored_version(ctx: Context, page_id: str, *, version_id: str) -> tuple[Ver
             "The page has no version with this id. A page keeps each save for 24 hours, then "
             f"{MAX_VERSIONS} versions. GET /api/pages/{page_id}/versions lists them."
         )
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="page_version")
     body = object_store().get(version.html_key)
     if body is None:
         raise ConcurrentUpdateError

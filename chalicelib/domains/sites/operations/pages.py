@@ -1,6 +1,7 @@
 """Manage the metadata of a site's pages, and read their HTML."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -8,12 +9,31 @@ from pydantic_core import PydanticCustomError, to_json
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import ConflictError, SlugTakenError, VersionConflictError, call
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import (
+    ConflictError,
+    ExternalIdTakenError,
+    SlugTakenError,
+    VersionConflictError,
+    call,
+)
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.text import cut_bytes
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import ListResult, WholeListQuery
 from chalicelib.core.wire.schema import (
     IF_VERSION,
     Id,
@@ -44,7 +64,7 @@ from chalicelib.lib import slugs
 
 MAX_DESIGN_SYSTEM_BYTES = 64 * 1024  # as JSON
 MAX_DESCRIPTION = 500
-MAX_PAGES = 1000  # in one site. The list of pages has no paging.
+MAX_PAGES = 1000  # in one site. By default, the list returns all pages.
 # From this size, a response adds a warning that explains how to read the HTML in parts.
 LONG_ANSWER_BYTES = 60 * 1024
 
@@ -72,6 +92,8 @@ class PageRecord(PageRef):
     sort_order: int = Field(description="Position among the site's pages, ascending.")
     url: str = Field(description="Public URL; for the home page, the site's URL.")
     html_bytes: int = Field(description="Size of its HTML in bytes of UTF-8.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     version: int = Field(
         description="Increases with every change. Send it as ifVersion to detect other changes."
     )
@@ -114,13 +136,14 @@ class PageRead(Wire):
     next_offset: int | None = Field(description="Offset of the next part, or null at the end.")
 
 
-class PageListQuery(Wire):
+class PageListQuery(WholeListQuery):
     """Site whose pages to list."""
 
     project_id: Id = Field(description="Site id.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
 
 
-class PageList(Wire):
+class PageList(ListResult):
     """The pages of a site."""
 
     pages: list[PageRecord] = Field(
@@ -150,6 +173,8 @@ class PageCreate(Wire):
     project_id: Id = Field(description="Site id.")
     title: Title = Field(description="Title.")
     slug: Slug | None = optional("Made from the title if omitted.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class PagePatch(Patch, PageRef):
@@ -168,6 +193,8 @@ class PagePatch(Patch, PageRef):
     is_home: LiteralTrue = optional("Make it the home page. Only true.")
     sort_order: SortOrder = optional("Position.")
     sections: list[dict[str, Any]] = optional("As read.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
     if_version: IfVersion = IF_VERSION
 
     @model_validator(mode="before")
@@ -182,7 +209,7 @@ class PagePatch(Patch, PageRef):
                 "keep it."
             )
             raise PydanticCustomError(
-                "truncated", "{message}", {"message": message, "field": "designSystem"}
+                "shortened", "{message}", {"message": message, "field": "designSystem"}
             )
         return design
 
@@ -217,12 +244,16 @@ def list_pages(ctx: Context, args: PageListQuery) -> PageList:
     site, rows = pages.read_site_and_pages(ctx.workspace_id, site_id=args.project_id)
     if site is None:
         raise SITES.not_found()
+    rows = [page for page in rows if args.external_id in {None, page.external_id}]
+    rows, total = PAGES.select(rows, args)
     if shortened := sum(page.design_revision is not None for page in rows):
         ctx.warn(
             f"designSystem of {shortened} pages is too long for a list and is shown as null. "
-            "To read designSystem, get the page."
+            "To read designSystem, get the page.",
+            code=WarningCode.DESIGN_SYSTEM_OMITTED,
+            count=shortened,
         )
-    return PageList(pages=[PageRecord.from_record(page) for page in rows])
+    return PageList(pages=[PageRecord.from_record(page) for page in rows], **args.counted(total))
 
 
 @operation(
@@ -240,7 +271,9 @@ def get_page(ctx: Context, args: PageQuery) -> PageRead:
     if len(part) > LONG_ANSWER_BYTES:
         ctx.warn(
             f"{len(part):,} bytes of HTML are in one response. To read the HTML in parts, "
-            "use offset and maxBytes."
+            "use offset and maxBytes.",
+            code=WarningCode.LARGE_RESPONSE,
+            bytes=len(part),
         )
     return PageRead(
         page=PageOut.from_record(page, html=part.decode(), sections=read_sections(html)),
@@ -268,19 +301,27 @@ def _part(html: str, offset: int, max_bytes: int | None) -> tuple[bytes, int | N
     rest="POST /api/pages/create",
     scope=Scope.PAGES_WRITE,
     example={"projectId": "SITE_ID", "title": "Delivery"},
-    errors=(ConflictError, SlugTakenError),
+    errors=(ConflictError, ExternalIdTakenError, SlugTakenError),
     role=Role.MANAGER,
 )
 def create_page(ctx: Context, args: PageCreate) -> PageWritten:
     """Create a page without HTML, last in its site."""
-    return PageWritten(
-        page=PageRecord.from_record(
-            stage_new_page(ctx, args.project_id, title=args.title, slug=args.slug)
-        )
+    external_data: dict[str, Any] = {"external_id": args.external_id, "metadata": args.metadata}
+    merge_metadata(external_data)
+    page = stage_new_page(
+        ctx, args.project_id, title=args.title, slug=args.slug, external_data=external_data
     )
+    return PageWritten(page=PageRecord.from_record(page))
 
 
-def stage_new_page(ctx: Context, site_id: str, *, title: str, slug: str | None) -> PageRow:
+def stage_new_page(
+    ctx: Context,
+    site_id: str,
+    *,
+    title: str,
+    slug: str | None,
+    external_data: Mapping[str, Any] = MappingProxyType({}),
+) -> PageRow:
     """Stage a new page of a site. Without a slug, the slug is derived from the title.
 
     Raises:
@@ -298,6 +339,7 @@ def stage_new_page(ctx: Context, site_id: str, *, title: str, slug: str | None) 
         title=title,
         slug=slug or new_slugs.choose(ctx, options, taken_slugs),
         sort_order=int(site.last_sort_order or 0) + ordering.STEP,
+        **external_data,
     )
     pages.set_site(page, site)
     ctx.unit.create(page, claim_errors={"slug": _slug_taken_error(slug)} if slug else {})
@@ -319,7 +361,7 @@ def check_room(site: SiteRow) -> SiteRow:
     """Return a site, or raise ConflictError if it has the maximum number of pages."""
     if (site.page_count or 0) >= MAX_PAGES:
         msg = f"The site has {MAX_PAGES:,} pages, which is the maximum. Delete a page first."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="too_many_pages", details={"maximum": MAX_PAGES})
     return site
 
 
@@ -330,7 +372,7 @@ def check_room(site: SiteRow) -> SiteRow:
     title="Update a page's metadata",
     idempotent=True,
     example={"id": "PAGE_ID", "title": "About the bakery"},
-    errors=(QuotaExceededError, SlugTakenError, VersionConflictError),
+    errors=(ExternalIdTakenError, QuotaExceededError, SlugTakenError, VersionConflictError),
     role=Role.MANAGER,
 )
 def update_page(ctx: Context, args: PagePatch) -> PageWritten:
@@ -347,6 +389,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
     if "sections" in changes:
         html = page_sections.set_sections(ctx, page, changes.pop("sections"))
         stage_html(ctx, page, html)
+    merge_metadata(changes, page.metadata)
     for name, value in changes.items():
         setattr(page, name, value)
     page.site.last_sort_order = max(page.site.last_sort_order or 0, page.sort_order) or None

@@ -1,6 +1,6 @@
 """Return of a deleted site with its pages and forms, within 30 days of its deletion."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field
 
@@ -19,6 +19,8 @@ from chalicelib.domains.sites.flows.undoing import (
     RECORDS_PER_TRANSACTION,
     drop_missing_files,
     first_batch,
+    remove_taken_external_ids,
+    warn_of_removed_ids,
 )
 from chalicelib.domains.sites.operations.deletion import FORM, has_contents
 from chalicelib.domains.sites.operations.pages import PageRecord
@@ -30,6 +32,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import listing_of
+from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import Record
 from chalicelib.engine.unit import UnitOfWork, cascade
 from chalicelib.lib import slugs
@@ -73,13 +76,12 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     """Restore a site that was deleted in the last 30 days, with its pages and forms.
 
     The site is inactive and has no domain. A slug that another site has taken gets an ending, such
-    as ``-2``. Pages and forms that were deleted before the site stay deleted.
+    as ``-2``. The site, a page or a form has no ``externalId`` if another one has it now. Pages and
+    forms that were deleted before the site stay deleted.
     """
     deleted = _deleted_site(ctx, args.id)
     workspace_id, deletion = ctx.workspace_id, str(deleted.deletion_id)
-    page_rows = PAGES.fetch_deleted(
-        workspace_id, PAGES.deleted_ids(workspace_id, together_with=deletion)
-    )
+    page_rows, form_rows = _deleted_contents(workspace_id, deletion)
     site = SITES.revived(workspace_id, deleted)
     options = list(slugs.candidates(site.slug))
     site.slug = new_slugs.choose(
@@ -90,12 +92,16 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     else:
         site.status = "inactive"
     site.domain_binding, site.restoring_id = None, deletion
+    warn_of_removed_ids(ctx, remove_taken_external_ids(SITES, workspace_id, [site]))
     ctx.unit.restore(site, deleted=deleted)
     size = sum(int(page.html_bytes) for page in page_rows)
     storage.charge(ctx.unit, ctx.principal.plan, size)
     ctx.unit.create_job(jobs.row(RESTORE, workspace_id, {"siteId": site.id}))
     restored = _revived(workspace_id, site, page_rows)
     missing = drop_missing_files(workspace_id, restored)
+    # The job removes them; here they are for the response.
+    warn_of_removed_ids(ctx, remove_taken_external_ids(PAGES, workspace_id, restored))
+    warn_of_removed_ids(ctx, remove_taken_external_ids(listing_of(FORM), workspace_id, form_rows))
     for page in restored:
         page.revision = page.follows + 1
         page.updated_at = site.updated_at
@@ -105,7 +111,7 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
             PageRecord.from_record(page)
             for page in sorted(restored, key=lambda page: page.order_key)
         ],
-        forms=len(listing_of(FORM).deleted_ids(workspace_id, together_with=deletion)),
+        forms=len(form_rows),
         former_slug=deleted.slug if site.slug != deleted.slug else None,
         unbound_domain=deleted.domain.name if deleted.domain else None,
         charged_bytes=size,
@@ -113,20 +119,31 @@ def restore_site(ctx: Context, args: SiteRestore) -> SiteRestored:
     )
 
 
+def _deleted_contents(workspace_id: str, deletion: str) -> tuple[list[PageRow], list[Any]]:
+    keys = [
+        Key(listing.row, listing.trash(workspace_id), record_id)
+        for listing in (PAGES, listing_of(FORM))
+        for record_id in listing.deleted_ids(workspace_id, together_with=deletion)
+    ]
+    rows = fetch(keys)
+    page_rows = [row for row in rows if isinstance(row, PageRow)]
+    return page_rows, [row for row in rows if isinstance(row, listing_of(FORM).row)]
+
+
 def _deleted_site(ctx: Context, site_id: str) -> SiteRow:
     deleted = SITES.find_deleted(ctx.workspace_id, record_id=site_id)
     if deleted is None and SITES.find(ctx.workspace_id, record_id=site_id) is not None:
         msg = "The site is not deleted, so it cannot be restored."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="site_not_deleted")
     if deleted is None or deleted.deletion_id is None:
         msg = (
             f"No site with this id was deleted in the last {KEPT_AFTER_DELETION.days} days. To "
             f"list the sites, call {call('svc_list_sites')}."
         )
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="deleted_site")
     if has_contents(ctx.workspace_id, site_id=site_id):
         msg = "The deletion of the site is still running. Repeat the call in a minute."
-        raise ConflictError(msg)
+        raise ConflictError(msg, key="site_being_deleted")
     return deleted
 
 
@@ -162,12 +179,15 @@ def _restore_some(unit: UnitOfWork, site: SiteRow) -> bool:
     live = _revived(unit.workspace_id, site, batch)
     drop_missing_files(unit.workspace_id, live)
     _free_slugs(unit.workspace_id, site, live)
+    remove_taken_external_ids(PAGES, unit.workspace_id, live)
     for page, deleted in zip(live, batch, strict=True):
         unit.restore(page, deleted=deleted)
     forms = listing_of(FORM)
     found_forms = [] if batch else _next_deleted(forms, unit.workspace_id, site)
-    for form in found_forms:
-        unit.restore(forms.revived(unit.workspace_id, form), deleted=form)
+    live_forms = [forms.revived(unit.workspace_id, form) for form in found_forms]
+    remove_taken_external_ids(forms, unit.workspace_id, live_forms)
+    for form, deleted_form in zip(live_forms, found_forms, strict=True):
+        unit.restore(form, deleted=deleted_form)
     return bool(batch or found_forms)
 
 

@@ -1,20 +1,31 @@
 """List, create and update sites, which the API calls projects, and switch visit counting."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
 
 from chalicelib.application import new_slugs
 from chalicelib.application.context import Context
-from chalicelib.core.errors import SlugTakenError, ValidationError
+from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.errors import ExternalIdTakenError, SlugTakenError, ValidationError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.external_data import (
+    BY_EXTERNAL_ID,
+    EXTERNAL_ID,
+    EXTERNAL_ID_OUT,
+    METADATA,
+    METADATA_OUT,
+    Metadata,
+    NewExternalId,
+    NewMetadata,
+    merge_metadata,
+)
+from chalicelib.core.wire.lists import ListQuery, ListResult
 from chalicelib.core.wire.schema import (
     NULL_IS_A_VALUE,
     Id,
-    ListQuery,
-    Pagination,
     Patch,
     SearchText,
     Slug,
@@ -84,6 +95,8 @@ class SiteOut(Wire):
     url: str = Field(description="Public URL of the site.")
     domain: DomainOut | None = Field(description="Custom domain, or null.")
     stats_enabled: bool = Field(description="Whether visits are counted.")
+    external_id: str | None = EXTERNAL_ID_OUT
+    metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
 
@@ -109,17 +122,17 @@ class SiteListQuery(ListQuery):
     size: int = Field(default=10, ge=1, le=100, description="Sites per page.")
     status: Literal["active", "inactive", "suspended"] | None = optional("Status.")
     search: SearchText | None = optional("Searches title and slug.")
+    external_id: NewExternalId = BY_EXTERNAL_ID
     sort_by: Literal["createdAt", "updatedAt", "title"] = Field(
         default="createdAt", description="Order."
     )
     sort_dir: Literal["asc", "desc"] = Field(default="desc", description="Direction.")
 
 
-class SiteList(Wire):
+class SiteList(ListResult):
     """One page of sites."""
 
     projects: list[SiteOut] = Field(description="The sites of this page.")
-    pagination: Pagination = Field(description="Page number, page size and total.")
 
 
 class SiteCreate(Wire):
@@ -128,6 +141,8 @@ class SiteCreate(Wire):
     title: Title = Field(description="Title.")
     description: Description | None = optional("Description.")
     slug: Slug | None = optional("Made from the title if omitted.")
+    external_id: NewExternalId = EXTERNAL_ID
+    metadata: NewMetadata = METADATA
 
 
 class SitePatch(Patch, SiteCreate, SiteRef):
@@ -155,7 +170,9 @@ class SiteStatsResult(SiteRef):
 def _check_slug(slug: str) -> str:
     if slug in slugs.RESERVED:
         raise ValidationError.of(
-            "slug", message=f'"{slug}" is reserved for the platform; choose another slug'
+            "slug",
+            message=f'"{slug}" is reserved for the platform; choose another slug',
+            key="reserved",
         )
     return slug
 
@@ -178,7 +195,19 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     page = SITES.page(ctx.workspace_id, query)
     return SiteList(
         projects=[SiteOut.from_record(site) for site in page.records],
-        pagination=Pagination(total=page.total, page=args.page, limit=args.size),
+        **args.counted(page.total),
+    )
+
+
+@operation(
+    rest="GET /api/projects/{id}",
+    scope=Scope.PROJECTS_READ,
+    example={"id": "SITE_ID"},
+)
+def get_site(ctx: Context, args: SiteRef) -> SiteResult:
+    """Return one site, with its URL and its domain."""
+    return SiteResult(
+        project=SiteOut.from_record(SITES.require(ctx.workspace_id, record_id=args.id))
     )
 
 
@@ -187,7 +216,7 @@ def list_sites(ctx: Context, args: SiteListQuery) -> SiteList:
     rest="POST /api/projects/create",
     scope=Scope.PROJECTS_WRITE,
     example={"title": "Corner bakery"},
-    errors=(SlugTakenError,),
+    errors=(ExternalIdTakenError, SlugTakenError),
     role=Role.MANAGER,
 )
 def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
@@ -201,8 +230,15 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
             new_slugs.choose(ctx, options, taken_slugs, reserved=slugs.RESERVED),
             None,
         )
+    external_data: dict[str, Any] = {"external_id": args.external_id, "metadata": args.metadata}
+    merge_metadata(external_data)
     site = SITES.new(
-        ctx.workspace_id, title=args.title, description=args.description, slug=slug, status="active"
+        ctx.workspace_id,
+        title=args.title,
+        description=args.description,
+        slug=slug,
+        status="active",
+        **external_data,
     )
     ctx.unit.create(site, claim_errors={SLUG_CLAIM: on_conflict} if on_conflict else {})
     return SiteResult(project=SiteOut.from_record(site))
@@ -214,7 +250,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
     scope=Scope.PROJECTS_WRITE,
     idempotent=True,
     example={"id": "SITE_ID", "title": "Corner bakery and café"},
-    errors=(SlugTakenError,),
+    errors=(ExternalIdTakenError, SlugTakenError),
     role=Role.MANAGER,
 )
 def update_site(ctx: Context, args: SitePatch) -> SiteResult:
@@ -227,8 +263,11 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
         site.status_when_resumed = changes.pop("status")
         ctx.warn(
             "The operator has suspended this site. The new status takes effect when the "
-            "suspension ends."
+            "suspension ends.",
+            code=WarningCode.SITE_SUSPENDED,
+            status=site.status_when_resumed,
         )
+    merge_metadata(changes, site.metadata)
     for name, value in changes.items():
         setattr(site, name, value)
     ctx.unit.save(site, claim_errors={SLUG_CLAIM: _slug_taken_error(site.slug)})
@@ -241,7 +280,6 @@ def update_site(ctx: Context, args: SitePatch) -> SiteResult:
     scope=Scope.PROJECTS_WRITE,
     title="Switch visit counting",
     example={"id": "SITE_ID", "enabled": False},
-    role=Role.MANAGER,
 )
 def toggle_site_stats(ctx: Context, args: SiteStats) -> SiteStatsResult:
     """Switch the counting of a site's visits on or off."""

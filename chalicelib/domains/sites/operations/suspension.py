@@ -32,11 +32,11 @@ def _workspace_of(args: SiteRef) -> str:
     workspace_id = SITES.workspace_of(args.id)
     if workspace_id is None:
         msg = f'No site has the id "{args.id}".'
-        raise NotFoundError(msg)
+        raise NotFoundError(msg, key="site")
     return workspace_id
 
 
-@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
+@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True, example={"id": "SITE_ID"})
 def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Suspend a site, whatever its status. Only resuming it ends the suspension."""
     site = SITES.require(ctx.workspace_id, record_id=args.id)
@@ -46,7 +46,7 @@ def suspend_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     return SiteStatusResult(site=SiteStatus.from_row(site.values))
 
 
-@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True)
+@operation(audience=OPERATOR, resolve=_workspace_of, idempotent=True, example={"id": "SITE_ID"})
 def resume_site(ctx: Context, args: SiteRef) -> SiteStatusResult:
     """Restore a suspended site's former status. A site that is not suspended stays unchanged."""
     site = SITES.require(ctx.workspace_id, record_id=args.id)

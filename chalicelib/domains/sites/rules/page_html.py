@@ -26,6 +26,18 @@ _IMAGES = frozenset({"og:image", "og:image:url", "og:image:secure_url"})
 # Names of ``<meta>`` that search engines obey.
 _ROBOTS = frozenset({"robots", "googlebot", "yandex", "bingbot"})
 
+_NOINDEX = '<meta name="robots" content="noindex">'
+_TEST_BAND = (
+    '<div role="note" style="all:initial;position:fixed;z-index:2147483647;left:0;right:0;bottom:0;'
+    "padding:.25rem;background:#fde68a;color:#422006;font:600 1rem/1.5 system-ui,sans-serif;"
+    'text-align:center">Test</div>\n'
+)
+_REPORT = (
+    '<p style="all:initial;display:block;padding:.5rem;font:.875rem/1.5 system-ui,sans-serif;'
+    'text-align:center"><a href="{url}" rel="nofollow noopener" style="color:#57534e">{text}</a>'
+    "</p>\n"
+)
+
 
 class Metadata(NamedTuple):
     """What a page's head has: a title, a description, and orders to search engines."""
@@ -58,9 +70,17 @@ def complete(  # noqa: PLR0913  the elements
         elements += f'<link rel="icon" href="{escape(icon)}">'
     if image and not has.image:
         elements += f'<meta property="og:image" content="{escape(image)}">'
-    prologue = _PROLOGUE.match(html)
-    end = prologue.end() if prologue else 0
-    return html[:end] + elements + html[end:]
+    return _at_head(html, elements)
+
+
+def mark_as_test(html: str) -> str:
+    """Return a page that says that it is a test, and that search engines do not list."""
+    return _before_body_end(_at_head(html, _NOINDEX), addition=_TEST_BAND)
+
+
+def add_report(html: str, *, url: str, text: str) -> str:
+    """Return a page with a link at its end, by which readers report it to the operator."""
+    return _before_body_end(html, addition=_REPORT.format(url=escape(url), text=escape(text)))
 
 
 def find_metadata(html: str) -> Metadata:
@@ -156,6 +176,12 @@ def starter(title: str, *, language: str) -> str:
         "h1 { line-height: 1.2; }\n</style>\n</head>\n"
         f"<body>\n<main>\n<h1>{escape(title)}</h1>\n</main>\n</body>\n</html>\n"
     )
+
+
+def _at_head(html: str, elements: str) -> str:
+    prologue = _PROLOGUE.match(html)
+    end = prologue.end() if prologue else 0
+    return html[:end] + elements + html[end:]
 
 
 def _before_body_end(html: str, *, addition: str) -> str:

@@ -17,12 +17,13 @@ from chalicelib.core.jobs import KNOWLEDGE_STALE
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine.connection import reaching
 from chalicelib.engine.file_uses import ShownFiles
+from chalicelib.engine.listing.event_rules import changes_others, is_new
 from chalicelib.engine.listing.index_entries import IndexEntry, entries, group, parent_condition
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Cost, Key, Partition, fetch
-from chalicelib.engine.tables import ContentRow, JsonAttribute, Record
+from chalicelib.engine.tables import ContentRow, JsonAttribute, ProgramRecord
 from chalicelib.engine.unit import UnitOfWork
 
 # Above it, a design system has a separate row, which lists and saves do not read.
@@ -32,7 +33,7 @@ INLINE_DESIGN_BYTES = 1024
 MAX_FORMER_SLUGS = 20  # redirect to a page; each has a row of its own
 
 
-class PageRow(Record):
+class PageRow(ProgramRecord):
     """A page. Set ``site`` before you use the URL or ask for the home page, which it decides."""
 
     project_id = UnicodeAttribute()
@@ -104,6 +105,8 @@ PAGES = register_listing(
         unavailable_message="This page does not exist.",
         text=lambda page: (page.title, page.slug),
         uncounted=True,
+        events={"page.created": is_new, "page.updated": changes_others()},
+        deletion_event="page.deleted",
         sorts={"createdAt": "id"},
         parent="project_id",
         lookups=(

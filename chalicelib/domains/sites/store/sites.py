@@ -21,7 +21,7 @@ from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.tables import Record
+from chalicelib.engine.tables import ProgramRecord, changed_now
 from chalicelib.engine.unit import UnitOfWork
 
 SLUG_CLAIM = "site-slug"
@@ -73,7 +73,7 @@ class DomainMap(MapAttribute[str, Any]):
         self.status, self.reason, self.checked_at = state, reason, clock.now()
 
 
-class SiteRow(Record):
+class SiteRow(ProgramRecord):
     title = UnicodeAttribute()
     description = UnicodeAttribute(null=True)
     slug = UnicodeAttribute()
@@ -131,9 +131,8 @@ SITES = register_listing(
         listed_by="svc_list_sites",
         unavailable_message="This site does not exist.",
         text=lambda site: (site.title, site.slug),
-        sorts={"createdAt": "id", "updatedAt": "n1", "title": "t"},
+        sorts={"createdAt": "id", "title": "t"},
         status="status",
-        numbers=("updated_at",),
         lookups=(
             # A slug is part of a public URL; callers without a workspace find the site by its id.
             Lookup(SLUG_CLAIM, lambda site: site.slug, platform_wide=True),
@@ -239,6 +238,7 @@ def take_over_domain(
                 binding.status.set(FAILED),
                 binding.reason.set(reason),
                 binding.checked_at.set(clock.now()),
+                *changed_now(),
             ],
         )
     unit.update(

@@ -116,7 +116,9 @@ def _rest_after(
 def _drop_unwanted(webhook: WebhookRow, group: Sequence[DeliveryRow]) -> list[DeliveryRow]:
     sendable: list[DeliveryRow] = []
     for delivery in group:
-        if webhook.skips(delivery.wanted_since):
+        # The types may have changed since. A member may have asked for an event of another type.
+        is_wanted = delivery.asked_at is not None or webhook.wants(delivery.type)
+        if webhook.skips(delivery.wanted_since) or not is_wanted:
             deliveries.stop(delivery)
         else:
             sendable.append(delivery)
@@ -159,7 +161,7 @@ def _store(delivery: DeliveryRow, attempt: Attempt) -> None:
 
 
 def switch_off(workspace_id: str, *, webhook_id: str, reason: str) -> None:
-    """Switch a webhook off, because the receiver is gone or has failed for days."""
+    """Switch a webhook off, for one of the reasons of ``store.webhooks``."""
 
     def stage(unit: UnitOfWork) -> None:
         lock = locks.lock_row(workspace_id, what=LOCK)

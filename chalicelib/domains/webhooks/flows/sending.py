@@ -11,6 +11,7 @@ from chalicelib.core.clock import iso
 from chalicelib.core.events import EVENT_TYPES
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.settings import settings
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 from chalicelib.domains.webhooks.store.deliveries import DeliveryRow
 from chalicelib.domains.webhooks.store.webhooks import WebhookRow
@@ -43,7 +44,7 @@ def send_delivery(
     workspace_id: str, webhook: WebhookRow, delivery: DeliveryRow, record: dict[str, Any] | None
 ) -> Attempt:
     """Send an event with its record as it is now. ``record`` is None if it is deleted or erased."""
-    body = body_of(delivery, record)
+    body = body_of(workspace_id, delivery, record)
     # The time is signed, so it must be the time of this attempt (Standard Webhooks).
     now, key = clock.now(), master_key()
     versions = webhook.valid_versions
@@ -65,8 +66,11 @@ def send_delivery(
     )
 
 
-def body_of(delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
-    """Return the body of an event. If it would be too large, it has ids and a URL instead."""
+def body_of(workspace_id: str, delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
+    """Return the body of an event. If it would be too large, it has ids and a URL instead.
+
+    An event of a test workspace says so.
+    """
     optional = {
         "revision": delivery.record_revision,
         "actor": delivery.actor,
@@ -74,7 +78,9 @@ def body_of(delivery: DeliveryRow, record: dict[str, Any] | None) -> bytes:
     }
     known_values = {name: value for name, value in optional.items() if value is not None}
     data: dict[str, Any] = {"id": delivery.record_id, **known_values}
-    event = {"type": delivery.type, "timestamp": iso(delivery.occurred_at)}
+    event: dict[str, Any] = {"type": delivery.type, "timestamp": iso(delivery.occurred_at)}
+    if is_test(workspace_id):
+        event["isTest"] = True
     body = to_json({**event, "data": {**data, "object": record}})
     if len(body) <= MAX_BODY_BYTES:
         return body

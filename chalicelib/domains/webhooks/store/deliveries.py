@@ -21,6 +21,7 @@ from chalicelib.engine.reading import fetch_of
 from chalicelib.engine.tables import ContentRow
 
 KEPT_FOR = timedelta(days=30)
+_BETWEEN_IDS = "."
 # States of a delivery. One that failed is not sent again, unless a member requests another attempt.
 WAITING, DELIVERED, FAILED = "waiting", "delivered", "failed"
 
@@ -48,6 +49,11 @@ class DeliveryRow(ContentRow):
     def event_id(self) -> str:
         """Id of the event, which is the same for each webhook and attempt."""
         return self.sk
+
+    @property
+    def id(self) -> str:
+        """Id of the delivery in the API: the webhook's id and the event's."""
+        return f"{self.pk.rpartition('#')[2]}{_BETWEEN_IDS}{self.sk}"
 
     @property
     def wanted_since(self) -> datetime:
@@ -81,8 +87,18 @@ def add(delivery: DeliveryRow) -> None:
             raise_failure(error)
 
 
-def find(workspace_id: str, *, webhook_id: str, event_id: str) -> DeliveryRow | None:
+def webhook_of(delivery_id: str) -> str:
+    """Return the id of the webhook of a delivery.
+
+    >>> webhook_of("01ARZ3NDEKTSV4RRFFQ69G5FAV.evt_01ARZ3NDEKTSV4RRFFQ69G5FAW")
+    '01ARZ3NDEKTSV4RRFFQ69G5FAV'
+    """
+    return delivery_id.partition(_BETWEEN_IDS)[0]
+
+
+def find(workspace_id: str, delivery_id: str) -> DeliveryRow | None:
     """Return a delivery, or None."""
+    webhook_id, _, event_id = delivery_id.partition(_BETWEEN_IDS)
     return DeliveryRow.find(_partition(workspace_id, webhook_id=webhook_id), event_id)
 
 

@@ -11,7 +11,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
-from chalicelib.core.events import EVENT_TYPES
+from chalicelib.core.events import EVENT_TYPES, TEST_EVENT
 from chalicelib.engine.listing import lookups
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
@@ -19,8 +19,8 @@ from chalicelib.engine.tables import Record
 
 ACTIVE, OFF = "active", "off"  # Nothing is sent to a webhook that is off.
 # Reasons why the service has switched a webhook off: the receiver answered 410, or has failed for
-# days.
-GONE, FAILING = "gone", "failing"
+# days, a key that made or changed the webhook was revoked, or the workspace was imported.
+GONE, FAILING, KEY_REVOKED, IMPORTED = "gone", "failing", "key_revoked", "imported"
 # After a secret is replaced, requests are signed with the former one too for this long.
 BOTH_SECRETS = timedelta(hours=24)
 # Former secrets that sign requests: several if a secret is replaced more than once in this time.
@@ -44,6 +44,11 @@ class WebhookRow(Record):
     # The first that was valid shortly before the latest change.
     first_version = NumberAttribute(default=1)
     rotated_at = UTCDateTimeAttribute(null=True)  # of the latest change of the secret
+    # Who made the latest change: an account or the operator, and the key that was used.
+    changed_by = UnicodeAttribute(null=True)
+    changed_with = UnicodeAttribute(null=True)
+    # The keys that made or changed it since a person last set its URL or switched it on.
+    key_ids: ListAttribute[Any] = ListAttribute(default=list)
 
     def rotate(self) -> None:
         # Valid secrets remain valid for ``BOTH_SECRETS``.
@@ -73,11 +78,14 @@ class WebhookRow(Record):
         was_off = self.off_at is not None and (
             self.off_at <= occurred_at and (self.on_at is None or occurred_at < self.on_at)
         )
-        return not was_off and (not self.types or event_type in self.types)
+        return not was_off and self.wants(event_type)
 
     def skips(self, wanted_since: datetime) -> bool:
         """Whether a delivery that is wanted since a time is given up."""
         return self.skip_before is not None and wanted_since < self.skip_before
+
+    def wants(self, event_type: str) -> bool:
+        return event_type == TEST_EVENT or not self.types or event_type in self.types
 
     @property
     def wanted_types(self) -> set[str]:

@@ -13,6 +13,7 @@ FORM = Form(
     Switch("isOn", "assistants_switch"),
     Field("orderFormId", "order_form", names=FORMS.names),
     Field("knowledgeBotId", "assistants_bot", names=_BOTS),
+    changes="admit_assistants",
 )
 
 
@@ -38,4 +39,4 @@ def _page(request: ConsoleRequest, assistants: Record, state: State = STORED) ->
     )
 
 
-show, save = FORM.editing(_find, "admit_assistants", _page, "assistants_saved", key="")
+show, save = FORM.editing(_find, _page, "assistants_saved", key="")

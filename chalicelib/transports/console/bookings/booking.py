@@ -67,7 +67,7 @@ def _change_money(request: ConsoleRequest, booking: Booking, action: str) -> Htt
             mailed = request.call_once("send_payment_link", bookingId=booking_id)
             action = "link_waits" if mailed["mail"] == "waiting" else action
         else:
-            amount = typed_values.kopecks("amount", request.form_value("amount"))
+            amount = typed_values.amount("amount", request.form_value("amount"), request.currency)
             fields = {} if amount is None else {"amount": amount}
             request.call_once("note_visit_payment", bookingId=booking_id, method=action, **fields)
     except AppError as error:
@@ -88,7 +88,9 @@ def _refund_cancelled(request: ConsoleRequest, payment_id: str) -> HttpResponse:
 def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dict[str, Any]:
     if action != MOVE:
         if action not in STATUSES:
-            raise ValidationError.of("action", message="booking_wrong_action")
+            raise ValidationError.of(
+                "action", message="expected another value", key="wrong_booking_action"
+            )
         reason = request.form_value("reason").strip()
         return {"status": action, **({"reason": reason} if reason else {})}
     time = booking_times.read_time(request, _staff(request, booking))
@@ -192,7 +194,7 @@ def _page(
         sums=money,
         history=sorted([*changes, *notes], key=lambda event: event["at"]),
         most_changes=SHOWN,
-        left_rubles=typed_values.rubles(money["left"]),
+        left=typed_values.plain_amount(money["left"], request.currency),
         problem=problem,
         booking=booking,
         path=_path(request),

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.core.errors import AppError, ConflictError, NotFoundError
+from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, Save, State
@@ -36,7 +35,7 @@ def show(request: ConsoleRequest) -> HttpResponse:
 
 def save(request: ConsoleRequest) -> HttpResponse:
     """Change the settings. Services that the form did not list do not change."""
-    how = Save(_find, "set_booking_page", _page, "booking_page_saved", "", _arguments)
+    how = Save(_find, _page, "booking_page_saved", "", _arguments)
     return _form(request.form.get("listed", [])).save(request, how)
 
 
@@ -55,13 +54,12 @@ def _form(services: Iterable[str]) -> Form:
         Switch("isIndexed", "booking_page_indexed"),
         Field("phone", "booking_page_phone", wrong="wrong_booking_phone"),
         *(Offer(service_id, "booking_page_services") for service_id in services),
+        changes="set_booking_page",
         problems=_problem,
     )
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    if error.code == ConflictError.code:
-        return Problem(request.translate("booking_page_services_full"))
     if isinstance(error, NotFoundError):
         return request.problem(error)
     return None
@@ -72,6 +70,7 @@ def _find(request: ConsoleRequest) -> Record:
     page = int(number[0]) if number else 1
     settings_page = request.call("get_booking_page", q=_query(request) or None, page=page)
     return {
+        **settings_page.pop("bookingPage"),
         **settings_page,
         **{service["id"]: service["isOffered"] for service in settings_page["services"]},
     }
@@ -89,7 +88,6 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
     query, form = _query(request), _form(service["id"] for service in booking_page["services"])
     page = booking_page["pagination"]["page"]
     total, size = booking_page["pagination"]["total"], booking_page["pagination"]["size"]
-    url = f"{settings().public_url}{open_page.PATH}/{booking_page['slug']}"
     values = form.page_values(request, booking_page, state)
     is_new = state is STORED and not booking_page["isOn"] and not booking_page["offered"]
     if is_new and request.current_membership.may("set_booking_page"):
@@ -105,7 +103,7 @@ def _page(request: ConsoleRequest, booking_page: Record, state: State = STORED) 
         searchable=total > SEARCH_THRESHOLD,
         number_of_page=page,
         size=size,
-        url=url,
+        url=booking_page["url"],
         path=_path(request),
         action=_path(request) + (request.query_with() if page > 1 or query else ""),
         embed=_embed(booking_page["slug"]),

@@ -48,7 +48,9 @@ def create(request: ConsoleRequest) -> HttpResponse:
 def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
     service = form_values["service"] or _only_service(request)
     if not service:
-        raise ValidationError.of("serviceId", message="booking_wrong_service")
+        raise ValidationError.of(
+            "serviceId", message="expected another value", key="wrong_booking_service"
+        )
     time = booking_times.read_time(request, form_values["staff"])
     arguments: dict[str, Any] = {
         "serviceId": service,

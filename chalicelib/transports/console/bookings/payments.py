@@ -10,7 +10,7 @@ from chalicelib.core.errors import (
     PayloadTooLargeError,
     ValidationError,
 )
-from chalicelib.lib import zoned_times
+from chalicelib.lib import currencies, zoned_times
 from chalicelib.lib.markup import csv_text
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -63,8 +63,8 @@ def _export(request: ConsoleRequest, day: str) -> HttpResponse:
             payment["serviceName"],
             payment["clientName"],
             request.translate(compute_payment_state(payment).text),
-            payment["amount"] / 100,
-            payment["refunded"] / 100,
+            currencies.cell(payment["amount"], payment["currency"]),
+            currencies.cell(payment["refunded"], payment["currency"]),
             payment["reason"] or payment["problem"],
         ]
         for payment in _read_all(request, day)
@@ -82,15 +82,16 @@ def confirm_refund(request: ConsoleRequest) -> HttpResponse:
 
 def refund(request: ConsoleRequest) -> HttpResponse:
     """Refund a payment, or send a failed refund again."""
-    payment_id = find_payment(request)["id"]
+    payment = find_payment(request)
+    payment_id, currency = payment["id"], payment["currency"]
     try:
         if refund_id := request.form_value("retry"):
             request.call("retry_refund", id=payment_id, refundId=refund_id)
         else:
-            amount = typed_values.kopecks("amount", request.form_value("amount"))
+            amount = typed_values.amount("amount", request.form_value("amount"), currency)
             if amount is None:  # The operation would refund what is left.
                 raise ValidationError.of(
-                    "amount", message="expected an amount in rubles, received none"
+                    "amount", message=f"expected an amount in {currency}, received none"
                 )
             request.call_once("refund_payment", id=payment_id, amount=amount)
     except NotFoundError:
@@ -117,7 +118,7 @@ def _read_all(request: ConsoleRequest, day: str) -> list[Payment]:
         if cursor is None:
             return payments
     msg = f"A file has at most {MAX_ROWS:,} payments. Choose a day and download its payments."
-    raise PayloadTooLargeError(msg)
+    raise PayloadTooLargeError(msg, key="payments")
 
 
 def payments_of(request: ConsoleRequest, booking_ids: list[str]) -> dict[str, list[Payment]]:
@@ -136,7 +137,7 @@ def find_payment(request: ConsoleRequest, payment_id: str | None = None) -> Paym
     for payment in payments_of(request, [booking_id]).get(booking_id, []):
         if payment["id"] == wanted_id:
             return payment
-    raise NotFoundError("The booking has no payment with this id.")
+    raise NotFoundError("The booking has no payment with this id.", key="payment")
 
 
 def _refund_page(
@@ -151,7 +152,8 @@ def _refund_page(
         problem=problem,
         payment=payment,
         retry=retry_id,
-        amount=typed_amount or typed_values.rubles(payment["refundable"]),
+        amount=typed_amount
+        or typed_values.plain_amount(payment["refundable"], payment["currency"]),
         booking_path=_booking_path(request),
     )
 

@@ -100,10 +100,14 @@ def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
             outside,
         )
     if outside:
-        raise ValidationError.of("exact", message="booking_wrong_exact")
+        raise ValidationError.of(
+            "exact", message="expected another value", key="wrong_booking_exact"
+        )
     start, _, resource_id = request.form_value("start").partition(" ")
     if not start:
-        raise ValidationError.of("start", message="booking_wrong_start")
+        raise ValidationError.of(
+            "start", message="expected another value", key="wrong_booking_start"
+        )
     return ChosenTime(start, resource_id or resource, outside=False)
 
 
@@ -112,16 +116,20 @@ def _moment(day: str, *, local_time: str, timezone: str) -> str:
         local = datetime.fromisoformat(f"{day}T{local_time}").replace(tzinfo=None)
         return iso(zoned_times.exact_moment(local, timezone))
     except LocalTimeError:
-        raise ValidationError.of("exact", message="booking_wrong_time") from None
+        raise ValidationError.of(
+            "exact", message="expected another value", key="wrong_booking_time"
+        ) from None
     except (ValueError, OverflowError):
-        raise ValidationError.of("exact", message="booking_wrong_exact") from None
+        raise ValidationError.of(
+            "exact", message="expected another value", key="wrong_booking_exact"
+        ) from None
 
 
 # The field of these pages and its text, by the field of an operation.
 FIELDS = {
     "date": ("date", "booking_wrong_date"),
     "from": ("date", "booking_wrong_date"),
-    "serviceId": ("service", "booking_wrong_service"),
+    "serviceId": ("service", "wrong_booking_service"),
     "startAt": ("start", "booking_passed"),
     "client.name": ("name", "booking_wrong_name"),
     "client.phone": ("phone", "booking_wrong_phone"),
@@ -135,7 +143,6 @@ def problem(request: ConsoleRequest, error: AppError) -> Problem:
     fields: dict[str, str] = {}
     for name, message in form_problem.fields.items():
         field, key = FIELDS.get(name, (name, message))
-        # A message that these pages raise is a key of the catalogue.
         has_text = texts.has(request.language, key)
         fields.setdefault(field, request.translate(key) if has_text else message)
     return form_problem._replace(fields=fields)

@@ -6,7 +6,6 @@ from typing import Any
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
-    ConflictError,
 )
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
@@ -78,11 +77,7 @@ def create_key(request: ConsoleRequest) -> HttpResponse:
             "bot_key_made_before", 409, bot=bot, key=key, path=bot_path(request, bot)
         )
     except AppError as error:
-        problem = request.problem(error)
-        if error.code == ConflictError.code:
-            max_keys = request.call("list_bot_keys", agentId=bot["id"])["most"]
-            problem = Problem(request.translate("bot_keys_full", most=max_keys))
-        return _keys_page(request, error.status, problem)
+        return _keys_page(request, error.status, request.problem(error))
     return request.page(
         "bot_key_made",
         bot=bot,
@@ -101,12 +96,13 @@ def limits(request: ConsoleRequest) -> HttpResponse:
 def set_limits(request: ConsoleRequest) -> HttpResponse:
     """Set a bot's spending limits. An empty field removes one; a missing field changes nothing."""
     form = _limits_form(filter(request.form.__contains__, WINDOWS))
-    how = Save(_budget, "set_bot_limits", _limits_page, "limits_set", "agentId")
+    how = Save(_budget, _limits_page, "limits_set", "agentId")
     return form.save(request, how)
 
 
 def _limits_form(windows: Iterable[str]) -> Form:
-    return Form(*(rubles(window, label=window) for window in windows))
+    fields = (rubles(window, label=window) for window in windows)
+    return Form(*fields, changes="set_bot_limits")
 
 
 def _budget(request: ConsoleRequest) -> Record:

@@ -30,6 +30,7 @@ FORM = Form(
     Ticks("capabilities", "may_do", names=_names),
     Field("orderFormId", "order_form", names=FORMS.names),
     Field("privacyUrl", "privacy_url"),
+    changes="update_agent",
     problems=_problem,
 )
 
@@ -45,10 +46,12 @@ def _page(request: ConsoleRequest, bot: dict[str, Any], state: State = STORED) -
         capabilities=CAPABILITIES,
         forms=forms,
         form_known=order_form in {"", *forms.names},
-        calls_no_tools=not llm.takes_tools(str(bot["model"])),
+        calls_no_tools=not llm.takes_tools(
+            str(bot["model"]), tenant=request.current_membership.workspace.id
+        ),
         actions=request.call("agent_stats", agentId=bot["id"])["actions"],
         **form,
     )
 
 
-show, save = FORM.editing(agent, "update_agent", _page, "capabilities_saved")
+show, save = FORM.editing(agent, _page, "capabilities_saved")

@@ -2,38 +2,22 @@
 
 from typing import Any
 
-from chalicelib.core.errors import AppError, ConflictError, NotFoundError, ValidationError
+from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.core.settings import settings
-from chalicelib.domains.knowledge.flows import fetching
-from chalicelib.domains.knowledge.rules import parsing, quotas
+from chalicelib.domains.knowledge.rules import quotas
 from chalicelib.domains.knowledge.store import sources
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path, find_bot
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.web import texts
 
 # The field with the content of a new source, by the kind of source.
 FIELDS = {sources.TEXT: "text", sources.URL: "url", sources.FILE: "fileId"}
 CONTROL = "uploadedFile"  # Name of the file control.
 MAX_QUERY = 200
-# Translations for sentences of a source's ``error``, except clauses of the fetcher. Rows store
-# these sentences. If a sentence is changed, its stored copies have no translation.
-REASONS = {
-    parsing.NO_TEXT: "reason_no_text",
-    parsing.NO_TEXT_IN_PDF: "reason_no_text_in_pdf",
-    parsing.ENCRYPTED: "reason_encrypted",
-    parsing.BROKEN_PDF: "reason_broken_pdf",
-    fetching.OVER_BUDGET: "reason_over_budget",
-    fetching.MISSING_FILE: "reason_missing_file",
-    fetching.TOO_SLOW: "reason_too_slow",
-    fetching.NOT_READ: "reason_not_read",
-    fetching.NOT_FETCHED: "reason_not_fetched",
-    fetching.STILL_ANSWERS: "reason_still_answers",
-    fetching.GIVEN_UP: "reason_given_up",
-    sources.FILE_DELETED: "reason_file_deleted",
-}
-Fields = dict[str, object]
+Fields = dict[str, Any]
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -61,7 +45,7 @@ def add(request: ConsoleRequest) -> HttpResponse:
         return _page(request, error.status, kind, problem)
     except AppError as error:
         problem = request.problem(error)
-        if error.code == ConflictError.code:
+        if error.key in {"too_many_sources", "too_much_text"}:
             text = request.translate("knowledge_full", most=quotas.MAX_SOURCES)
             problem = Problem(text)
         if "fileId" in problem.fields and not request.form_value("fileId"):
@@ -76,16 +60,25 @@ def _path(request: ConsoleRequest, bot: Fields) -> str:
 
 def _sources(request: ConsoleRequest, bot: Fields) -> list[Fields]:
     sources = request.call("list_knowledge", id=bot["id"])["sources"]
-    return [
-        {**source, "error": _translated(request, source["error"] or "")}
-        for source in reversed(sources)
-    ]
+    return [{**source, "error": _translated(request, source)} for source in reversed(sources)]
 
 
-def _translated(request: ConsoleRequest, error: str) -> str:
-    for sentence, key in REASONS.items():
-        error = error.replace(sentence, request.translate(key))
-    return error
+def _translated(request: ConsoleRequest, source: Fields) -> str:
+    # Rows of earlier releases have sentences without codes.
+    if not source["error"] or not source["errorDetails"]:
+        return source["error"] or ""
+    return " ".join(_sentence(request, detail) for detail in source["errorDetails"])
+
+
+def _sentence(request: ConsoleRequest, detail: Fields) -> str:
+    key = f"reason_{detail['code']}"
+    if not texts.has(request.language, key):  # a code of a newer release that was rolled back
+        return str(detail["message"])
+    facts = {
+        name: texts.number(request.language, value) if isinstance(value, int) else value
+        for name, value in detail.items()
+    }
+    return request.translate(key, **facts)
 
 
 def _page(

@@ -2,23 +2,15 @@
 
 from typing import Any
 
-from chalicelib.core.errors import AppError, ConflictError
-from chalicelib.domains.bots.operations.bots import MAX_AGENTS
 from chalicelib.domains.bots.rules import answer_costs
 from chalicelib.transports.console.bots.bots import agent, bot_page, bot_path
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import ConsoleRequest
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Switch, lines
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
 TRIAL_MODEL = "demo"  # The embedded model, which needs no provider.
-
-
-def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    if error.code == ConflictError.code:
-        return Problem(request.translate("bots_full", most=MAX_AGENTS))
-    return None
 
 
 FORM = Form(
@@ -29,7 +21,8 @@ FORM = Form(
     Switch("isActive", "bot_is_active", new=True),
     Switch("isPrivate", "bot_is_private"),
     lines("allowedOrigins", label="allowed_origins"),
-    problems=_problem,
+    creates="create_agent",
+    changes="update_agent",
 )
 
 
@@ -85,5 +78,5 @@ def _settings_page(
     return bot_page(request, "bot_settings", tab="settings", models=models, **form)
 
 
-new_bot_page, create = FORM.creation("create_agent", _new_page, _redirect_to_new_bot)
-show, save = FORM.editing(agent, "update_agent", _settings_page, "bot_saved")
+new_bot_page, create = FORM.creation(_new_page, _redirect_to_new_bot)
+show, save = FORM.editing(agent, _settings_page, "bot_saved")

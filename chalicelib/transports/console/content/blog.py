@@ -15,14 +15,16 @@ PATH = f"{PREFIX}/blog"
 PAGE_SIZE = 20
 FORM = Form(
     Field("title", "post_title", empty=""),
-    Field("content", "post_content", empty=""),
+    Field("content", "post_content", empty="", may_be_empty=True),
     Field("description", "post_description"),
     Field("coverImage", "post_cover"),
     tags("tags", label="tags"),
     Field("category", "category"),
-    Field("author", "post_author"),
+    Field("author", "post_author", wrong="wrong_person_name"),
     Field("slug", "post_slug", empty="", rare=True),
     Switch("published", "post_is_published", field="status", states=("published", "draft")),
+    creates="create_blog_post",
+    changes="update_blog_post",
 )
 
 
@@ -60,6 +62,6 @@ def _saved(_: ConsoleRequest, post: Record, answer: dict[str, Any]) -> HttpRespo
     return _show_post(answer.get("post", post), "post_saved")
 
 
-new_post_page, create = FORM.creation("create_blog_post", _form_page, _created)
-show, save = FORM.editing(_find, "update_blog_post", _form_page, _saved)
+new_post_page, create = FORM.creation(_form_page, _created)
+show, save = FORM.editing(_find, _form_page, _saved)
 index = ListPage("blog_posts", "list_blog_posts", PAGE_SIZE, {"status": "status"}).index

@@ -6,6 +6,8 @@ from chalicelib.domains.files.rules import file_types
 from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.deletion import deletion
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, Record
 from chalicelib.transports.console.list_page import ListPage
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
@@ -26,9 +28,16 @@ def add(request: ConsoleRequest) -> HttpResponse:
     return LIST.page(request, dict.fromkeys(LIST.filters, ""), 400, problem)
 
 
-def show(request: ConsoleRequest) -> HttpResponse:
-    """Show a file, its address, and the records that show it."""
-    return request.page("file", **_details(request))
+FORM = Form(Field("name", "file_name", required="expected a name"), changes="update_file")
+
+
+def _find(request: ConsoleRequest) -> dict[str, Any]:
+    file: dict[str, Any] = request.call("get_file", id=request.http.path["file"])["file"]
+    return file
+
+
+def _file_page(request: ConsoleRequest, file: Record, state: State = STORED) -> HttpResponse:
+    return request.page("file", **_details(request), **FORM.page_values(request, file, state))
 
 
 def _details(request: ConsoleRequest) -> dict[str, Any]:
@@ -42,6 +51,7 @@ def _details(request: ConsoleRequest) -> dict[str, Any]:
     }
 
 
+show, save = FORM.editing(_find, _file_page, "file_renamed")
 LIST = ListPage("files", "list_files", PAGE_SIZE, {"q": "q", "folder": "folderId"})
 index = LIST.index
 confirm_delete, delete = deletion(

@@ -13,15 +13,17 @@ from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
     Images,
+    Price,
     Record,
     Typed,
     number,
-    rubles,
     status_switch,
 )
 from chalicelib.transports.console.image_warnings import image_warnings
 from chalicelib.transports.console.list_page import ListPage
+from chalicelib.transports.console.many import Column, Many
 from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.web.control_limits import ControlLimits, control_limits
 
 PAGE_SIZE = 20
 FILTERS = {"q": "q", "status": "status", "category": "categoryId"}
@@ -59,6 +61,9 @@ class CategoryField(Field):
         category: str | None = form_values[f"{self.name}Found"]
         return category
 
+    def limits(self, _: str) -> ControlLimits:
+        return control_limits("create_category", "name").optional
+
 
 def _create_category(request: ConsoleRequest, arguments: dict[str, Any]) -> dict[str, Any]:
     name = arguments.get("categoryId")
@@ -80,11 +85,26 @@ def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
     return None
 
 
-_PRICE = rubles("price", label="price_rubles", required="expected an amount")
+_PRICE = Price("price", "price", required="expected an amount")
 _STOCK = number("stock", label="stock")
-QUICK = Form(_PRICE, _STOCK, problems=_problems)  # The form in each row of the list.
+_NAME = Field("name", "product_name", empty="")
+MANY = Many(
+    "product",
+    "products",
+    "change_product_prices",
+    Form(_NAME, _PRICE, _STOCK, changes="update_product", problems=_problems),
+    (
+        Column("name", "product_name"),
+        Column("price", "price", "decimal"),
+        Column("stock", "stock", "numeric"),
+    ),
+    _names,
+)
+many, save_many = MANY.index, MANY.submit
+# The form in each row of the list.
+QUICK = Form(_PRICE, _STOCK, changes="update_product", problems=_problems)
 FORM = Form(
-    Field("name", "product_name", empty=""),
+    _NAME,
     _PRICE,
     CategoryField("categoryId", "category", names=_names),
     _STOCK,
@@ -93,6 +113,8 @@ FORM = Form(
     status_switch("product_active", new="active"),
     Field("sku", "sku", rare=True),
     Field("barcode", "barcode", rare=True),
+    creates="create_product",
+    changes="update_product",
     problems=_problems,
     prepare=_create_category,
 )
@@ -111,7 +133,11 @@ def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str,
         {**product, "typed": QUICK.page_values(request, product, STORED)["typed"]}
         for product in response["products"]
     ]
-    return {"products": products, "categories": _names(request)}
+    return {
+        "products": products,
+        "categories": _names(request),
+        "limits": QUICK.limits,
+    }
 
 
 def _find(request: ConsoleRequest) -> Product:
@@ -174,9 +200,9 @@ def save(request: ConsoleRequest) -> HttpResponse:
     return (_save_row if request.form_value("row") else _save)(request)
 
 
-new_product_page, create = FORM.creation("create_product", _form_page, _created)
-show, _save = FORM.editing(_find, "update_product", _form_page, _saved)
-_, _save_row = QUICK.editing(_find, "update_product", _refused_in_list, _saved_in_list)
+new_product_page, create = FORM.creation(_form_page, _created)
+show, _save = FORM.editing(_find, _form_page, _saved)
+_, _save_row = QUICK.editing(_find, _refused_in_list, _saved_in_list)
 confirm_delete, delete = deletion(
     "product_delete", _deleted, "delete_product", notice="product_deleted", id="product"
 )

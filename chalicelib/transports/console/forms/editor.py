@@ -108,6 +108,7 @@ FORM = Form(
     FormFields("fields", "form_fields"),
     Field("successMessage", "success_message"),
     Field("redirectUrl", "redirect_url"),
+    changes="update_form",
     problems=_problem,
 )
 
@@ -155,4 +156,4 @@ def _page(
     )
 
 
-show, _save = FORM.editing(find_form, "update_form", _page, "form_saved")
+show, _save = FORM.editing(find_form, _page, "form_saved")

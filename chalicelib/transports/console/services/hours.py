@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, FieldError, ValidationError, VersionConflictError
 from chalicelib.lib.zoned_times import WEEKDAYS
-from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.console_request import OWN_KEY, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, Save, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.services import hours_form
@@ -43,7 +43,7 @@ class Hours(Field):
         day: Day = form_values[self.name]
         zone, intervals = self.stored_value(self.record or {})
         if wrong := hours_form.errors(day, intervals):
-            errors = [FieldError(line, text) for line, text in wrong.items()]
+            errors = [_wrong(line, key=key) for line, key in wrong.items()]
             raise ValidationError("Some hours are wrong.", errors=errors)
         return zone, day.intervals
 
@@ -77,7 +77,7 @@ def save(request: ConsoleRequest) -> HttpResponse:
         case "add-date":
             return _add_date(request, hours)
 
-    return form.save(request, Save(_find, "set_availability", _page, _saved, "", _arguments))
+    return form.save(request, Save(_find, _page, _saved, "", _arguments))
 
 
 def _saved(request: ConsoleRequest, hours: Record, answer: dict[str, Any]) -> HttpResponse:
@@ -88,7 +88,7 @@ def _saved(request: ConsoleRequest, hours: Record, answer: dict[str, Any]) -> Ht
 
 def _form(hours: Record) -> Form:
     days = (Hours(day, f"day_{day}", record=hours) for day in WEEKDAYS)
-    return Form(*days, problems=_problem)
+    return Form(*days, changes="set_availability", problems=_problem)
 
 
 def _find(request: ConsoleRequest) -> Record:
@@ -120,17 +120,18 @@ def _rules(hours: Record, rules: Rules) -> dict[str, Any]:
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    # Messages are keys of the catalogue.
-    keys = [field_error.message for field_error in error.errors]
-    if not keys or not all(texts.has(request.language, key) for key in keys):
+    own_errors = [each for each in error.errors if each.key.startswith(OWN_KEY)]
+    if not own_errors or len(own_errors) < len(error.errors):
         return None
-    fields = {
-        field_error.field: request.translate(field_error.message) for field_error in error.errors
-    }
+    fields = {each.field: request.translate(each.key) for each in own_errors}
     for field, text in fields.items():
         if (key := field.partition("-")[0]) in WEEKDAYS:
             fields[field] = f"{request.translate(f'day_{key}')}: {text}"
     return Problem(request.translate("wrong_fields"), fields)
+
+
+def _wrong(line: str, *, key: str) -> FieldError:
+    return FieldError(line, "expected other hours", key)
 
 
 def _change_lines(form_values: Typed, action: str, *, target: str) -> None:
@@ -161,7 +162,8 @@ def _add_date(request: ConsoleRequest, hours: Record) -> HttpResponse:
     elif day_text < _today(hours):
         wrong["date"] = "wrong_date_past"
     if wrong:
-        error = ValidationError("", errors=[FieldError(*error) for error in wrong.items()])
+        errors = [_wrong(line, key=key) for line, key in wrong.items()]
+        error = ValidationError("The hours of the date are wrong.", errors=errors)
         return _page(request, hours, State(error.status, _problem(request, error)))
     rule = {"date": day_text, "intervals": day.intervals}
     return _store(request, hours, [*hours["rules"], rule], "date_added")

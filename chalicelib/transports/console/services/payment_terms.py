@@ -10,16 +10,20 @@ from chalicelib.transports.http import HttpResponse
 FORM = Form(
     number("depositPercent", label="service_deposit", required="expected a number from 1 to 100"),
     length("refundUntilMin", label="service_refund_until", required="expected a length of time"),
+    changes="set_payment_terms",
 )
 
 
 def _find(request: ConsoleRequest) -> Record:
-    return request.call("get_payment_terms", serviceId=request.http.path["service"])
+    terms: Record = request.call("get_payment_terms", id=request.http.path["service"])[
+        "paymentTerms"
+    ]
+    return terms
 
 
 def _arguments(terms: Record, changes: dict[str, Any]) -> dict[str, Any]:
-    names = ("serviceId", "depositPercent", "refundUntilMin")
-    return {name: terms[name] for name in names} | changes
+    kept = {name: terms[name] for name in ("depositPercent", "refundUntilMin")}
+    return {"id": terms["serviceId"]} | kept | changes
 
 
 def _page(request: ConsoleRequest, terms: Record, state: State = STORED) -> HttpResponse:
@@ -31,7 +35,6 @@ def _page(request: ConsoleRequest, terms: Record, state: State = STORED) -> Http
 
 show, save = FORM.editing(
     _find,
-    "set_payment_terms",
     _page,
     "service_payment_saved",
     key="",

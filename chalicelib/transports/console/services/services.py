@@ -13,17 +13,18 @@ from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import (
     Field,
     Images,
+    Price,
     Switch,
     Ticks,
     length,
     lengths,
     names_of,
     number,
-    rubles,
     tags,
 )
 from chalicelib.transports.console.image_warnings import image_warnings
 from chalicelib.transports.console.list_page import ListPage
+from chalicelib.transports.console.many import Column, Many
 from chalicelib.transports.console.services.upcoming_bookings import booking_path, upcoming_bookings
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
@@ -49,10 +50,26 @@ def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
     return f"{weekday}, {texts.local_moment(request.language, start)}"
 
 
-FORM = Form(
+_IN_TABLE = (
     Field("name", empty=""),
     length("durationMin", label="duration", required="expected a length of time"),
-    rubles("price", label="price_rubles", empty=0),
+    Price("price", "price", empty=0),
+)
+MANY = Many(
+    "service",
+    "services",
+    "change_service_prices",
+    Form(*_IN_TABLE, changes="update_service"),
+    (
+        Column("name", "name"),
+        Column("durationMin", "duration"),
+        Column("price", "price", "decimal"),
+    ),
+    category_names,
+)
+many, save_many = MANY.index, MANY.submit
+FORM = Form(
+    *_IN_TABLE,
     Ticks(
         "resourceIds",
         "service_staff",
@@ -79,6 +96,8 @@ FORM = Form(
     ),
     Field("agentId", "service_bot", names=names_of("list_agents", list_name="agents"), rare=True),
     Images("images", rare=True),
+    creates="create_service",
+    changes="update_service",
 )
 Service = dict[str, Any]
 
@@ -166,8 +185,8 @@ def _form_page(
     )
 
 
-new_service_page, create = FORM.creation("create_service", _form_page, _show_new_service)
-show, save = FORM.editing(_find, "update_service", _form_page, _saved)
+new_service_page, create = FORM.creation(_form_page, _show_new_service)
+show, save = FORM.editing(_find, _form_page, _saved)
 confirm_delete, delete = deletion(
     "service_delete", _deleted, "delete_service", notice="service_deleted", id="service"
 )

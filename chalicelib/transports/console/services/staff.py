@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from chalicelib.lib import zoned_times
 from chalicelib.transports.console import record_states
 from chalicelib.transports.console.choices import SERVICES
 from chalicelib.transports.console.console_request import ConsoleRequest
@@ -24,14 +25,6 @@ from chalicelib.transports.http import HttpResponse, redirect
 PAGE_SIZE = 20
 FILTERS = {"q": "q", "status": "status"}
 TYPES = ("master", "room", "equipment")
-# Zones that the form suggests. Every other IANA name can be typed.
-ZONES = (
-    *("Europe/Kaliningrad", "Europe/Moscow", "Europe/Samara", "Asia/Yekaterinburg", "Asia/Omsk"),
-    *("Asia/Novosibirsk", "Asia/Krasnoyarsk", "Asia/Irkutsk", "Asia/Yakutsk", "Asia/Vladivostok"),
-    *("Asia/Magadan", "Asia/Kamchatka", "Europe/Minsk", "Asia/Almaty", "Asia/Tashkent"),
-    *("Asia/Bishkek", "Asia/Tbilisi", "Asia/Yerevan", "Asia/Baku", "Europe/Istanbul", "Asia/Dubai"),
-    *("Europe/Berlin", "Europe/London", "America/New_York", "America/Los_Angeles"),
-)
 
 
 def _type_names(request: ConsoleRequest) -> dict[str, str]:
@@ -51,6 +44,8 @@ FORM = Form(
     Field("timezone", "staff_zone", empty="", rare=True),
     number("capacity", label="capacity", empty=1, new=1, rare=True),
     Photo("photo", "photo_url", rare=True),
+    creates="create_resource",
+    changes="update_resource",
 )
 Resource = dict[str, Any]
 
@@ -126,8 +121,8 @@ def _form_page(
     lost: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse:
     service_id = request.query_value("service")
-    zone = request.current_membership.workspace.timezone
-    new = {"serviceIds": [service_id] if service_id else [], "timezone": zone}
+    workspace = request.current_membership.workspace
+    new = {"serviceIds": [service_id] if service_id else [], "timezone": workspace.timezone}
     form = FORM.page_values(request, resource, state, new)
     chosen = form["typed"]["serviceIds"]
     services = SERVICES.offer(request, "serviceIds", chosen)
@@ -140,14 +135,14 @@ def _form_page(
         services=services,
         unlisted=[selected_id for selected_id in chosen if selected_id not in services.names],
         type_options=_type_names(request).items(),
-        zones=ZONES,
+        zones=zoned_times.zones_of_countries(workspace.country),
         lost=lost,
         **form,
     )
 
 
-new_member_page, create = FORM.creation("create_resource", _form_page, _show_new_resource)
-show, save = FORM.editing(find_resource, "update_resource", _form_page, _saved)
+new_member_page, create = FORM.creation(_form_page, _show_new_resource)
+show, save = FORM.editing(find_resource, _form_page, _saved)
 confirm_delete, delete = deletion(
     "staff_delete", _deleted, "delete_resource", notice="staff_deleted", id="staff", force=True
 )

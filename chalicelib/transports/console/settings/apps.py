@@ -4,10 +4,14 @@ from typing import Any
 
 from chalicelib.core.areas import SCOPED
 from chalicelib.core.errors import AppError, ForbiddenError, NotFoundError
-from chalicelib.core.scopes import Scope
 from chalicelib.domains.oauth.rules import resources
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem, find_by_id
-from chalicelib.transports.console.settings.keys import plan_lacks_api, rights
+from chalicelib.transports.console.settings.keys import (
+    failed_calls,
+    meanings,
+    plan_lacks_api,
+    rights,
+)
 from chalicelib.transports.http import HttpResponse, redirect
 
 MAX_INACTIVE_SHOWN = 20  # Maximum ended and expired connections on the page, the latest first.
@@ -26,6 +30,14 @@ def index(request: ConsoleRequest) -> HttpResponse:
         listed=response,
         plan_lacks_api=plan_lacks_api(request),
         server_url=resources.resource(),
+    )
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show what an app may do, and its failed calls."""
+    app = _app(request)
+    return request.page(
+        "app", app=app, meanings=meanings(app["scopes"]), **failed_calls(request, app["id"])
     )
 
 
@@ -72,8 +84,9 @@ def _allow_page(
     if app["state"] != "live" or not owner or owner["id"] != account.id:
         return _to_list(request, "")
     missing = [
-        (SCOPED[scope.area].text, scope, scope.partition(":")[2])
-        for scope in Scope
+        (area.text, scope, right, area.meaning(right))
+        for scope in resources.REQUESTABLE
+        for area, right in [(SCOPED[scope.area], scope.partition(":")[2])]
         if scope not in app["scopes"] and (account.role == "admin" or not scope.admin_only)
     ]
     return request.page(

@@ -2,6 +2,7 @@
 
 import re
 from datetime import date, datetime, time, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
@@ -9,11 +10,10 @@ from chalicelib.core.areas import SCOPED, WORKSPACE
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
-    ConflictError,
     ValidationError,
 )
 from chalicelib.core.plans import PLANS_WITH_API
-from chalicelib.core.scopes import Scope
+from chalicelib.core.scopes import Scope, expand
 from chalicelib.core.settings import settings
 from chalicelib.core.text import matches_search
 from chalicelib.transports.console.console_request import (
@@ -22,9 +22,17 @@ from chalicelib.transports.console.console_request import (
     Problem,
     find_by_id,
 )
+from chalicelib.transports.console.form import STORED, Form, State
+from chalicelib.transports.console.form_controls import Field, number
 from chalicelib.transports.http import HttpResponse, redirect
 
 PRESETS = ("read", "agent", "everything")
+FAILED_CALLS = 20  # on a page
+FORM = Form(
+    Field("name", "key_name", empty=""),
+    number("callsPerMinute", label="key_limit", wrong="wrong_key_limit"),
+    changes="update_key",
+)
 MAX_INACTIVE_SHOWN = 20  # Maximum revoked and expired keys on the page, the latest first.
 
 
@@ -78,12 +86,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
     except AlreadyCreatedError as error:
         return request.page("key_made_before", 409, key=_key(request, str(error.details["keyId"])))
     except AppError as error:
-        problem = request.problem(error)
-        if error.code == ConflictError.code:
-            problem = Problem(
-                request.translate("keys_full", most=request.call("list_keys")["most"])
-            )
-        return _key_form(request, error.status, ticked=ticked, problem=problem)
+        return _key_form(request, error.status, ticked=ticked, problem=request.problem(error))
     return request.page(
         "key_made",
         token=response["token"],
@@ -109,7 +112,7 @@ def revoke(request: ConsoleRequest) -> HttpResponse:
 
 def preset(name: str, *, admin: bool) -> frozenset[str]:
     """Return the scopes of a preset. Only ADMIN accounts get the blog's scopes."""
-    scopes = [scope for scope in Scope if admin or not scope.admin_only]
+    scopes = [scope for scope in Scope if not scope.by_name and (admin or not scope.admin_only)]
     reads = {str(scope) for scope in scopes if scope.endswith(":read")}
     match name:
         case "read":
@@ -137,6 +140,40 @@ def rights(scopes: list[str]) -> list[tuple[str, str]]:
     ]
 
 
+def meanings(scopes: list[str]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what scopes let a key do: rights with catalogue keys, by the one of their area."""
+    texts_by_area: dict[str, list[tuple[str, str]]] = {}
+    for scope in sorted(expand(tuple(scopes)), key=list(Scope).index):
+        area, right = SCOPED[scope.area], scope.partition(":")[2]
+        texts_by_area.setdefault(area.text, []).append((right, area.meaning(right)))
+    return list(texts_by_area.items())
+
+
+def failed_calls(request: ConsoleRequest, key_id: str) -> dict[str, Any]:
+    """Return what a page shows of the failed calls of a key or an app."""
+    before = request.query_value("before")
+    position = {"before": before} if before else {}
+    log = request.call("list_errors_of_key", id=key_id, limit=FAILED_CALLS, **position)
+    return {"log": log, "first": not position}
+
+
+def _find(request: ConsoleRequest) -> dict[str, Any]:
+    return _key(request, request.http.path["id"])
+
+
+def _page(request: ConsoleRequest, key: dict[str, Any], state: State = STORED) -> HttpResponse:
+    return request.page(
+        "key",
+        key=key,
+        meanings=meanings(key["scopes"]),
+        **failed_calls(request, key["id"]),
+        **FORM.page_values(request, key, state),
+    )
+
+
+show, save = FORM.editing(_find, _page, "key_saved")
+
+
 def _key_form(
     request: ConsoleRequest, status: int, *, ticked: frozenset[str], problem: Problem | None = None
 ) -> HttpResponse:
@@ -154,7 +191,7 @@ def _key_form(
     )
 
 
-def _key(request: ConsoleRequest, key_id: str) -> dict[str, object]:
+def _key(request: ConsoleRequest, key_id: str) -> dict[str, Any]:
     key = find_by_id(request.call("list_keys")["keys"], key_id)
     return {**key, "rights": rights(key["scopes"])}
 

@@ -3,10 +3,9 @@
 from contextlib import suppress
 from typing import Any
 
-from chalicelib.core.errors import AlreadyCreatedError, AppError, ConflictError, NotFoundError
+from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError
 from chalicelib.core.principals import Role
 from chalicelib.core.text import matches_search
-from chalicelib.lib import emails
 from chalicelib.transports.console.choices import STAFF
 from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
@@ -38,14 +37,7 @@ def invite(request: ConsoleRequest) -> HttpResponse:
     except AlreadyCreatedError:
         return redirect(f"{_path(request)}?done=invited_before")
     except AppError as error:
-        problem = request.problem(error)
-        if error.code == ConflictError.code:
-            is_member = any(
-                emails.is_same(member["email"], request.form_value("email"))
-                for member in request.call("list_members")["members"]
-            )
-            problem = Problem(request.translate("is_member" if is_member else "invitations_full"))
-        return _list(request, error.status, problem)
+        return _list(request, error.status, request.problem(error))
     return request.page("invitation_made", made=response, path=_path(request))
 
 

@@ -30,6 +30,7 @@ def _channel_names(request: ConsoleRequest) -> dict[str, str]:
 FORM = Form(
     Field("language", "notify_language"),
     *(Channels(kind, f"notify_{kind}", names=_channel_names) for kind in MESSAGE_KINDS),
+    changes="set_notifications",
 )
 
 
@@ -107,4 +108,4 @@ def _page(
     )
 
 
-HOW = Save(_find, "set_notifications", _page, "notifications_saved", "", _arguments)
+HOW = Save(_find, _page, "notifications_saved", "", _arguments)

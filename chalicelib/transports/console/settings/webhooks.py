@@ -8,7 +8,6 @@ from typing import Any
 from chalicelib.core.errors import (
     AlreadyCreatedError,
     AppError,
-    ConflictError,
     NotFoundError,
     ValidationError,
 )
@@ -19,7 +18,7 @@ from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.http import HttpResponse, redirect
 
-# Values of the form field ``events``: all types of events, or the ticked types.
+# Values of the control ``which``: all types of events, or the ticked types.
 ALL, CHOSEN = "all", "chosen"
 # Types of events by noun, in the order of the form.
 GROUPS = {
@@ -35,36 +34,30 @@ class Types(Field):
     """The types of events. An empty list means all types."""
 
     def read_form(self, request: ConsoleRequest) -> Typed:
-        choice = CHOSEN if request.form_value("events") == CHOSEN else ALL
-        return {"events": choice, self.name: request.form.get(self.name, [])}
+        choice = CHOSEN if request.form_value("which") == CHOSEN else ALL
+        return {"which": choice, self.name: request.form.get(self.name, [])}
 
     def fill_controls(self, _: ConsoleRequest, record: Record, /) -> Typed:
         types = self.stored_value(record)
-        return {"events": CHOSEN if types else ALL, self.name: types}
+        return {"which": CHOSEN if types else ALL, self.name: types}
 
     def stored_value(self, record: Record) -> list[str]:
         return sorted(record.get(self.name, ()))
 
     def value(self, form_values: Typed) -> list[str]:
-        if form_values["events"] == CHOSEN and not form_values[self.name]:
+        if form_values["which"] == CHOSEN and not form_values[self.name]:
             raise ValidationError.of(self.name, message="expected at least one type, received none")
-        return sorted(form_values[self.name]) if form_values["events"] == CHOSEN else []
+        return sorted(form_values[self.name]) if form_values["which"] == CHOSEN else []
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         return ", ".join(self.value(form_values)) or request.translate("all_events")
 
 
-def _problem(request: ConsoleRequest, error: AppError) -> Problem | None:
-    if error.code == ConflictError.code:
-        max_webhooks = request.call("list_webhooks")["most"]
-        return Problem(request.translate("webhooks_full", most=max_webhooks))
-    return None
-
-
 FORM = Form(
     Field("url", "webhook_url", empty="", wrong="wrong_webhook_url"),
-    Types("types", "events"),
-    problems=_problem,
+    Types("events", "events"),
+    creates="create_webhook",
+    changes="update_webhook",
 )
 
 
@@ -106,7 +99,7 @@ def set_status(request: ConsoleRequest) -> HttpResponse:
     status = "active" if request.form_value("status") == "active" else "off"
     request.call(
         "update_webhook",
-        webhookId=_find(request)["id"],
+        id=_find(request)["id"],
         status=status,
         sendWaiting=bool(request.form_value("sendWaiting")),
     )
@@ -123,7 +116,7 @@ def confirm_replace_secret(request: ConsoleRequest) -> HttpResponse:
 def replace_secret(request: ConsoleRequest) -> HttpResponse:
     """Replace a webhook's secret and show the new one once."""
     try:
-        response = request.call_once("rotate_webhook_secret", webhookId=_find(request)["id"])
+        response = request.call_once("rotate_webhook_secret", id=_find(request)["id"])
     except AlreadyCreatedError as error:
         return _secret_shown_before(request, error, "secret_replaced_before")
     return _secret_page(request, response, "secret_replaced")
@@ -140,10 +133,11 @@ def send_test(request: ConsoleRequest) -> HttpResponse:
 @_redirect_if_deleted
 def send_again(request: ConsoleRequest) -> HttpResponse:
     """Send an event again."""
-    event_id = request.form_value("eventId")
+    # The path names the webhook, so the form names only the event.
+    delivery_id = f"{request.http.path['webhook']}.{request.form_value('eventId')}"
     return _send_event(
         request,
-        lambda: request.call("resend_webhook_delivery", **_ids(request), eventId=event_id),
+        lambda: request.call("resend_webhook_delivery", deliveryId=delivery_id),
         "sent_again",
     )
 
@@ -154,10 +148,9 @@ def _send_event(request: ConsoleRequest, send: Callable[[], object], notice: str
         send()
     except AppError as error:
         # The webhook has just been found, so it is the event that is not.
-        texts = {NotFoundError.code: "event_gone", ConflictError.code: "webhook_is_off"}
         problem = request.problem(error)
-        if error.code in texts:
-            problem = Problem(request.translate(texts[error.code]))
+        if isinstance(error, NotFoundError):
+            problem = Problem(request.translate("event_gone"))
         return _webhook_page(request, webhook, State(error.status, problem))
     return _redirect_to_webhook(request, notice)
 
@@ -171,7 +164,7 @@ def _path(request: ConsoleRequest) -> str:
 
 
 def _ids(request: ConsoleRequest) -> dict[str, str]:
-    return {"webhookId": request.http.path["webhook"]}
+    return {"id": request.http.path["webhook"]}
 
 
 def _redirect_to_webhook(request: ConsoleRequest, notice: str) -> HttpResponse:
@@ -198,15 +191,15 @@ def _webhook_page(request: ConsoleRequest, webhook: Webhook, state: State = STOR
     )
 
 
-def _secret_page(request: ConsoleRequest, response: dict[str, str], title: str) -> HttpResponse:
-    path = f"{_list_path(request)}/{response['webhookId']}"
+def _secret_page(request: ConsoleRequest, response: dict[str, Any], title: str) -> HttpResponse:
+    path = f"{_list_path(request)}/{response['webhook']['id']}"
     return request.page("webhook_secret", title=title, secret=response["secret"], path=path)
 
 
 def _secret_shown_before(
     request: ConsoleRequest, error: AlreadyCreatedError, title: str
 ) -> HttpResponse:
-    path = f"{_list_path(request)}/{error.details['webhookId']}"
+    path = f"{_list_path(request)}/{error.details['webhook']['id']}"
     return request.page("webhook_secret_before", 409, title=title, path=path)
 
 
@@ -214,13 +207,13 @@ def _show_new_secret(request: ConsoleRequest, response: dict[str, Any]) -> HttpR
     return _secret_page(request, response, "webhook_added")
 
 
-_, _create = FORM.creation("create_webhook", _new_webhook_form, _show_new_secret)
-_show, _save = FORM.editing(_find, "update_webhook", _webhook_page, "webhook_saved", "webhookId")
+_, _create = FORM.creation(_new_webhook_form, _show_new_secret)
+_show, _save = FORM.editing(_find, _webhook_page, "webhook_saved")
 show, save = _redirect_if_deleted(_show), _redirect_if_deleted(_save)
 confirm_delete, delete = deletion(
     "webhook_delete",
     lambda request: {"webhook": _find(request), "path": _path(request)},
     "delete_webhook",
     notice="webhook_deleted",
-    webhookId="webhook",
+    id="webhook",
 )

@@ -18,7 +18,7 @@ from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
 from chalicelib.transports.console.sites import placing
 from chalicelib.transports.console.sites.sites import site_path
-from chalicelib.transports.console.uploads import store_files
+from chalicelib.transports.console.uploads import REFUSED_FILE, store_files
 from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
@@ -64,7 +64,7 @@ class SectionsField(Field):
         for place, section in enumerate(form_values[self.name]):
             if section["problem"]:
                 field = f"sections.{place}.fileId"
-                raise ValidationError.of(field, message=section["problem"])
+                raise ValidationError.of(field, message=section["problem"], key=REFUSED_FILE)
         return [_content(section) for section in form_values[self.name]]
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
@@ -90,14 +90,16 @@ def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
             name = match[2] or "text"
             control = f"{_CONTROLS.get(name, name)}-{match[1]}"
             # The message of a refused photo is a translation already.
-            known = "expected" not in wrong.message
-            fields[control] = wrong.message if known else request.translate(f"section_no_{name}")
+            is_translated = wrong.key == REFUSED_FILE
+            fields[control] = (
+                wrong.message if is_translated else request.translate(f"section_no_{name}")
+            )
     if fields:
         return Problem(request.translate("wrong_fields"), fields)
     return placing.problem(request, error)
 
 
-FORM = Form(SectionsField("sections", "page_sections"), problems=_problems)
+FORM = Form(SectionsField("sections", "page_sections"), changes="update_page", problems=_problems)
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
@@ -162,4 +164,4 @@ def _page(
     )
 
 
-show, _save = FORM.editing(_find, "update_page", _page, "page_saved")
+show, _save = FORM.editing(_find, _page, "page_saved")

@@ -13,6 +13,7 @@ _FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fil
 FORM = Form(
     Field("title", "site_title", empty=""),
     status_switch("site_is_visible"),
+    changes="update_site",
 )
 
 
@@ -212,4 +213,4 @@ def site_path(request: ConsoleRequest) -> str:
     return f"{list_path(request)}/{request.http.path['site']}"
 
 
-show, save = FORM.editing(find_site, "update_site", _site_page, "site_saved")
+show, save = FORM.editing(find_site, _site_page, "site_saved")

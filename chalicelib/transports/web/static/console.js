@@ -122,6 +122,12 @@ for (const note of document.querySelectorAll("[data-zone]")) {
   note.hidden = note.dataset.name === ownZone;
   note.textContent = `${note.dataset.zone} ${ownZone}.`;
 }
+// The browser's zone chooses the country of a new workspace, until the person does.
+for (const select of document.querySelectorAll("[data-own-zone]")) {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const own = [...select.options].find((option) => option.value.endsWith(` ${timeZone}`));
+  if (own) own.selected = true;
+}
 for (const button of document.querySelectorAll("[data-zone-field]")) {
   const input = document.getElementById(button.dataset.zoneField);
   if (!input.value) input.value = ownZone;

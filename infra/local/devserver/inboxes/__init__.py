@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chalicelib.lib import currencies
 from chalicelib.lib.markup import templates
 from chalicelib.transports.http import HTML_TYPE, HttpResponse
 
@@ -31,4 +32,6 @@ def page(template: str, **values: object) -> HttpResponse:
 
 @cache
 def _environment() -> "Environment":
-    return templates.environment(Path(__file__).parent)
+    environment = templates.environment(Path(__file__).parent)
+    environment.globals["plain"] = currencies.plain
+    return environment

@@ -206,8 +206,8 @@ class TestModel:
         monkeypatch.setattr(drafting, "MODEL_SECONDS", 0.3)
         model.answers = [answer]
         failure = refusal(api)
-        assert failure.status == 502
-        assert "did not answer in time" in failure.data["message"]
+        assert (failure.status, failure.data["key"]) == (502, "model")
+        assert "in time" in failure.data["message"]
 
     def test_all_external_calls_together_stay_within_the_request_deadline(self) -> None:
         outside = barcode_gateway.TOTAL_SECONDS + photo_gateway.TOTAL_SECONDS

@@ -41,7 +41,8 @@ class TestInput:
     ) -> None:
         answer = api.call_refused("POST", PATH, body)
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
-        assert "at least one of name, barcode, prompt" in answer.data["message"]
+        assert answer.data["key"] == "empty"
+        assert "name, barcode, prompt" in answer.data["message"]
 
     @pytest.mark.parametrize(
         ("fields", "field"),
@@ -75,7 +76,8 @@ class TestCap:
         fill(owner.api())
         answer = refusal(owner.api())
         assert (answer.status, answer.data["code"]) == (429, "rate_limited")
-        assert "2 AI drafts per workspace and UTC day" in answer.data["message"]
+        assert answer.data["key"] == "ai_drafts"
+        assert answer.headers["RateLimit-Limit"] == "2"
         assert answer.headers["Retry-After"] == str(12 * 3600)
         assert len(model.asked) == 2
         assert fill(new_owner().api())["draft"]

@@ -11,6 +11,7 @@ from tests.domains.catalog.ai_fill.helpers import category, fill, model_response
 from tests.fakes.open_facts import NUTELLA, OpenFacts, nutella
 from tests.fakes.openai_api import OpenAiApi
 from tests.fakes.openverse import FakeOpenverse
+from tests.support.warned import warned
 
 
 class TestBarcode:
@@ -19,10 +20,8 @@ class TestBarcode:
     ) -> None:
         answer = refusal(api, barcode=NUTELLA)
         assert (answer.status, answer.data["code"]) == (404, "not_found")
-        assert answer.data["message"] == (
-            f"No database has the barcode {NUTELLA}. Also send a name or a prompt that describes"
-            " the product."
-        )
+        assert answer.data["key"] == "barcode"
+        assert NUTELLA in answer.data["message"]
         assert model.asked == []
 
     def test_the_barcode_of_an_own_product_needs_no_external_lookup(
@@ -36,9 +35,9 @@ class TestBarcode:
         facts = {"name": "Паста", "description": "Наша.", "category": "Сладкое"}
         assert request(model)["facts"] == facts
         assert (data["draft"]["categoryId"], data["draft"]["categoryName"]) == (bread, "Сладкое")
-        (warning,) = data["warnings"]
-        assert product["id"] in warning
-        assert "POST /api/products/update" in warning
+        (warning,) = warned(data)
+        assert (warning["code"], warning["id"]) == ("barcode_taken", product["id"])
+        assert "POST /api/products/update" in data["warnings"][0]
         assert [server.requests for server in open_facts] == [[], [], []]
 
     def test_an_in_store_barcode_is_found_among_own_products(
@@ -61,7 +60,9 @@ class TestBarcode:
         open_facts[0].breaks = fakes.status(500)
         answer = refusal(api, barcode=NUTELLA)
         assert (answer.status, answer.data["code"]) == (502, "upstream_failed")
-        assert "openfoodfacts answered with status 500" in answer.data["message"]
+        assert answer.data["key"] == "barcode_databases"
+        assert "openfoodfacts" in answer.data["message"]
+        assert "500" in answer.data["message"]
         assert model.asked == []
 
     def test_a_failed_lookup_is_a_warning_if_there_is_a_prompt(
@@ -69,8 +70,10 @@ class TestBarcode:
     ) -> None:
         open_facts[0].breaks = fakes.status(500)
         data = fill(api, barcode=NUTELLA, prompt="A sweet paste")
-        (warning,) = data["warnings"]
-        assert "openfoodfacts answered with status 500" in warning
+        (warning,) = warned(data)
+        assert warning["code"] == "barcode_lookup_failed"
+        assert "openfoodfacts" in warning["reason"]
+        assert "500" in warning["reason"]
 
     def test_an_in_store_barcode_is_never_sent_out(
         self, model: OpenAiApi, open_facts: list[OpenFacts], api: Api
@@ -143,7 +146,7 @@ class TestPhotos:
         data = fill(api)
         assert data["draft"]["name"] == "Bread"
         assert data["images"] == []
-        assert "The photo search failed" in data["warnings"][0]
+        assert warned(data) == [{"code": "photo_search_failed", "error": "upstream_failed"}]
 
     def test_a_slow_photo_search_is_a_warning(
         self,
@@ -158,11 +161,13 @@ class TestPhotos:
             lambda **_: real(timeout_seconds=0.2),
         )
         openverse.breaks = fakes.silent
-        assert "did not answer in time" in fill(api)["warnings"][0]
+        data = fill(api)
+        assert warned(data) == [{"code": "photo_search_failed", "error": "upstream_failed"}]
+        assert "in time" in data["warnings"][0]
 
     def test_a_photo_search_that_is_switched_off_is_a_warning(
         self, model: OpenAiApi, api: Api
     ) -> None:
         data = fill(api)
         assert data["images"] == []
-        assert "switched off" in data["warnings"][0]
+        assert warned(data) == [{"code": "photo_search_failed", "error": "not_configured"}]

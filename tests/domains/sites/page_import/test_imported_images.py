@@ -25,6 +25,7 @@ from tests.factories.files import list_files, list_stored_files, upload
 from tests.factories.products import png
 from tests.factories.urls import INSIDE
 from tests.fakes.internet import Internet, Server, http_response, reset, silence, to
+from tests.support.warned import warned
 
 
 def reasons(answer: Any) -> dict[str, str]:
@@ -162,9 +163,7 @@ class TestImages:
         assert list(reasons(answer)) == [f"{IMAGE_SERVER}/{n}.png" for n in range(50, 60)]
         assert set(reasons(answer).values()) == {"only the first 50 images are imported"}
         assert all(f"{IMAGE_SERVER}/{n}.png" in html_of(api, answer) for n in range(50, 60))
-        assert answer["warnings"] == [
-            "10 images keep their old URLs. The reasons are in imported.failed."
-        ]
+        assert warned(answer) == [{"code": "images_not_imported", "count": 10}]
 
     def test_failed_images_keep_their_urls_and_are_listed_with_reasons(
         self, image_server: Server, net: Internet, api: Api, site: str

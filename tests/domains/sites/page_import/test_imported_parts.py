@@ -19,6 +19,7 @@ from tests.domains.sites.page_import.helpers import (
 from tests.factories.images import drawn, saved
 from tests.factories.products import png
 from tests.fakes.internet import Server, http_response
+from tests.support.warned import warned
 
 COUNTERS = (
     (
@@ -46,8 +47,8 @@ def inline(body: bytes, kind: str = "png") -> str:
     return f"data:image/{kind};base64,{base64.b64encode(body).decode()}"
 
 
-def warnings(answer: Any) -> str:
-    return " ".join(answer.get("warnings", []))
+def form_warnings(answer: Any) -> list[dict[str, Any]]:
+    return [each for each in warned(answer) if each["code"] == "forms_send_elsewhere"]
 
 
 class TestCounters:
@@ -77,8 +78,8 @@ class TestForms:
         [
             ('<form action="/send.php">', "old.example.com"),
             ('<form action="https://Forms.example/a" method="post">', "forms.example"),
-            ('<form method="POST">', "the page itself"),
-            ('<form action="#" method="post">', "the page itself"),
+            ('<form method="POST">', ""),
+            ('<form action="#" method="post">', ""),
             ('<form action="#"><button formaction="/go">', "old.example.com"),
         ],
     )
@@ -86,16 +87,20 @@ class TestForms:
         self, form: str, target: str, api: Api, site: str
     ) -> None:
         answer = import_page(api, site, html=f"{form}<input></form>", baseUrl=IMAGE_SERVER)
-        assert f"Forms of the page send to {target}" in warnings(answer)
+        (warning,) = form_warnings(answer)
+        assert (warning["count"], warning["hosts"]) == (1, [target])
 
     def test_forms_that_the_warning_does_not_name_are_counted(self, api: Api, site: str) -> None:
         html = "".join(f'<form action="https://f{number}.example/a"></form>' for number in range(7))
         answer = import_page(api, site, html=html, baseUrl=IMAGE_SERVER)
-        assert "f4.example and 2 more." in warnings(answer)
+        (warning,) = form_warnings(answer)
+        assert warning["count"] == len(warning["hosts"]) + 2 == 7
+        assert "f4.example and 2 more." in answer["warnings"][0]
 
     def test_a_form_without_a_base_is_named_with_its_path(self, api: Api, site: str) -> None:
         answer = import_page(api, site, html='<form action="/send.php">')
-        assert "send to /send.php" in warnings(answer)
+        (warning,) = form_warnings(answer)
+        assert warning["hosts"] == ["/send.php"]
 
     @pytest.mark.parametrize(
         "form",
@@ -108,7 +113,7 @@ class TestForms:
     )
     def test_other_forms_are_not_named(self, form: str, api: Api, site: str) -> None:
         answer = import_page(api, site, html=form, baseUrl=IMAGE_SERVER)
-        assert "Forms of the page" not in warnings(answer)
+        assert form_warnings(answer) == []
 
 
 class TestInlineImages:

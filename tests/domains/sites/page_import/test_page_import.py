@@ -23,6 +23,7 @@ from tests.factories.pages import rows_of
 from tests.factories.products import png
 from tests.factories.urls import HOSTILE, INSIDE
 from tests.fakes.internet import Internet, Server, http_response, to
+from tests.support.warned import warned
 
 
 class TestPage:
@@ -287,25 +288,31 @@ def sitemap(site_url: str) -> list[str]:
 
 class TestSearchEngines:
     @pytest.mark.parametrize(
-        ("head", "warned"),
+        ("head", "canonical"),
         [
-            ("<meta name=robots content=noindex>", "noindex"),
-            ("<META NAME=Robots CONTENT='NOINDEX, nofollow'>", "noindex"),
-            ("<meta name=robots content=index><meta name=robots content='follow none'>", "noindex"),
-            ("<meta name=' googlebot' content='max-snippet:0,noindex'>", "noindex"),
-            ("<meta name=yandex content=none>", "noindex"),
+            ("<meta name=robots content=noindex>", None),
+            ("<META NAME=Robots CONTENT='NOINDEX, nofollow'>", None),
+            ("<meta name=robots content=index><meta name=robots content='follow none'>", None),
+            ("<meta name=' googlebot' content='max-snippet:0,noindex'>", None),
+            ("<meta name=yandex content=none>", None),
             ("<link rel=canonical href=https://old.example/a>", "https://old.example/a"),
             ("<link rel='x CANONICAL' href=' //old.example '>", "https://old.example/"),
-            ("<link rel=canonical href=http://127.0.0.1:8000/s/other>", "/s/other"),
+            (
+                "<link rel=canonical href=http://127.0.0.1:8000/s/other>",
+                "http://127.0.0.1:8000/s/other",
+            ),
         ],
     )
     def test_noindex_page_is_in_no_sitemap(
-        self, head: str, warned: str, api: Api, site: str
+        self, head: str, canonical: str | None, api: Api, site: str
     ) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
         first = import_page(api, site, html="<p>Home")
         response = import_page(api, site, html=f"<title>T</title>{head}<p>x", slug="hidden")
-        assert any(warned in warning and "sitemap" in warning for warning in response["warnings"])
+        expected = {"code": "not_indexed"}
+        if canonical:
+            expected = {"code": "canonical_elsewhere", "url": canonical}
+        assert expected in warned(response)
         assert sitemap(home) == [f"{home}/"]
         page = {"id": response["page"]["id"], "html": "<p>Listed"}
         api.post("/api/pages/save-html", page)
@@ -326,15 +333,19 @@ class TestSearchEngines:
     def test_other_pages_are_listed(self, head: str, api: Api, site: str) -> None:
         home = api.get("/api/projects/list")["projects"][0]["url"]
         response = import_page(api, site, html=head.replace("{home}", home), slug="hidden")
-        assert not any("sitemap" in warning for warning in response.get("warnings", ()))
+        assert not {each["code"] for each in warned(response)} & {
+            "not_indexed",
+            "canonical_elsewhere",
+        }
         assert sitemap(home) == [f"{home}/"]
 
     def test_relative_canonical_url_belongs_to_the_fetched_host(
         self, image_server: Server, api: Api, site: str
     ) -> None:
         image_server.pages = {"/": page('<link rel="canonical" href="/start">')}
-        (warning,) = import_page(api, site, url=IMAGE_SERVER)["warnings"]
-        assert f"{IMAGE_SERVER}/start" in warning
+        facts = {"url": f"{IMAGE_SERVER}/start"}
+        answer = import_page(api, site, url=IMAGE_SERVER)
+        assert warned(answer) == [{"code": "canonical_elsewhere", **facts}]
 
 
 class TestRelativeUrls:
@@ -342,9 +353,7 @@ class TestRelativeUrls:
         html = '<a href="/menu"><a href="/menu"><img src="a.png"><a href="#x"><a href="mailto:a@b">'
         answer = import_page(api, site, html=html)
         assert html_of(api, answer) == html
-        (warning,) = answer["warnings"]
-        assert warning.startswith("2 relative URLs were not changed")
-        assert "baseUrl" in warning
+        assert warned(answer) == [{"code": "relative_urls", "count": 2}]
 
     def test_relative_urls_are_resolved_against_the_given_base_url(
         self, image_server: Server, api: Api, site: str

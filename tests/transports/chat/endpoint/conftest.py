@@ -31,16 +31,16 @@ def bot(owner: Owner) -> Bot:
 @pytest.fixture
 def model_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every model a price."""
-    spec = llm.resolve("claude-opus-4.1")
+    spec = llm.resolve("claude-opus-4.1", tenant="w")
     assert (spec.input_price, spec.output_price) == (IN, OUT)
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
 
 
 @pytest.fixture
 def model_takes_tools(model_prices: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every model a price and tools."""
-    spec = llm.resolve("x")._replace(takes_tools=True)
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    spec = llm.resolve("x", tenant="w")._replace(takes_tools=True)
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
 
 
 @pytest.fixture

@@ -48,8 +48,8 @@ def test_a_foreign_link_is_in_no_place_where_the_answer_is_kept(
 def test_the_next_call_of_the_same_answer_receives_the_text_without_the_link(
     bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = llm.resolve("x")._replace(takes_tools=True)
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    spec = llm.resolve("x", tenant="w")._replace(takes_tools=True)
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
     model = script(EVIL, ToolCall("1", "find_products", '{"query": "rye"}'), END, "Done.", END)
     assert ask(bot, "Prices?").text == f"{SAFE}\n\nDone."
     assert model.inputs[1][-2].content == SAFE

@@ -228,8 +228,8 @@ class TestChecks:
     def test_of_several_reasons_for_a_refusal_the_first_in_order_is_given(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = llm.resolve("demo")._replace(context_tokens=400)
-        monkeypatch.setattr(llm, "resolve", lambda _: small)
+        small = llm.resolve("demo", tenant="w")._replace(context_tokens=400)
+        monkeypatch.setattr(llm, "resolve", lambda _, **_more: small)
         bot.change(is_private=True)
         bot.limit(daily=0)
         key, session = new_key(bot), {"sessionId": "nonsense"}
@@ -277,8 +277,8 @@ class TestChecks:
     def test_a_message_that_does_not_fit_the_model_is_too_long(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = llm.resolve("demo")._replace(context_tokens=400)
-        monkeypatch.setattr(llm, "resolve", lambda _: small)
+        small = llm.resolve("demo", tenant="w")._replace(context_tokens=400)
+        monkeypatch.setattr(llm, "resolve", lambda _, **_more: small)
         refusal = ask(bot, "word " * 400).answer
         assert (refusal.status, refusal.data["code"]) == (400, "message_too_long")
         assert ask(bot, "word").status == 200
@@ -286,7 +286,7 @@ class TestChecks:
     def test_a_model_without_a_provider_is_503(
         self, bot: Bot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def refuse(_: str) -> None:
+        def refuse(_: str, *, tenant: str) -> None:
             raise NotConfiguredError("Bots are switched off.")
 
         monkeypatch.setattr(llm, "resolve", refuse)

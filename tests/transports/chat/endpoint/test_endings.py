@@ -407,7 +407,7 @@ class TestRefusals:
     def test_the_context_that_a_server_reports_is_remembered_for_ten_minutes(
         self, server: OpenAiApi, bot: Bot, time: Time
     ) -> None:
-        spec = llm.resolve("x")
+        spec = llm.resolve("x", tenant="w")
         rejection = refusal("This model's maximum context length is 9000 tokens.")
         server.answers = [rejection, openai_api.saying(VISIBLE)]
         assert ask(bot, "Rye?").text == VISIBLE
@@ -429,7 +429,7 @@ class TestRefusals:
         server.answers = [refusal(number, code="context_length_exceeded")]
         assert ask(bot, "Rye?").events[-1]["code"] == "provider_failed"
         assert len(server.asked) == 1
-        assert observed_limits.context_tokens(llm.resolve("x").provider_id) is None
+        assert observed_limits.context_tokens(llm.resolve("x", tenant="w").provider_id) is None
 
     @pytest.mark.parametrize(
         ("message", "about"),

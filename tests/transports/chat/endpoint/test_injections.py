@@ -36,9 +36,9 @@ def _monday(time: Time) -> None:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> ObedientModel:
-    spec = llm.resolve("claude-opus-4.1")._replace(takes_tools=True)
+    spec = llm.resolve("claude-opus-4.1", tenant="w")._replace(takes_tools=True)
     obedient = ObedientModel()
-    monkeypatch.setattr(llm, "resolve", lambda _: spec)
+    monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
     monkeypatch.setattr(llm, "chat_model_for", lambda _: obedient)
     return obedient
 

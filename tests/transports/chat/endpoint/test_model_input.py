@@ -78,8 +78,8 @@ class TestOffers:
         self, bot: Bot, api: Api, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         api.post("/api/products/create", {"name": "Borodinsky", "price": 19500, "stock": 0})
-        spec = llm.resolve("demo")._replace(provider="bedrock")
-        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        spec = llm.resolve("demo", tenant="w")._replace(provider="bedrock")
+        monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
         model = script("Yes.", ProviderUsage(1, 1))
         session = ask(bot, "How much is a Borodinsky?").session
         ask(bot, "Thanks", sessionId=session)
@@ -142,8 +142,8 @@ class TestOffers:
             about = "With coriander and malt. " * 10
             card = {"name": f"Rye bread {number}", "price": 100, "description": about}
             api.post("/api/products/create", card)
-        spec = llm.resolve("demo")._replace(context_tokens=600)
-        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        spec = llm.resolve("demo", tenant="w")._replace(context_tokens=600)
+        monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
         model = script("Yes.", ProviderUsage(1, 1))
         assert ask(bot, "Rye bread?").status == 200
         assert model.inputs[0][-1].content == "<facts>\n</facts>\n\nRye bread?"

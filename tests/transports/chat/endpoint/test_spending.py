@@ -89,7 +89,7 @@ class TestSpending:
         monkeypatch.setenv("LLM_UNKNOWN_OUTPUT", value)
         reload_settings()
         bot = new_bot(owner, model="our-own-model", capabilities=[])
-        spec = llm.resolve("our-own-model")
+        spec = llm.resolve("our-own-model", tenant="w")
         model = script("Yes", ProviderUsage(10, 1))
         ask(bot, "Hi")
         assert model.output_limits == [granted_tokens]

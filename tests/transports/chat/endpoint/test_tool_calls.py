@@ -146,8 +146,8 @@ class TestLimits:
             api.post(
                 "/api/products/create", {"name": f"Rye {number}", "price": 1, "description": about}
             )
-        spec = llm.resolve("x")._replace(context_tokens=6_000)
-        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        spec = llm.resolve("x", tenant="w")._replace(context_tokens=6_000)
+        monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
         end = ProviderUsage(10, 1)
         script("word " * 500, end)
         session = ask(bot, "Hello").session
@@ -166,8 +166,8 @@ class TestLimits:
     def test_a_model_with_a_small_context_has_no_tools(
         self, bot: Bot, script: Script, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        spec = llm.resolve("x")._replace(context_tokens=2_000)
-        monkeypatch.setattr(llm, "resolve", lambda _: spec)
+        spec = llm.resolve("x", tenant="w")._replace(context_tokens=2_000)
+        monkeypatch.setattr(llm, "resolve", lambda _, **_more: spec)
         model = script("Yes.", ProviderUsage(10, 1))
         assert ask(bot, "Rye?").text == "Yes."
         assert (model.tool_names, model.final) == ([[]], [True])

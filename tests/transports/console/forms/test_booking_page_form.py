@@ -33,7 +33,8 @@ def services(api: Api) -> list[str]:
 
 
 def settings_of(owner: Owner) -> Any:
-    return call_console(owner.workspace.id, "get_booking_page")
+    page = call_console(owner.workspace.id, "get_booking_page")
+    return {**page["bookingPage"], "services": page["services"]}
 
 
 def offered_ids(owner: Owner) -> list[str]:

@@ -93,6 +93,6 @@ def test_the_page_warns_of_a_model_that_calls_no_tools(
     console_owner, path = world.person("boss"), path_of(world)
     for takes_tools in (False, True):
         spec = CATALOGUE["demo"]._replace(takes_tools=takes_tools)
-        monkeypatch.setattr("chalicelib.gateways.llm.resolve", lambda _, spec=spec: spec)
+        monkeypatch.setattr("chalicelib.gateways.llm.resolve", lambda _, spec=spec, **_more: spec)
         warned = "The model demo cannot call tools" in text(console_owner.get(path))
         assert warned != takes_tools

@@ -16,6 +16,7 @@ from chalicelib.transports.http import HttpResponse
 from tests.conftest import Time, all_rows, call_console, call_operator
 from tests.factories.console import Person, World
 from tests.factories.examples import request_to
+from tests.factories.transfer import call_with_key
 from tests.transports.conftest import Records
 from tests.transports.console.forms.helpers import error_beside, text, token_of, value_of
 
@@ -89,7 +90,7 @@ class TestChatInConsole:
             response = try_chat(world.person(name))
             assert response.status == 200
             assert b'"type":"done"' in response.whole_body()
-        dialogs = call_console(
+        dialogs = call_with_key(
             world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot
         )["dialogs"]
         assert [dialog["channel"] for dialog in dialogs[:2]] == ["test", "test"]
@@ -145,7 +146,7 @@ class TestChatInConsole:
     def test_a_stranger_with_a_key_counts_as_a_program(self, world: World, try_chat: Try) -> None:
         stranger = world.person("stranger")
         assert try_chat(stranger, apiKey=world.here.bot_token).status == 200
-        dialogs = call_console(
+        dialogs = call_with_key(
             world.here.workspace_id, "list_agent_dialogs", agentId=world.here.bot
         )["dialogs"]
         assert dialogs[0]["channel"] == "api"

@@ -5,13 +5,22 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domains.knowledge.rules import parsing
-from chalicelib.transports.console.bots import knowledge as bot_knowledge
+from chalicelib.domains.knowledge.rules import problems
+from chalicelib.domains.knowledge.rules.problems import Problem, ProblemCode
+from chalicelib.domains.knowledge.store.sources import SOURCES
 from chalicelib.transports.scheduled_functions import run_jobs
 from chalicelib.transports.web import texts
 from tests.conftest import call_console, call_operator
 from tests.factories.console import HOSTILE, World
 from tests.transports.console.forms.helpers import error_beside, text, value_of
+
+PROBLEMS = [
+    *(problem for problem in vars(problems).values() if isinstance(problem, Problem)),
+    problems.not_fetched("the server sent 404"),
+    problems.wrong_type("image/png"),
+    problems.too_many_pages(201, maximum=200),
+    problems.too_much_text(30, used=15, maximum=20),
+]
 
 
 def path_of(world: World) -> str:
@@ -53,7 +62,8 @@ def test_a_file_of_any_folder_is_added(world: World) -> None:
     image = {"name": "photo.svg", "folder": "F", "content": "PHN2Zy8+"}
     call_operator("add_file", workspaceId=world.here.workspace_id, **image)
     page = text(console_owner.get(f"{path}?add=file"))
-    (file,) = re.findall(r'<option value="(\w+)">', page)
+    names = dict(re.findall(r'<option value="(\w+)">([^<]*)', page))
+    (file,) = (file for file, name in names.items() if "table.csv" not in name)
     assert "photo" not in page
     answer = console_owner.post(path, {"kind": "file", "title": "Prices", "fileId": file})
     assert answer.headers["Location"] == f"{path}?done=source_added_file"
@@ -100,15 +110,26 @@ def test_the_reason_of_a_failure_is_shown_with_its_source(world: World) -> None:
     run_jobs()
     page = text(console_owner.get(path))
     assert "failed" in page
-    assert parsing.NO_TEXT in page
+    assert problems.NO_TEXT.message in page
     assert "Текст не нашёлся." in text(console_owner.get(path, accept_language="ru"))
+    # A row of an earlier release has only the sentence, and one of a later release has a new code.
+    (added,) = sources_of(world)
+    source = SOURCES.require(world.here.workspace_id, record_id=added["id"])
+    for details in (None, [{"code": "lost", "message": "The file was lost.", "file": "a"}]):
+        source.error, source.error_details = "The file was lost.", details
+        source.save()
+        assert "The file was lost." in text(console_owner.get(path, accept_language="ru"))
 
 
-@pytest.mark.parametrize("sentence", bot_knowledge.REASONS)
-def test_the_sentences_of_an_error_are_the_same_in_english(sentence: str) -> None:
-    key = bot_knowledge.REASONS[sentence]
-    assert texts.translate("en", key) == sentence
-    assert texts.language_of(texts.translate("ru", key)) == "ru"
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.code)
+def test_a_problem_of_a_source_has_a_translation(problem: Problem) -> None:
+    key = f"reason_{problem.code}"
+    assert texts.translate("en", key, **problem.facts) == problem.message
+    assert texts.language_of(texts.translate("ru", key, **problem.facts)) == "ru"
+
+
+def test_every_problem_of_a_source_is_tested() -> None:
+    assert {problem.code for problem in PROBLEMS} == {*ProblemCode}
 
 
 def test_a_source_is_deleted_after_a_confirmation(world: World) -> None:

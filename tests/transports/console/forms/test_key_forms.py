@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.core import clock
 from chalicelib.core.settings import settings
+from chalicelib.domains.identity.flows import connection_changes
 from chalicelib.domains.identity.operations import key_list
 from chalicelib.domains.identity.operations import keys as identity_keys
 from chalicelib.domains.identity.store import api_keys
@@ -145,6 +146,14 @@ class TestKeys:
         assert answer.status == 409
         assert "Сначала отзовите" in text(answer)
         assert "уже 1 действующих ключей" in text(answer)
+
+    def test_a_message_says_that_connected_apps_count_with_the_keys(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection_changes, "MAX_LIVE_TOGETHER", 1)
+        answer = world.person("boss").post(f"{world.here.path}/keys", KEY, accept_language="en")
+        assert answer.status == 409
+        assert "The workspace has 1 active keys and connected apps together" in text(answer)
 
 
 class TestKeyForm:

@@ -3,7 +3,6 @@
 One test goes over all of these forms. It opens the page, lets another user change the record by the
 """
 
-import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from chalicelib.core.errors import ConflictError
+from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.transports.console import console_request
 from chalicelib.transports.console.console_request import PASSWORD_FIELD, SEEN
@@ -21,15 +21,18 @@ from chalicelib.transports.console.routes import (
     CLIENT,
     FORM,
     PREFIX,
+    ROUTES,
     SERVICE,
     SITE,
     STAFF,
     WEBHOOK,
     WORKSPACE,
 )
+from infra.local.demo.examples import fill, words_in
 from tests.conftest import Answer, call_console
 from tests.factories import console
-from tests.factories.console import World
+from tests.factories.console import World, is_text
+from tests.factories.recipes import example_of, record_in
 from tests.support.effort import matrix
 from tests.transports.console.forms.helpers import text
 
@@ -131,13 +134,8 @@ class Update(NamedTuple):
 
 def call(world: World, operation: str, **arguments: Any) -> Any:
     home = workspaces.get(world.here.workspace_id)
-    body = json.dumps(arguments)
-    for place in PLACES:
-        body = body.replace(f'"{place}"', json.dumps(getattr(world.here, place.lower())))
-    return call_console(home.id, operation, account_id=home.owner_id, **json.loads(body))
-
-
-PLACES = ("BOT", "CLIENT", "FORM", "LEAD", "PAGE", "PRODUCT", "SERVICE", "SITE", "STAFF", "WEBHOOK")
+    ids = {name.upper(): record_id for name, record_id in world.here.values_of("").items()}
+    return call_console(home.id, operation, account_id=home.owner_id, **fill(arguments, ids))
 
 
 def reading(operation: str, path: str, *names: str, **ids: str) -> Callable[[World], Any]:
@@ -154,7 +152,12 @@ def reading(operation: str, path: str, *names: str, **ids: str) -> Callable[[Wor
 
 def webhook(world: World) -> Any:
     (webhook,) = call(world, "list_webhooks")["webhooks"]
-    return webhook["url"], webhook["types"]
+    return webhook["url"], webhook["events"]
+
+
+def key(world: World) -> Any:
+    (key,) = [key for key in call(world, "list_keys")["keys"] if key["id"] == world.here.key]
+    return key["callsPerMinute"], key["name"]
 
 
 def limits(world: World) -> Any:
@@ -164,7 +167,7 @@ def limits(world: World) -> Any:
 
 def booking_page(world: World) -> Any:
     page = call(world, "get_booking_page")
-    return page["phone"], page["services"][0]["isOffered"]
+    return page["bookingPage"]["phone"], page["services"][0]["isOffered"]
 
 
 def choices(world: World) -> Any:
@@ -189,18 +192,18 @@ MINE, THEIRS = "https://mine.example/", "https://theirs.example/"
 PHONE = {"name": "phone", "label": "Theirs", "type": "phone", "required": True}
 TERMS = ("depositPercent", "refundUntilMin")
 SHOP = {"provider": "test", "shopId": "shop"}
-UPDATES = [
+OTHERS = [
     Update(
         *(f"{WORKSPACE}/payment-settings", "set_merchant", {}, type_value("vatCode", "5")),
         *({**SHOP, "vatCode": "7"}, {**SHOP, "taxSystemCode": "2"}),
         *(reading("get_merchant", "merchant", "vatCode", "taxSystemCode"), "5"),
     ),
     Update(
-        *(f"{SERVICE}/payment", "set_payment_terms", {"serviceId": "SERVICE"}),
+        *(f"{SERVICE}/payment", "set_payment_terms", {"id": "SERVICE"}),
         type_value("depositPercent", "50"),
         {"depositPercent": 70, "refundUntilMin": 1440},
         {"depositPercent": 100, "refundUntilMin": 60},
-        *(reading("get_payment_terms", "", *TERMS, serviceId="SERVICE"), 50),
+        *(reading("get_payment_terms", "paymentTerms", *TERMS, id="SERVICE"), 50),
     ),
     Update(
         *(SERVICE, "update_service", {"id": "SERVICE"}, type_value("price", "5000")),
@@ -220,11 +223,6 @@ UPDATES = [
     Update(
         *(f"{STAFF}/hours", "set_availability", {"resourceId": "STAFF"}),
         *(type_value("start-mon", "10:00"), hours(mon="07:00"), hours(tue="08:00"), week, "10:00"),
-    ),
-    Update(
-        *(f"{BOT}/settings", "update_agent", {"id": "BOT"}, type_value("name", "Mine")),
-        *({"name": "Theirs"}, {"systemPrompt": "Theirs"}),
-        *(reading("get_agent", "agent", "name", "systemPrompt", id="BOT"), "Mine"),
     ),
     Update(
         *(f"{BOT}/capabilities", "update_agent", {"id": "BOT"}, type_value("privacyUrl", MINE)),
@@ -248,7 +246,7 @@ UPDATES = [
     Update(
         *(f"{WORKSPACE}/settings", "set_workspace", {}, type_value("name", "Mine")),
         *({"name": "Theirs"}, {"timezone": "Asia/Tomsk"}),
-        *(reading("get_workspace", "", "name", "timezone"), "Mine"),
+        *(reading("get_workspace", "workspace", "name", "timezone"), "Mine"),
     ),
     Update(
         *(f"{WORKSPACE}/booking-page", "set_booking_page", {}, type_value("phone", "Mine")),
@@ -265,8 +263,18 @@ UPDATES = [
         *(reading("get_account", "account", "name", "language"), "Mine"),
     ),
     Update(
-        *(WEBHOOK, "update_webhook", {"webhookId": "WEBHOOK"}, type_value("url", MINE)),
-        *({"url": THEIRS}, {"types": ["lead.created"]}, webhook, MINE),
+        *(WEBHOOK, "update_webhook", {"id": "WEBHOOK"}, type_value("url", MINE)),
+        *({"url": THEIRS}, {"events": ["lead.created"]}, webhook, MINE),
+    ),
+    Update(
+        *(f"{WORKSPACE}/keys/{{id}}", "update_key", {"id": "ID"}),
+        *(type_value("callsPerMinute", "5"), {"callsPerMinute": 7}, {"name": "Theirs"}),
+        *(key, 5),
+    ),
+    Update(
+        *(f"{WORKSPACE}/files/{{file}}", "update_file", {"id": "FILE"}),
+        *(type_value("name", "Mine"), {"name": "Theirs"}, {"folderId": None}),
+        *(reading("get_file", "file", "name", "folderId", id="FILE"), "Mine"),
     ),
     Update(
         *(CLIENT, "update_client", {"id": "CLIENT"}, type_value("notes", "Mine")),
@@ -288,6 +296,36 @@ UPDATES = [
         *({"title": "Theirs"}, {"fields": [PHONE]}),
         *(reading("get_form", "form", "title", "fields", id="FORM"), "Mine"),
     ),
+]
+"""Forms that show other fields than the first two texts of their record."""
+
+
+def update_of(route: str) -> Update:
+    """Return an update of the first two texts that the example of a form's operation changes."""
+    operation = REGISTRY[ROUTES[route].posts]
+    fields, example = operation.input_schema["properties"], example_of(operation)
+    (field,) = [name for name, value in example.items() if words_in(value)]
+    texts = [name for name in fields if is_text(fields[name]) and name != field]
+    assert texts[1:], f"{operation.name} changes fewer than two texts. Add {route} to OTHERS."
+    first, second = texts[:2]
+    (*_, variable) = re.findall(r"{(\w+)}", route)
+    ids = {field: "BOT" if route.startswith(BOT) else variable.upper()}
+    read = f"get_{operation.name.removeprefix('update_')}"
+
+    def read_state(world: World) -> Any:
+        record = record_in(call(world, read, **ids))
+        return record[first], record[second]
+
+    return Update(
+        *(route, operation.name, ids, type_value(first, "Mine")),
+        *({first: "Theirs"}, {second: "Theirs"}, read_state, "Mine"),
+    )
+
+
+UPDATES = OTHERS + [
+    update_of(route)
+    for route in console.UPDATES
+    if route not in {update.route for update in OTHERS}
 ]
 every_update = pytest.mark.parametrize("update", UPDATES, ids=lambda update: update.route)
 

@@ -1,5 +1,6 @@
 """Pages of members, of the workspace's settings and of one's own account."""
 
+import re
 from typing import ClassVar
 
 import pytest
@@ -136,6 +137,15 @@ class TestSettings:
         boss, path = world.person("boss"), f"{world.here.path}/settings"
         assert boss.post(path, SETTINGS | {"timezone": city}).status == 303
         assert workspaces.get(world.here.workspace_id).timezone == zone
+
+    def test_the_zones_of_the_workspaces_country_are_offered(self, world: World) -> None:
+        boss, path = world.person("boss"), f"{world.here.path}/settings"
+        boss.post(path, SETTINGS)
+        for page in (path, f"{world.here.path}/staff/new"):
+            offered = re.search(r'<datalist id="zones">(.*?)</datalist>', text(boss.get(page)))
+            assert offered, page
+            zones_shown = offered[1].replace("<option>", " ").split()
+            assert zones_shown == ["Europe/Berlin", "Europe/Busingen"], page
 
     @pytest.mark.parametrize(
         ("field", "value"), [("name", "x" * 201), ("name", " "), ("timezone", "Mars/Base")]

@@ -18,7 +18,7 @@ from tests.transports.conftest import Records
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
 URL = "https://bakery.example/events"
-FORM = {"url": URL, "events": "all", "once": "form-1"}
+FORM = {"url": URL, "which": "all", "once": "form-1"}
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def the_webhook(world: World) -> dict[str, Any]:
 
 
 def deliveries(world: World) -> list[dict[str, Any]]:
-    arguments = {"webhookId": world.here.webhook}
+    arguments = {"id": world.here.webhook}
     deliveries: list[dict[str, Any]] = call_console(
         world.here.workspace_id, "list_webhook_deliveries", **arguments
     )["deliveries"]
@@ -68,7 +68,7 @@ def secret_of(answer: Answer) -> str:
 
 def ticked(answer: Answer) -> set[str]:
     """Return the types of events whose boxes are ticked."""
-    return set(re.findall(r'name="types" value="([^"]*)" checked', answer.body.decode()))
+    return set(re.findall(r'name="events" value="([^"]*)" checked', answer.body.decode()))
 
 
 class TestAdding:
@@ -95,23 +95,23 @@ class TestAdding:
     def test_all_events_are_chosen_unless_some_are_ticked(self, world: World) -> None:
         console_owner, path = world.person("boss"), path_of(world)
         page = console_owner.get(f"{path}/new")
-        assert set(re.findall(r'name="types" value="([^"]*)"', text(page))) == set(EVENT_TYPES)
+        assert set(re.findall(r'name="events" value="([^"]*)"', text(page))) == set(EVENT_TYPES)
         assert 'value="all" aria-describedby="all-about" checked' in text(page)
-        types = [("types", "lead.created"), ("types", "booking.moved")]
-        console_owner.post(path, [("url", URL), ("events", "all"), *types])
-        console_owner.post(path, [("url", URL), ("events", "chosen"), *types])
+        types = [("events", "lead.created"), ("events", "booking.moved")]
+        console_owner.post(path, [("url", URL), ("which", "all"), *types])
+        console_owner.post(path, [("url", URL), ("which", "chosen"), *types])
         with_chosen, everything, _ = list_webhooks(world)
-        assert everything["types"] == []
-        assert with_chosen["types"] == ["booking.moved", "lead.created"]
+        assert everything["events"] == []
+        assert with_chosen["events"] == ["booking.moved", "lead.created"]
         page = console_owner.get(path)
         assert "2 event types" in text(page)
         assert "3 of 10 webhooks" in text(page)
 
     def test_choosing_no_event_is_refused_and_the_url_is_kept(self, world: World) -> None:
         console_owner = world.person("boss")
-        answer = console_owner.post(path_of(world), {"url": URL, "events": "chosen"})
+        answer = console_owner.post(path_of(world), {"url": URL, "which": "chosen"})
         assert answer.status == 400
-        assert '<a href="#types">Tick at least one event' in text(answer)
+        assert '<a href="#events">Tick at least one event' in text(answer)
         assert value_of(answer, "url") == URL
         assert 'value="chosen" checked' in text(answer)
         assert len(list_webhooks(world)) == 1
@@ -122,7 +122,7 @@ class TestAdding:
     def test_a_wrong_url_is_reported_beside_it_and_the_choice_is_kept(
         self, url: str, world: World
     ) -> None:
-        form = {"url": url, "events": "chosen", "types": "lead.created"}
+        form = {"url": url, "which": "chosen", "events": "lead.created"}
         for path in (path_of(world), page_of(world)):
             answer = world.person("boss").post(path, form)
             assert answer.status == 400
@@ -131,7 +131,7 @@ class TestAdding:
             assert ticked(answer) == {"lead.created"}
 
     def test_an_unknown_type_is_refused(self, world: World) -> None:
-        form = {"url": URL, "events": "chosen", "types": HOSTILE}
+        form = {"url": URL, "which": "chosen", "events": HOSTILE}
         for path in (path_of(world), page_of(world)):
             answer = world.person("boss").post(path, form)
             assert answer.status == 400
@@ -142,15 +142,15 @@ class TestSettings:
     def test_the_url_and_the_events_are_changed(self, world: World) -> None:
         console_owner, path = world.person("boss"), page_of(world)
         assert ticked(console_owner.get(path)) == {"client.erased"}
-        form = {"url": URL, "events": "chosen", "types": "lead.created"}
+        form = {"url": URL, "which": "chosen", "events": "lead.created"}
         answer = console_owner.post(path, form)
         assert answer.headers["Location"] == f"{path}?done=webhook_saved"
         page = console_owner.get(answer.headers["Location"])
         assert "Webhook saved." in text(page)
         assert ticked(page) == {"lead.created"}
         assert value_of(page, "url") == URL
-        console_owner.post(path, {"url": URL, "events": "all"})
-        assert the_webhook(world)["types"] == []
+        console_owner.post(path, {"url": URL, "which": "all"})
+        assert the_webhook(world)["events"] == []
 
     @pytest.mark.parametrize("sends", [True, False])
     def test_what_waited_is_sent_by_choice_when_it_is_switched_on(

@@ -40,9 +40,8 @@ class Assistant:
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
         return result["structuredContent"]
 
-    def refuse(self, tool: str, **arguments: Any) -> str:
-        """Call a tool that refuses the call, and return the message."""
+    def refuse(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool that refuses the call, and return the failure."""
         result = self.result(tool, **arguments)
         assert result["isError"], result
-        message: str = json.loads(result["content"][0]["text"])["data"]["message"]
-        return message
+        return json.loads(result["content"][0]["text"])["data"]

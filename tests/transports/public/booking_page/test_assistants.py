@@ -131,7 +131,9 @@ def test_an_assistant_finds_only_what_the_page_offers(assistant: Assistant) -> N
     assert "Secret" not in json.dumps(assistant.call("list_services"))
     for tool in ("find_free_times", "prepare_booking"):
         start = {"startAt": "2027-03-03T12:00:00Z"} if tool == "prepare_booking" else {}
-        assert "list_services returns ids" in assistant.refuse(tool, serviceId=hidden, **start)
+        error = assistant.refuse(tool, serviceId=hidden, **start)
+        assert (error["code"], error["key"]) == ("not_found", "service")
+        assert "list_services" in error["message"]
 
 
 def test_ids_and_links_of_another_business_lead_nowhere(
@@ -236,9 +238,11 @@ def test_a_time_that_is_taken_or_without_offset_is_refused(assistant: Assistant)
     page = assistant.page
     page.send()
     request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
-    assert "find_free_times" in assistant.refuse("prepare_booking", **request)
+    error = assistant.refuse("prepare_booking", **request)
+    assert (error["code"], error["key"]) == ("conflict", "slot_taken")
+    assert "find_free_times" in error["message"]
     local = {**request, "startAt": "2027-03-03T13:00:00"}
-    assert "offset" in assistant.refuse("prepare_booking", **local)
+    assert "offset" in assistant.refuse("prepare_booking", **local)["message"]
 
 
 def test_a_prepared_booking_says_that_the_price_has_changed_since(assistant: Assistant) -> None:
@@ -260,7 +264,7 @@ def test_a_service_that_is_paid_online_can_be_prepared_and_leads_to_the_payment(
     request = {"serviceId": page.salon.service, "startAt": "2027-03-03T12:00:00Z"}
     (service,) = assistant.call("list_services")["services"]
     assert (service["byPhone"], service["prepaid"]) == (True, False)
-    assert "by phone only" in assistant.refuse("prepare_booking", **request)
+    assert assistant.refuse("prepare_booking", **request)["key"] == "by_phone_only"
     workspace = page.owner.workspace
     call_console(workspace.id, "set_merchant", account_id=workspace.owner_id, **MERCHANT)
     (service,) = assistant.call("list_services")["services"]
@@ -280,7 +284,8 @@ def test_a_visitor_may_make_60_calls_a_minute(
     monkeypatch.setattr(limits, "settings", lambda: replace(settings(), rate_limit_scale=1))
     for _ in range(60):
         assistant.call("get_business")
-    assert "tool calls a minute" in assistant.refuse("get_business")
+    error = assistant.refuse("get_business")
+    assert (error["code"], error["key"]) == ("rate_limited", "assistant_calls")
 
 
 UNKNOWN = "01KDVDNA00ZZZZZZZZZZZZZZZZ"
@@ -303,7 +308,7 @@ def test_a_message_names_only_tools_and_arguments_that_the_visitor_has(
     assert not re.search(
         r"svc_|/api/|\b(READ|CALL|GET|POST) |workspace, |, site\b|fields: \.", message
     )
-    assert "page does not exist" not in message
+    assert r"\"booking_page\"" not in message
     if arguments and "ucp" not in message:
         assert r"\"cake\"" in message
 
@@ -311,9 +316,10 @@ def test_a_message_names_only_tools_and_arguments_that_the_visitor_has(
 def test_a_warning_of_a_visitors_tool_names_the_tool_and_its_visible_arguments(
     assistant: Assistant,
 ) -> None:
-    warnings = assistant.call("list_services", query="cake")["warnings"]
-    ignored = '"query" is not an argument of list_services; this list is NOT filtered by it.'
-    assert warnings == [f"{ignored} No fields are expected."]
-    warnings = assistant.call("search_pages", query="cake", cake=1)["warnings"]
-    ignored = '"cake" is not an argument of search_pages; this list is NOT filtered by it.'
-    assert warnings == [f"{ignored} Known fields: query."]
+    answer = assistant.call("list_services", query="cake")
+    facts = {"code": "unknown_field", "field": "query", "suggestion": None}
+    assert answer["warningDetails"] == [{**facts, "message": answer["warnings"][0]}]
+    assert '"query" is not an argument of list_services;' in answer["warnings"][0]
+    (warning,) = assistant.call("search_pages", query="cake", cake=1)["warnings"]
+    assert '"cake" is not an argument of search_pages;' in warning
+    assert warning.endswith(": query.")

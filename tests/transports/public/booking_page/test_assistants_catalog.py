@@ -117,6 +117,11 @@ def test_a_search_finds_active_products_by_words_category_and_price(
     assert titles(search(assistant, query="what helps with dry hair?")) == ["Shampoo"]
 
 
+def test_a_response_of_ucp_has_no_fields_for_warnings(assistant: Assistant) -> None:
+    response = assistant.call("search_catalog", meta=META, catalog={"query": "x"}, cake=1)
+    assert not response.keys() & {"warnings", "warningDetails"}
+
+
 def test_a_search_for_signs_finds_the_names_that_contain_them(assistant: Assistant) -> None:
     add_product(assistant, name="Shampoo (dry)")
     add_product(assistant, name="Comb")

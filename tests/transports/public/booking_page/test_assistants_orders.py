@@ -88,11 +88,15 @@ def test_a_link_that_is_over_or_changed_opens_no_form(
 def test_an_order_needs_products_in_stock_and_a_form(
     assistant: Assistant, bread: str, page: BookingPage
 ) -> None:
-    refusal = assistant.refuse("prepare_order", items=[{"productId": bread, "quantity": 6}])
-    assert refusal == "Fewer than 6 of Rye bread are in stock."
-    assert "search_catalog" in assistant.refuse("prepare_order", items=[{"productId": "bread"}])
+    error = assistant.refuse("prepare_order", items=[{"productId": bread, "quantity": 6}])
+    assert (error["code"], error["key"]) == ("conflict", "not_in_stock")
+    assert [fact in error["message"] for fact in ("6", "Rye bread")] == [True, True]
+    error = assistant.refuse("prepare_order", items=[{"productId": "bread"}])
+    assert (error["code"], error["key"]) == ("not_found", "product")
+    assert "search_catalog" in error["message"]
     without_form = Assistant.admitted(page, orderFormId=None)
-    assert "no orders" in without_form.refuse("prepare_order", items=[{"productId": bread}])
+    error = without_form.refuse("prepare_order", items=[{"productId": bread}])
+    assert (error["code"], error["key"]) == ("conflict", "no_orders")
 
 
 def test_an_order_of_more_pieces_than_the_form_takes_is_not_prepared(
@@ -101,7 +105,8 @@ def test_an_order_of_more_pieces_than_the_form_takes_is_not_prepared(
     body = {"name": "Crumb", "price": 1}
     product = page.salon.api.post("/api/products/create", body)["product"]["id"]
     items = [{"productId": product, "quantity": 1_000}] * 11
-    assert "10000 pieces" in assistant.refuse("prepare_order", items=items)
+    error = assistant.refuse("prepare_order", items=items)
+    assert (error["key"], error["maximum"]) == ("too_many_pieces", 10_000)
     assert assistant.call("prepare_order", items=items[1:])["total"] == 10_000
 
 

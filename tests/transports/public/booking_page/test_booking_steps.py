@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.ids import new_id
+from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.console import HOSTILE
@@ -47,7 +48,9 @@ def test_the_page_shows_the_photos_logo_and_hours_and_describes_itself_to_messen
     file = api.post("/api/files/upload", picture)["file"]
     api.post("/api/services/update", {"id": page.salon.service, "images": [{"fileId": file["id"]}]})
     api.post("/api/resources/update", {"id": page.salon.resource, "photo": {"fileId": file["id"]}})
-    workspace.update([WorkspaceRow.logo_url.set("https://salon.example/logo.png")])
+    workspaces.get(workspace.id).update(
+        [WorkspaceRow.logo_url.set("https://salon.example/logo.png")]
+    )
     page.set(isIndexed=True)
     html = text(page.get(page.home))
     assert f'<img class="photo" src="{file["url"]}"' in html

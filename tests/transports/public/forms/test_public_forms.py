@@ -117,7 +117,11 @@ class TestErrors:
         answer = post(form, {"email": "anna@", "day": "завтра"})
         assert (answer.status, answer.data["code"]) == (400, "validation_error")
         assert answer.data["message"] == "Форма не отправлена. Проверьте поля: Имя, Почта, Дата."
-        assert [error["field"] for error in answer.data["errors"]] == ["name", "email", "day"]
+        assert [(error["field"], error["key"]) for error in answer.data["errors"]] == [
+            ("name", "required"),
+            ("email", "email"),
+            ("day", "date"),
+        ]
         assert answer.data["errors"][0]["message"] == "Заполните это поле."
 
     def test_errors_of_an_english_form_are_in_english(self, api: Api) -> None:
@@ -126,10 +130,12 @@ class TestErrors:
         )
         answer = post(form["form"], {})
         assert answer.data["message"] == "The form was not sent. Please check these fields: Name."
+        assert [error["key"] for error in answer.data["errors"]] == ["required"]
 
     def test_errors_in_a_cart_are_explained(self, form: Any) -> None:
         answer = post(form, ANNA | {"items": [{"productId": "none"}]})
         assert answer.data["errors"][0]["field"] == "items.0.productId"
+        assert answer.data["errors"][0]["key"] == "cart_product"
         assert "такого товара нет" in answer.data["message"]
 
     @pytest.mark.parametrize("body", [b"{", b"[]", b"1", b'{"a": NaN}', b"\xff"])

@@ -1,0 +1,1 @@
+"""Rules of the blog, without I/O."""

@@ -1,0 +1,1 @@
+"""Rules of exports, without I/O."""

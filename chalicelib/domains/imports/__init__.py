@@ -1,0 +1,1 @@
+"""Imports of products, services and clients from tables, by one flow."""

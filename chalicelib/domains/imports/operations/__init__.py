@@ -1,0 +1,1 @@
+"""Declare the operations of imports, one module per record type or verb."""

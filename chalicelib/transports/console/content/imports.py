@@ -1,0 +1,153 @@
+"""Pages on which members import products, services and clients from a file."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.domains.imports.rules.nouns import Noun
+from chalicelib.transports.console import typed_values
+from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.content import import_texts
+from chalicelib.transports.console.uploads import store_files
+from chalicelib.transports.http import HttpResponse, redirect
+
+CONTROL = "file"  # Name of the file control.
+COLUMN = "column:"  # Begins the name of the control of a column, which the column's name follows.
+MAX_SELECTS = 24
+"""Columns up to which each has a select. The options of more would make the page too long, so a
+wide table has text fields, which suggest the same words."""
+MAX_CONTROLS = 80
+"""Columns that have a control. The page names the number of the others."""
+TITLES = ("name", "sku", "phone", "email")
+"""Values by which a person knows a record, the best one first."""
+OPERATIONS: Mapping[Noun, str] = {
+    "products": "import_products",
+    "services": "import_services",
+    "clients": "import_clients",
+}
+
+
+def index(request: ConsoleRequest) -> HttpResponse:
+    """Show the form for a file."""
+    return _index(request)
+
+
+def _index(
+    request: ConsoleRequest, status: int = 200, problem: Problem | None = None
+) -> HttpResponse:
+    return request.page("import_file", status, problem=problem, noun=_noun(request))
+
+
+def add(request: ConsoleRequest) -> HttpResponse:
+    """Store the file of the form, and show what it would bring."""
+    uploads = store_files(request, CONTROL)
+    if uploads.ids and not uploads.problem:
+        return redirect(f"{_path(request)}/{uploads.ids[-1]}")
+    message = uploads.problem or request.translate("choose_file_first")
+    return _index(request, 400, Problem(request.translate("wrong_fields"), {CONTROL: message}))
+
+
+def preview(request: ConsoleRequest) -> HttpResponse:
+    """Show the first rows of a file, its columns, and how many records would change."""
+    return _preview(request, {})
+
+
+def start(request: ConsoleRequest) -> HttpResponse:
+    """Show the preview with the chosen columns, or start the import."""
+    columns = _chosen(request)
+    if request.form_value("action") != "import":
+        return _preview(request, columns)
+    try:
+        answer = request.call_once(
+            OPERATIONS[_noun(request)],
+            fileId=request.http.path["table"],
+            columns=columns,
+            deleteFile=True,
+        )
+    except ValidationError:
+        return _preview(request, columns, 400)
+    return redirect(f"{request.current_membership.path}/imports/{answer['importId']}")
+
+
+def show(request: ConsoleRequest) -> HttpResponse:
+    """Show how far an import is, with a link to the table of refused rows."""
+    record = request.call("get_import", id=request.http.path["import"])
+    return request.page("import", record=record, noun=record["kind"])
+
+
+def _preview(
+    request: ConsoleRequest, columns: dict[str, str | None], status: int = 200
+) -> HttpResponse:
+    noun = _noun(request)
+    arguments = {"fileId": request.http.path["table"], "columns": columns, "dryRun": True}
+    try:
+        found = request.call(OPERATIONS[noun], **arguments)["preview"]
+    except ValidationError as error:
+        return _index(request, error.status, _problem(request, error))
+    words = {name: request.translate(f"import_field_{name}") for name in found["fields"]}
+    shown = found["columns"][:MAX_CONTROLS]
+    return request.page(
+        "import_preview",
+        status,
+        noun=noun,
+        found={
+            **found,
+            "notes": [import_texts.translated(request, note) for note in found["notes"]],
+            "preview": [_shown_row(request, row) for row in found["preview"]],
+        },
+        columns=shown,
+        more_columns=len(found["columns"]) - len(shown),
+        fields=words,
+        is_wide=len(found["columns"]) > MAX_SELECTS,
+        path=_path(request),
+    )
+
+
+def _shown_row(request: ConsoleRequest, row: dict[str, Any]) -> dict[str, Any]:
+    values = row["values"]
+    texts = [str(values[name]) for name in TITLES if values.get(name)]
+    length, price = values.get("durationMin"), values.get("price")
+    facts = texts[1:]
+    if isinstance(length, int):
+        facts.append(typed_values.length(request.language, length))
+    return {
+        **row,
+        "title": next(iter(texts), request.translate("import_row", n=row["row"])),
+        "facts": facts,
+        "price": price if isinstance(price, int) else None,
+        "reason": row["reason"] and import_texts.translated(request, row["reason"]),
+        "warnings": [import_texts.translated(request, each) for each in row["warnings"]],
+    }
+
+
+def _problem(request: ConsoleRequest, error: AppError) -> Problem:
+    messages = {each.field: each.message for each in error.errors}
+    message = messages.get("fileId") or next(iter(messages.values()), error.message)
+    text = import_texts.translated(request, message)
+    return Problem(request.translate("wrong_fields"), {CONTROL: text})
+
+
+def _chosen(request: ConsoleRequest) -> dict[str, str | None]:
+    """Return the fields that the form chooses for columns, without those that stay as they are."""
+    words = {
+        request.translate(f"import_field_{name}").casefold(): name
+        for name in import_texts.FIELDS[_noun(request)]
+    }
+    chosen: dict[str, str | None] = {}
+    for control, values in request.form.items():
+        name, value = control.removeprefix(COLUMN), values[-1].strip()
+        if control.startswith(COLUMN) and value != "recognized":
+            field = words.get(value.casefold(), value)
+            chosen[name] = field if field in words.values() else None
+    return chosen
+
+
+def _noun(request: ConsoleRequest) -> Noun:
+    # The path names it, such as ``/console/w/bakery/products/import``.
+    found = re.search(rf"/({'|'.join(OPERATIONS)})/import", request.path)
+    return cast("Noun", found[1]) if found else "products"
+
+
+def _path(request: ConsoleRequest) -> str:
+    return f"{request.current_membership.path}/{_noun(request)}/import"
