@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from chalicelib.domains.imports.rules.tables.recognition import Dialects, roles_of
 from chalicelib.domains.imports.rules.tables.rows import (
@@ -22,8 +22,9 @@ from chalicelib.domains.imports.rules.tables.text_tables import TextTable
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import MAX_NAME
 
-FIELDS = ("name", "lastName", "phone", "email", "tags", "notes", "externalId")
-"""Fields that a column can be chosen for. ``lastName`` follows ``name``."""
+ClientField = Literal["name", "lastName", "phone", "email", "tags", "notes", "externalId"]
+"""A field that a column can be chosen for. ``lastName`` follows ``name``."""
+FIELDS: tuple[ClientField, ...] = get_args(ClientField)
 REPORT_COLUMNS = ("row", "reason")
 MAX_TAGS, MAX_TAG, MAX_NOTES = 20, 50, 5000
 _SEVERAL = frozenset(FIELDS) - {"externalId"}

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from chalicelib.core.text import fold, line_fold
 from chalicelib.domains.imports.rules.tables import shop_products
@@ -77,8 +77,21 @@ def export_fields(currency: str) -> Mapping[str, str]:
     return {name if field == "price" else column: field for column, field in EXPORT_FIELDS.items()}
 
 
-# Fields that a column can be chosen for.
-FIELDS = (*PLAIN_HEADER, "option", "currency")
+ProductField = Literal[
+    "sku",
+    "name",
+    "price",
+    "description",
+    "stock",
+    "barcode",
+    "category",
+    "images",
+    "status",
+    "option",
+    "currency",
+]
+"""A field that a column can be chosen for."""
+FIELDS: tuple[ProductField, ...] = get_args(ProductField)
 KOPECKS = "The header says that the prices are in kopecks."
 
 

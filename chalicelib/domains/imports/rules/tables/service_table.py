@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from chalicelib.core.text import fold
 from chalicelib.domains.imports.rules.tables.amounts import Prices, parse_price
@@ -24,8 +24,11 @@ from chalicelib.domains.imports.rules.tables.spreadsheet_cells import unmark_tex
 from chalicelib.domains.imports.rules.tables.table_errors import CellError
 from chalicelib.domains.imports.rules.tables.text_tables import TextTable
 
-FIELDS = ("name", "durationMin", "price", "description", "category", "status", "externalId")
-"""Fields that a column can be chosen for."""
+ServiceField = Literal[
+    "name", "durationMin", "price", "description", "category", "status", "externalId"
+]
+"""A field that a column can be chosen for."""
+FIELDS: tuple[ServiceField, ...] = get_args(ServiceField)
 REPORT_COLUMNS = ("row", "reason")
 _HOURS = re.compile(
     r"(?<!\d)(\d{1,6}(?:[.,]\d{1,6})?)\s{0,3}(?:ч|час|часа|часов|h|hr|hrs|hour|hours)\b\.?"
