@@ -33,16 +33,18 @@ SWEEPS = (
 )
 """What compares registers with declarations, and so fails far from a change."""
 ERASURES = "tests/domains/client_profiles/test_erased_fields.py"
+SAMPLES = "tests/docs/test_examples.py"
 LONG_SWEEPS = (
-    "fuzz",
-    "mcp_fuzz",
-    "generated_client",
-    "openapi",
-    "incremental_sync",
-    "shares",
-    "cuts",
+    SAMPLES,
+    "tests/contract/test_fuzz.py",
+    "tests/contract/test_mcp_fuzz.py",
+    "tests/contract/test_python_sdk.py",
+    "tests/contract/test_openapi.py",
+    "tests/contract/test_incremental_sync.py",
+    "tests/contract/test_shares.py",
+    "tests/contract/test_cuts.py",
 )
-"""Sweeps that no choice of operations shortens."""
+"""Sweeps that no choice of operations shortens. Each runs only if a change chooses its file."""
 FEW = 10
 NOT_RUN = """\
 Not run: tests of other parts that use what has changed, calls of other operations in the sweeps,
@@ -65,6 +67,9 @@ def tests_of(path: str) -> Iterator[str]:
         yield from (*CONSOLE_SWEEPS, *_named_like(PurePosixPath(CONSOLE), path))
     if path.endswith(".md"):
         yield "tests/docs"
+        # The samples of the reference are run by a sweep of the contract.
+        if path != "docs/reference.md" and "```" in _text(path):
+            yield SAMPLES
 
 
 def _of_tests(path: str) -> Iterator[str]:
@@ -97,6 +102,8 @@ def _of_code(path: str) -> Iterator[str]:
                 yield ERASURES
         case ("chalicelib", *folders, _):
             yield from (*_named_like(_mirror("tests", folders), path), *SWEEPS)
+        case ("sdk", "python", *_) | ("infra", "local", "sdk.py"):
+            yield "tests/contract/test_python_sdk.py"
         case ("infra", *folders, _):
             mirror = _mirror("tests/infra", folders)
             # A folder without a mirror has tests of its own name, such as test_demo.py.
@@ -108,8 +115,13 @@ def _of_code(path: str) -> Iterator[str]:
 
 def _is_erased(path: str) -> bool:
     """Whether a file declares rows that an erasure empties."""
+    return "kept_when_erased" in _text(path)
+
+
+def _text(path: str) -> str:
+    """Return the text of a file, or nothing if the change deletes it."""
     file = ROOT / path
-    return file.is_file() and "kept_when_erased" in file.read_text(encoding="utf-8")
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def _mirror(root: str, folders: list[str]) -> PurePosixPath:
@@ -124,9 +136,14 @@ def _mirror(root: str, folders: list[str]) -> PurePosixPath:
 
 def _named_like(folder: PurePosixPath, path: str) -> list[str]:
     """Return the files of tests whose name has the first word of a file's name, in the singular."""
-    word = PurePosixPath(path).stem.split("_")[0].removesuffix("s")
+    word = _first_word(PurePosixPath(path))
     found = (ROOT / folder).rglob(f"test_*{word}*.py") if word else ()
     return [str(test.relative_to(ROOT)) for test in found]
+
+
+def _first_word(path: PurePosixPath) -> str:
+    """Return the first word of a file's name in the singular."""
+    return path.stem.split("_")[0].removesuffix("s")
 
 
 def _exists(test: str) -> bool:
@@ -138,13 +155,25 @@ def _is_test(path: str) -> bool:
 
 
 def changed_operations(paths: list[str]) -> list[str]:
-    """Return the operations of all domains that have changed, or else each tenth operation."""
-    domains = {
-        PurePosixPath(path).parts[2] for path in paths if path.startswith("chalicelib/domains/")
-    }
-    if not domains:
-        return [entry.name for entry in REGISTRY][::10]
-    return sorted(entry.name for entry in REGISTRY if entry.module.split(".")[2] in domains)
+    """Return the operations that a change is about, or else each tenth operation.
+
+    These are all of a changed domain, and those of the noun that a changed file is named by, if it
+    is one of a domain or of the console: ``erase_client`` for ``console/clients.py``.
+    """
+    code = [PurePosixPath(path) for path in paths if path.startswith("chalicelib/")]
+    domains = {path.parts[2] for path in code if path.parts[1] == "domains"}
+    words = {_first_word(path) for path in code if {"domains", "console"} & {*path.parts}}
+    found = sorted(
+        entry.name
+        for entry in REGISTRY
+        if entry.module.split(".")[2] in domains or not words.isdisjoint(_nouns(entry.name))
+    )
+    return found or [entry.name for entry in REGISTRY][::10]
+
+
+def _nouns(name: str) -> set[str]:
+    _verb, *words = name.split("_")
+    return {word.removesuffix("s") for word in words}
 
 
 def _git(*arguments: str) -> list[str]:
@@ -171,7 +200,7 @@ def run(base: str) -> int:
     operations = ",".join(changed_operations(paths))
     began = monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", f"--operations={operations}"]
-    command += [f"--ignore=tests/contract/test_{name}.py" for name in LONG_SWEEPS]
+    command += [f"--ignore={sweep}" for sweep in LONG_SWEEPS if sweep not in tests]
     status = subprocess.run([*command, *sorted(chosen)], cwd=ROOT, check=False).returncode
     click.echo(f"{monotonic() - began:.0f} s. {NOT_RUN}")
     return status

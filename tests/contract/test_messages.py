@@ -4,6 +4,7 @@ import ast
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -30,7 +31,12 @@ PROGRAMS = [
     if (name := str(path.relative_to(ROOT))) not in READ_OTHERS
     and name.startswith(("app.py", "chalicelib", "infra/operator"))
 ]
-NODES = [(path, ast.parse(path.read_text())) for path in MODULES]
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the parsed code of each module."""
+    return {path: ast.parse(path.read_text()) for path in MODULES}
 
 
 # Codes that say little more than the status, so that each error has a key beside its code.
@@ -59,10 +65,11 @@ class Raised(NamedTuple):
     arguments: dict[str | None, ast.expr]
 
 
+@cache
 def error_classes() -> dict[str, tuple[str, bool]]:
     """Return the code of each class of errors, and whether it has a constructor of its own."""
     bases, own = {}, {}
-    for _, tree in NODES:
+    for tree in trees().values():
         for node in ast.walk(tree):
             match node:
                 case ast.ClassDef(name=name, bases=[ast.Name(id=base), *_], body=body):
@@ -89,7 +96,7 @@ def error_classes() -> dict[str, tuple[str, bool]]:
 def raised() -> Iterator[Raised]:
     """Yield the errors of the service, except those whose class has set its own key."""
     classes = error_classes()
-    for path, tree in NODES:
+    for path, tree in trees().items():
         if path.relative_to(ROOT).parts[0] not in {"app.py", "chalicelib"}:
             continue
         for node in ast.walk(tree):
@@ -109,6 +116,7 @@ def raised() -> Iterator[Raised]:
                 yield Raised(place, name, code, method, arguments)
 
 
+@cache
 def error_keys() -> dict[str, list[str]]:
     """Return the keys of errors by their code."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -116,7 +124,7 @@ def error_keys() -> dict[str, list[str]]:
         if each.method == "" or each.name == "NotFoundError":
             texts = texts_in(each.arguments.get("key", ast.Constant(value=None)))
             found[each.code].update(filter(None, texts))
-    for _, tree in NODES:
+    for tree in trees().values():
         for node in ast.walk(tree):
             match node:
                 case ast.Call(func=ast.Name(id="Limit"), args=[ast.Constant(value=str(name)), *_]):
@@ -152,7 +160,7 @@ def test_an_error_with_a_code_of_its_own_has_a_key_at_each_place_or_at_none() ->
 
 def passed_facts() -> Iterator[tuple[WarningCode, set[str]]]:
     """Yield the code and the names of the facts of each ``ctx.warn`` that names them."""
-    for path, tree in NODES:
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             match node:
                 case ast.Call(func=ast.Attribute(attr="warn"), keywords=keywords) if keywords:
@@ -180,7 +188,7 @@ def test_a_code_names_its_facts_beside_the_fields_of_every_warning(code: Warning
 def field_keys() -> Iterator[str]:
     """Yield the keys of field errors that modules outside of the console name."""
     yield from (key for key, _ in parsing._EXPECTED.values())
-    for path, tree in NODES:
+    for path, tree in trees().items():
         if "console" in path.parts:
             continue
         for node in ast.walk(tree):
@@ -259,7 +267,7 @@ def sentences_read(tree: ast.AST) -> list[str]:
 
 @sweep("module", PROGRAMS)
 def test_a_program_decides_by_codes_and_not_by_sentences(module: Path) -> None:
-    assert sentences_read(dict(NODES)[module]) == []
+    assert sentences_read(trees()[module]) == []
 
 
 @pytest.mark.parametrize(
@@ -278,7 +286,7 @@ def test_a_decision_by_a_sentence_is_found(expression: str) -> None:
 
 
 def test_no_error_of_our_own_has_the_name_of_one_of_pydantics() -> None:
-    for _, tree in NODES:
+    for tree in trees().values():
         for node in ast.walk(tree):
             match node:
                 case ast.Call(func=ast.Name(id="PydanticCustomError"), args=[key, *_]):

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.selection import is_about_others, others_than_chosen
+
 FAILURES = (Exception, pytest.fail.Exception)
 MAX_SHOWN = 10
 """Maximum number of failures that are shown in full."""
@@ -23,18 +25,21 @@ def sweep(
     """Call a test for each value of an argument, or of several, in one test.
 
     The test fails after the last value with an exception group. A note of each exception has its
-    value.
+    value. ``--operations`` leaves values out, as it does tests.
     """
     arguments = (names,) if isinstance(names, str) else names
     all_values = list(values)
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
-        def check_all(*args: Any, **fixtures: Any) -> None:
+        def check_all(*args: Any, pytestconfig: pytest.Config, **fixtures: Any) -> None:
             failures = []
+            others = others_than_chosen(pytestconfig)
             for value in all_values:
+                parts = (value,) if isinstance(names, str) else value
+                if any(is_about_others(part, others) for part in parts):
+                    continue
                 try:
-                    parts = (value,) if isinstance(names, str) else value
                     test(*args, **fixtures, **dict(zip(arguments, parts, strict=True)))
                 except FAILURES as failure:
                     failure.add_note(f"{', '.join(arguments)} = {_format(value)}")
@@ -50,6 +55,7 @@ def sweep(
             for parameter in signature.parameters.values()
             if parameter.name not in arguments
         ]
+        others.append(inspect.Parameter("pytestconfig", inspect.Parameter.KEYWORD_ONLY))
         check_all.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
         return check_all
 

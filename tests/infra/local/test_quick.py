@@ -31,6 +31,9 @@ from infra.local import quick
             "tests/lib/test_po_files.py",
         ),
         ("docs/lists.md", "tests/docs"),
+        ("docs/lists.md", quick.SAMPLES),
+        ("sdk/python/README.md", "tests/contract/test_python_sdk.py"),
+        ("infra/local/sdk.py", "tests/contract/test_python_sdk.py"),
         (
             "chalicelib/domains/clients/store/clients.py",
             "tests/domains/client_profiles/test_erased_fields.py",
@@ -47,11 +50,26 @@ def test_texts_of_the_console_choose_no_pages() -> None:
     assert chosen == {*quick.TEXTS}
 
 
+def test_a_document_without_samples_does_not_run_those_of_others() -> None:
+    assert quick.SAMPLES not in {*quick.tests_of("CHANGELOG.md")}
+    assert quick.SAMPLES in quick.LONG_SWEEPS
+
+
+def test_every_long_sweep_is_a_file_of_tests() -> None:
+    assert [path for path in quick.LONG_SWEEPS if not (quick.ROOT / path).exists()] == []
+
+
 def test_operations_are_those_of_the_changed_domains() -> None:
     chosen = quick.changed_operations(["chalicelib/domains/blog/rules.py", "chalicelib/lib/ids.py"])
     assert "create_blog_post" in chosen
     assert "create_product" not in chosen
     assert 10 < len(quick.changed_operations(["chalicelib/lib/ids.py"])) < 40
+
+
+def test_operations_of_a_changed_page_have_its_noun_in_their_names() -> None:
+    chosen = quick.changed_operations(["chalicelib/transports/console/clients.py"])
+    assert {"create_client", "erase_client", "upsert_clients"} <= {*chosen}
+    assert "create_product" not in chosen
 
 
 def test_a_file_that_git_does_not_know_yet_has_changed(
