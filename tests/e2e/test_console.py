@@ -336,7 +336,7 @@ def test_an_owner_adds_and_deletes_knowledge(workspace: Place, open_console: Ope
         tab.start_session()
         tab.open(workspace.path_of(f"{BOT}/knowledge"))
         for kind, label, content in [
-            ("page", "URL of the page", "https://bakery.example"),
+            ("page", "Link to the page", "https://bakery.example"),
             ("text", "Text", "On weekdays."),
         ]:
             page.get_by_role("link", name=f"Add a {kind}".replace("a page", "a web page")).click()

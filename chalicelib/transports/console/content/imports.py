@@ -17,7 +17,7 @@ COLUMN = "column:"  # Begins the name of the control of a column, which the colu
 MAX_SELECTS = 24
 """Columns up to which each has a select. The options of more would make the page too long, so a
 wide table has text fields, which suggest the same words."""
-MAX_CONTROLS = 80
+MAX_CONTROLS = 64
 """Columns that have a control. The page names the number of the others."""
 TITLES = ("name", "sku", "phone", "email")
 """Values by which a person knows a record, the best one first."""
