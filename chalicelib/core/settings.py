@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, TypedDict, cast, get_args
@@ -54,10 +54,10 @@ class Settings:
     # The local server accepts them, in addition to the hosts of this machine.
     allowed_hosts: frozenset[str]
     rate_limit_scale: float  # multiplies every rate limit, for load tests
-    # Services as ``<name>=<base URL>``, separated by spaces, requested in this order. Empty turns
-    # barcodes off.
+    # Services as ``<name>=<base URL>``, separated by spaces, requested in this order. Empty:
+    # look-ups are off.
     barcode_sources: str
-    photo_source: str  # ``<name>=<base URL>`` of stock photos; empty turns them off
+    photo_source: str  # ``<name>=<base URL>`` of stock photos; empty: the search is off
     # The value of ``LLM_PROVIDER`` or its default. ``llm_providers`` returns it parsed.
     llm_provider: str
     llm_base_url: str  # of the chat completions API for the provider ``openai``
@@ -162,9 +162,15 @@ def settings() -> Settings:
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """Return an environment's settings; raise ValueError or, without a stage, RuntimeError."""
-    env = environment.get
-    stage = env("STAGE", "")
+    """Return an environment's settings; raise ValueError or, without a stage, RuntimeError.
+
+    An empty variable is as good as none.
+    """
+
+    def env(name: str, default: str = "") -> str:
+        return environment.get(name, "").strip() or default
+
+    stage = env("STAGE")
     if not stage and env("AWS_LAMBDA_FUNCTION_NAME"):
         msg = (
             "STAGE: expected the name of the stage that this function serves, such as prod, "
@@ -180,47 +186,47 @@ def read(environment: Mapping[str, str]) -> Settings:
         stage=stage,
         table_prefix=env("TABLE_PREFIX", "workspace"),
         object_store=env("OBJECT_STORE", "file://.local/objects"),
-        product_name=(env("PRODUCT_NAME") or "").strip() or SERVICE,
+        product_name=env("PRODUCT_NAME", SERVICE),
         public_url=env("PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/"),
-        sites_domain=env("SITES_DOMAIN", "").strip().strip(".").lower(),
-        site_hosts=_site_hosts(env("SITE_HOSTS", "").strip()),
-        allowed_origins=frozenset(env("ALLOWED_ORIGINS", "").split()),
+        sites_domain=env("SITES_DOMAIN").strip(".").lower(),
+        site_hosts=_site_hosts(env("SITE_HOSTS")),
+        allowed_origins=frozenset(env("ALLOWED_ORIGINS").split()),
         deny_other_origins=_flag("DENY_OTHER_ORIGINS", env("DENY_OTHER_ORIGINS")),
-        allowed_hosts=frozenset(env("ALLOWED_HOSTS", "").lower().split()),
+        allowed_hosts=frozenset(env("ALLOWED_HOSTS").lower().split()),
         rate_limit_scale=float(env("RATE_LIMIT_SCALE", "1")),
-        barcode_sources=env("BARCODE_SOURCES", _BARCODE_SOURCES),
-        photo_source=env("PHOTO_SOURCE", "openverse=https://api.openverse.org"),
+        barcode_sources=_unless_off(env("BARCODE_SOURCES", _BARCODE_SOURCES)),
+        photo_source=_unless_off(env("PHOTO_SOURCE", "openverse=https://api.openverse.org")),
         llm_provider=provider,
-        llm_base_url=env("LLM_BASE_URL") or "https://api.openai.com/v1",
-        llm_api_key=env("LLM_API_KEY", "").strip(),
-        llm_api_key_secret=env("LLM_API_KEY_SECRET", "").strip(),
-        master_key=_master_key(env("MASTER_KEY", "").strip()),
-        master_key_secret=env("MASTER_KEY_SECRET", "").strip(),
-        telegram_bot_token=env("TELEGRAM_BOT_TOKEN", "").strip(),
-        telegram_bot_token_secret=env("TELEGRAM_BOT_TOKEN_SECRET", "").strip(),
-        telegram_url=(env("TELEGRAM_URL") or "https://api.telegram.org").rstrip("/"),
-        telegram_links=(env("TELEGRAM_LINKS") or "https://t.me").rstrip("/"),
-        yookassa_url=(env("YOOKASSA_URL") or "https://api.yookassa.ru/v3").rstrip("/"),
-        stripe_url=(env("STRIPE_URL") or "https://api.stripe.com/v1").rstrip("/"),
+        llm_base_url=env("LLM_BASE_URL", "https://api.openai.com/v1"),
+        llm_api_key=env("LLM_API_KEY"),
+        llm_api_key_secret=env("LLM_API_KEY_SECRET"),
+        master_key=_master_key(env("MASTER_KEY")),
+        master_key_secret=env("MASTER_KEY_SECRET"),
+        telegram_bot_token=env("TELEGRAM_BOT_TOKEN"),
+        telegram_bot_token_secret=env("TELEGRAM_BOT_TOKEN_SECRET"),
+        telegram_url=env("TELEGRAM_URL", "https://api.telegram.org").rstrip("/"),
+        telegram_links=env("TELEGRAM_LINKS", "https://t.me").rstrip("/"),
+        yookassa_url=env("YOOKASSA_URL", "https://api.yookassa.ru/v3").rstrip("/"),
+        stripe_url=env("STRIPE_URL", "https://api.stripe.com/v1").rstrip("/"),
         payments_live=_flag("PAYMENTS_LIVE", env("PAYMENTS_LIVE")) or stage == "prod",
-        llm_model=env("LLM_MODEL", "").strip(),
-        ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY") or "100"),
-        demo_balance=int(env("DEMO_BALANCE") or "0"),
-        bedrock_profile=env("BEDROCK_PROFILE", "").strip()
-        or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION") or "")[:2], ""),
-        demo_word_seconds=float(env("DEMO_WORD_SECONDS") or "0"),
-        edge_secret=env("EDGE_SECRET", "").strip(),
-        edge_secret_previous=env("EDGE_SECRET_PREVIOUS", "").strip(),
-        events_queue_url=env("EVENTS_QUEUE_URL", "").strip(),
-        chat_url=env("CHAT_URL", "").rstrip("/"),
-        webhooks_to_loopback=_webhooks_to_loopback(environment),
+        llm_model=env("LLM_MODEL"),
+        ai_drafts_per_day=int(env("AI_DRAFTS_PER_DAY", "100")),
+        demo_balance=int(env("DEMO_BALANCE", "0")),
+        bedrock_profile=env("BEDROCK_PROFILE")
+        or _PROFILES.get((env("AWS_REGION") or env("AWS_DEFAULT_REGION"))[:2], ""),
+        demo_word_seconds=float(env("DEMO_WORD_SECONDS", "0")),
+        edge_secret=env("EDGE_SECRET"),
+        edge_secret_previous=env("EDGE_SECRET_PREVIOUS"),
+        events_queue_url=env("EVENTS_QUEUE_URL"),
+        chat_url=env("CHAT_URL").rstrip("/"),
+        webhooks_to_loopback=_webhooks_to_loopback(env),
         demo_endings=not env("AWS_LAMBDA_FUNCTION_NAME"),
         llm_unknown_context=_positive("LLM_UNKNOWN_CONTEXT", env("LLM_UNKNOWN_CONTEXT"))
         or UNKNOWN_CONTEXT,
         llm_unknown_output=_positive("LLM_UNKNOWN_OUTPUT", env("LLM_UNKNOWN_OUTPUT"))
         or UNKNOWN_OUTPUT,
-        **_sign_up(environment),
-        **_mail(environment),
+        **_sign_up(env),
+        **_mail(env),
     )
 
 
@@ -233,6 +239,10 @@ def _providers(text: str) -> tuple[Provider, ...]:
         )
         raise ValueError(msg)
     return tuple(sorted(providers, key=text.index))
+
+
+def _unless_off(text: str) -> str:
+    return "" if text == "off" else text
 
 
 def _site_hosts(text: str) -> str:
@@ -256,16 +266,15 @@ def _master_key(text: str) -> str:
     return text
 
 
-def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
-    env = environment.get
+def _webhooks_to_loopback(env: Callable[..., str]) -> bool:
     is_on = _flag("WEBHOOKS_TO_LOOPBACK", env("WEBHOOKS_TO_LOOPBACK"))
-    emulated = urlsplit(env("AWS_ENDPOINT_URL", "")).hostname in {"127.0.0.1", "localhost"}
+    emulated = urlsplit(env("AWS_ENDPOINT_URL")).hostname in {"127.0.0.1", "localhost"}
     # A process of the local stack, which has a database of its own and a folder of objects, or a
     # function whose AWS is an emulator on this machine.
     local = emulated or (
         not env("AWS_LAMBDA_FUNCTION_NAME")
         and env("AWS_ENDPOINT_URL_DYNAMODB")
-        and env("OBJECT_STORE", "").startswith("file://")
+        and env("OBJECT_STORE").startswith("file://")
     )
     if is_on and not local:
         msg = (
@@ -276,12 +285,11 @@ def _webhooks_to_loopback(environment: Mapping[str, str]) -> bool:
     return is_on
 
 
-def _flag(name: str, text: str | None) -> bool:
-    value = (text or "").strip()
-    if value not in {"", "0", "1"}:
-        msg = f"{name}: expected 1 or 0, received {value!r}. Correct or unset it."
+def _flag(name: str, text: str) -> bool:
+    if text not in {"", "0", "1"}:
+        msg = f"{name}: expected 1 or 0, received {text!r}. Correct or unset it."
         raise ValueError(msg)
-    return value == "1"
+    return text == "1"
 
 
 class _SignUp(TypedDict):
@@ -291,13 +299,12 @@ class _SignUp(TypedDict):
     support_url: str
 
 
-def _sign_up(environment: Mapping[str, str]) -> _SignUp:
+def _sign_up(env: Callable[..., str]) -> _SignUp:
     state, countries, plan, support = (
-        environment.get(name, "").strip()
-        for name in ("SIGN_UP", "SIGN_UP_COUNTRIES", "SIGN_UP_PLAN", "SUPPORT_URL")
+        env(name) for name in ("SIGN_UP", "SIGN_UP_COUNTRIES", "SIGN_UP_PLAN", "SUPPORT_URL")
     )
     # Objects in a folder are those of a local stack.
-    is_deployed = environment.get("OBJECT_STORE", "").startswith("s3://")
+    is_deployed = env("OBJECT_STORE").startswith("s3://")
     state = state or ("closed" if is_deployed else "open")
     if state not in {"closed", "open"}:
         msg = f"SIGN_UP: expected open or closed, received {state!r}. Correct or unset it."
@@ -335,9 +342,9 @@ class _Mail(TypedDict):
     mail_ses_configuration_set: str
 
 
-def _mail(environment: Mapping[str, str]) -> _Mail:
+def _mail(env: Callable[..., str]) -> _Mail:
     provider, sender, smtp, folder, configuration_set = (
-        environment.get(name, "").strip()
+        env(name)
         for name in ("MAIL", "MAIL_FROM", "MAIL_SMTP", "MAIL_FOLDER", "MAIL_SES_CONFIGURATION_SET")
     )
     provider = provider or "off"
@@ -378,7 +385,7 @@ def _is_smtp_url(text: str) -> bool:
     return parts.scheme in {"smtp", "smtps"} and bool(parts.hostname) and port != 0 and plain
 
 
-def _positive(name: str, text: str | None) -> int | None:
+def _positive(name: str, text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or int(text) < 1:

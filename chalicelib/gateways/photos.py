@@ -71,7 +71,7 @@ class PhotoSource(Protocol):
 
 
 def photo_source(*, timeout_seconds: float = TOTAL_SECONDS) -> PhotoSource:
-    """Return the provider of ``PHOTO_SOURCE``, or raise NotConfiguredError if that is empty."""
+    """Return the provider of ``PHOTO_SOURCE``, or raise NotConfiguredError if that is off."""
     match list(services(settings().photo_source).items()):
         case []:
             msg = "Photo search is switched off on this server. Send the URL of your own image."

@@ -125,3 +125,15 @@ def test_a_process_outside_the_local_stack_does_not_start_with_webhooks_to_loopb
 def test_another_value_of_webhooks_to_loopback_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 1 or 0, received 'yes'"):
         read({**LOCAL, "WEBHOOKS_TO_LOOPBACK": "yes"})
+
+
+def test_an_empty_variable_is_as_good_as_none() -> None:
+    names = ("STAGE", "TABLE_PREFIX", "OBJECT_STORE", "PUBLIC_URL", "RATE_LIMIT_SCALE")
+    empty = dict.fromkeys((*names, "BARCODE_SOURCES", "PHOTO_SOURCE", "LLM_MODEL"), "")
+    assert read(empty) == read({})
+
+
+def test_look_ups_and_photos_are_switched_off_by_a_word() -> None:
+    """A deployment leaves out empty variables."""
+    off = read({"BARCODE_SOURCES": "off", "PHOTO_SOURCE": "off"})
+    assert (off.barcode_sources, off.photo_source) == ("", "")

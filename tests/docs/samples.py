@@ -29,6 +29,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         '{\n  "type": "action"': "an event that the service sends: tests/contract/test_openapi.py",
         "POST /api/agents/public/actions": "needs the card of a dialogue, as README.md shows it",
     },
+    "docs/configuration.md": {'"stages": {': "a part of .chalice/config.json"},
     "docs/webhooks.md": {
         "import os\nfrom http.server": "a server without end: tests/docs/test_webhook_receiver.py",
         '{\n  "type": "lead.status_changed"': "an event that the service sends",

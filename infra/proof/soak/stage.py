@@ -75,8 +75,8 @@ def database(folder: Path, others: Others) -> Iterator[LocalStack]:
             "LLM_PROVIDER": "openai",
             "LLM_BASE_URL": f"{others.url}/v1",
             "LLM_API_KEY": "local",
-            "PHOTO_SOURCE": "",
-            "BARCODE_SOURCES": "",
+            "PHOTO_SOURCE": "off",
+            "BARCODE_SOURCES": "off",
         }
         os.environ.update(stack.environment(server.endpoint) | environment)
         settings.cache_clear()
