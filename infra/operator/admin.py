@@ -17,11 +17,22 @@ from infra.operator.cli_errors import OneLineErrors
 from infra.operator.operation_commands import FILE, call
 
 
-def connect(stage: str | None, *, region: str | None = None) -> None:
-    """Connect the stores to a deployed stage, or to the data of ``make dev``."""
+def connect(
+    stage: str | None, *, region: str | None = None, table_prefix: str | None = None
+) -> None:
+    """Connect the stores to a deployed stage, or to the data of ``make dev``.
+
+    ``table_prefix`` is that of restored tables, which the stage itself does not use.
+    """
     if stage:
         _connect_to_deployed(stage, region)
-        return
+    else:
+        _connect_to_local()
+    if table_prefix:
+        os.environ["TABLE_PREFIX"] = table_prefix
+
+
+def _connect_to_local() -> None:
     state = Path(os.environ.get("DATA_DIR", ".local")) / "dev.json"
     if "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ:
         endpoint = os.environ.get("DYNAMODB_ENDPOINT")
@@ -86,10 +97,13 @@ class AdminCommands(OneLineErrors):
 @click.group(cls=AdminCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--stage", help="A deployed stage. Default: the local data of make dev.")
 @click.option("--region", help="AWS region of the stage. Default: the region that the shell sets.")
+@click.option("--table-prefix", help="Of restored tables, to read them beside the stage's own.")
 @click.pass_context
-def admin(ctx: click.Context, stage: str | None, *, region: str | None) -> None:
+def admin(
+    ctx: click.Context, stage: str | None, *, region: str | None, table_prefix: str | None
+) -> None:
     """Manage accounts, workspaces, keys, money, bots, files, sites and products."""
-    ctx.obj = partial(connect, stage, region=region)
+    ctx.obj = partial(connect, stage, region=region, table_prefix=table_prefix)
 
 
 @admin.command("import-products")

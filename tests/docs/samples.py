@@ -43,6 +43,12 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         "aws secretsmanager": "needs a deployed stage",
         ".venv/bin/python -m infra deploy --stage dev --edge": "needs an account of AWS",
     },
+    "docs/recovery.md": {
+        "for function": "needs a deployed stage: tests/docs/test_aws_commands.py",
+        "for table": "needs a deployed stage: tests/docs/test_aws_commands.py",
+        "aws s3api": "needs a deployed stage: tests/docs/test_aws_commands.py",
+        ".venv/bin/python -m infra admin --stage": "needs a deployed stage",
+    },
     "docs/runbook.md": {
         "python -m infra deployer-policy": "needs an account of AWS",
         "python -m infra configure": "needs a deployed stage",

@@ -393,8 +393,9 @@ def run_concurrently(*calls: Callable[[], Any]) -> list[Any]:
 def operator(database: None, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """The operator's command line, connected to the test database."""
 
-    def connect(stage: str | None, region: str | None) -> None:
-        assert (stage, region) == (None, None)
+    def connect(stage: str | None, **options: str | None) -> None:
+        assert stage is None
+        assert not any(options.values())
 
     monkeypatch.setattr(command_line, "connect", connect)
     return Operator()

@@ -339,6 +339,13 @@ class TestAdminOfADeployedStage:
         published_settings.unpublish(account, "dev")
         assert published_settings.published(account, "dev") == {}
 
+    def test_admin_reads_restored_tables_beside_those_of_the_stage(self, account: Account) -> None:
+        published_settings.publish(account, "dev", {"TABLE_PREFIX": "workspace"})
+        connect("dev", table_prefix="restored")
+        assert os.environ["TABLE_PREFIX"] == "restored"
+        assert published_settings.published(account, "dev")["TABLE_PREFIX"] == "workspace"
+        published_settings.unpublish(account, "dev")
+
     def test_admin_reports_a_stage_that_does_not_exist(self) -> None:
         with pytest.raises(click.ClickException) as failure:
             connect("prod")
