@@ -76,15 +76,22 @@ def quick(base: str) -> None:
 def reference() -> None:
     """Write docs/reference.md from recorded responses (make update records them first).
 
-    The tables of docs/notifications.md, docs/limits.md and docs/surfaces.md are written from their
-    declarations.
+    The tables of docs/data-model.md, docs/notifications.md, docs/limits.md and docs/surfaces.md are
+    written from their declarations.
     """
     from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
 
     load_all()
-    from infra.local import limits_page, reference, surfaces, told_table  # noqa: PLC0415  as above
+    from infra.local import (  # noqa: PLC0415  as above
+        limits_page,
+        reference,
+        rows_page,
+        surfaces,
+        told_table,
+    )
 
     click.echo(reference.write())
+    click.echo(rows_page.write())
     click.echo(told_table.write())
     click.echo(limits_page.write())
     click.echo(surfaces.write())

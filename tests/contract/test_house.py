@@ -56,6 +56,35 @@ def test_every_domain_has_a_floor_and_a_place_in_the_architecture() -> None:
         assert f"domains/{name})" in table, f"{name}: add a row to the table of folders in {PAGE}"
 
 
+def test_the_arrows_of_the_architecture_are_the_imports_between_domains() -> None:
+    uses: dict[str, set[str]] = {domain: set() for domain in DOMAINS}
+    for path in MODULES:
+        match path.relative_to(ROOT).parts:
+            case ("chalicelib", "domains", domain, _, *_):
+                named = re.findall(
+                    r"^ *from chalicelib\.domains\.(\w+)", path.read_text(), re.MULTILINE
+                )
+                uses[domain] |= {*named} - {domain}
+    diagram = (ROOT / PAGE).read_text().split("    subgraph domains")[1].split("    end")[0]
+    drawn = {
+        (upper, lower)
+        for left, right in re.findall(r"(.+) --> (.+)", diagram)
+        for upper in left.strip().split(" & ")
+        for lower in right.split(" & ")
+    }
+    needed = {
+        (domain, used)
+        for domain, direct in uses.items()
+        for used in direct
+        if not any(used in _reached(uses, other) for other in direct - {used})
+    }
+    assert drawn == needed, f"{PAGE} lacks {needed - drawn}, and has {drawn - needed} too much."
+
+
+def _reached(uses: dict[str, set[str]], domain: str) -> set[str]:
+    return uses[domain].union(*(_reached(uses, used) for used in uses[domain]))
+
+
 def test_a_module_name_stands_once_in_a_domain_but_for_an_operations_noun_and_its_rows() -> None:
     layers = defaultdict(list)
     for path in MODULES:

@@ -22,7 +22,7 @@ KEPT_FOR = timedelta(days=2)
 
 
 class WindowRow(ControlRow):
-    """A window."""
+    """A window of ten minutes or an hour, or a day, in which a member gets messages of one kind."""
 
     sent: UnicodeSetAttribute = UnicodeSetAttribute(null=True)  # ids of its messages
     more = NumberAttribute(default=0)  # number of messages held back
