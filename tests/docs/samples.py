@@ -58,6 +58,7 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
     "docs/upgrading.md": {
         ".venv/bin/python -m infra": "needs a deployed stage",
         "git checkout": "changes the reader's own checkout",
+        "aws dynamodb": "needs a deployed stage: tests/docs/test_aws_commands.py",
     },
     "examples/README.md": {"": "tests/clients/test_dentist.py runs the whole page"},
     "sdk/python/README.md": {"": "needs what make sdk makes: tests/clients/test_sdks.py"},

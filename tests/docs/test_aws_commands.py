@@ -43,6 +43,7 @@ def test_a_command_of_the_aws_cli_exists_with_its_options(command: tuple[str, ..
     assert shape is not None
     known = {xform_name(member, "-") for member in shape.members} | GLOBAL
     assert {option.removeprefix("no-") for option in options} <= known, command
+    assert {xform_name(member, "-") for member in shape.required_members} <= {*options}, command
 
 
 def test_the_commands_of_a_restoration_name_all_tables_and_functions() -> None:
