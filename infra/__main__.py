@@ -76,13 +76,14 @@ def quick(base: str) -> None:
 def reference() -> None:
     """Write docs/reference.md from recorded responses (make update records them first).
 
-    The tables of docs/data-model.md, docs/notifications.md, docs/limits.md and docs/surfaces.md are
-    written from their declarations.
+    The tables of docs/data-model.md, docs/limits.md, docs/notifications.md, docs/runbook.md and
+    docs/surfaces.md are written from their declarations.
     """
     from chalicelib.core.operations import load_all  # noqa: PLC0415  only this command needs it
 
     load_all()
     from infra.local import (  # noqa: PLC0415  as above
+        alarms_page,
         limits_page,
         reference,
         rows_page,
@@ -92,6 +93,7 @@ def reference() -> None:
 
     click.echo(reference.write())
     click.echo(rows_page.write())
+    click.echo(alarms_page.write())
     click.echo(told_table.write())
     click.echo(limits_page.write())
     click.echo(surfaces.write())
