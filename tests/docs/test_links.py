@@ -49,6 +49,12 @@ def test_links_of_a_document_lead_somewhere(document: Path) -> None:
             assert anchor in anchors(target), link
 
 
+def test_the_readme_leads_to_each_document() -> None:
+    links = {*LINK.findall((ROOT / "README.md").read_text())}
+    pages = {f"docs/{path.name}" for path in DOCUMENTS if path.parent == ROOT / "docs"}
+    assert pages - {link.partition("#")[0] for link in links} == set()
+
+
 @sweep("document", DOCUMENTS)
 def test_paths_in_a_document_exist(document: Path) -> None:
     text = document.read_text()
