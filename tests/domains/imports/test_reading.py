@@ -154,17 +154,17 @@ class TestContacts:
         header = "First Name,Middle Name,Last Name,Organization Name,Labels,E-mail 1 - Label,"
         header += "E-mail 1 - Value,Phone 1 - Label,Phone 1 - Value,Birthday\n"
         line = "Ada,,Lovelace,,* myContacts ::: VIP,*,ada@example.com ::: a@b.co,Mobile,"
-        table = read("clients", (header + line + "+44 20 7946 0018,1815-12-10\n").encode())
+        table = read("clients", (header + line + "+44 20 7946 0018,1915-12-10\n").encode())
         assert table.shop == "Google Contacts"
         (row,) = table.rows
         assert row.item == {
             "name": "Ada Lovelace",
             "email": "ada@example.com",
             "phone": "+44 20 7946 0018",
+            "birthday": "1915-12-10",
             "tags": ["VIP"],
             "notes": "a@b.co",
         }
-        assert "Birthday" in table.ignored
 
     def test_outlook_contacts_are_recognized(self) -> None:
         raw = (

@@ -101,12 +101,33 @@ def test_every_field_has_a_name_in_the_console(owner: Owner) -> None:
             assert f'value="{name}"' in shown
 
 
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_exported_clients_are_imported_with_their_birthdays(owner: Owner, language: str) -> None:
+    base, user = f"/console/w/{owner.workspace.slug}", person(owner)
+    values = {"email": "ada@example.com", "phone": "+79123456789", "externalId": "crm-1"}
+    values |= {"birthday": "1985-12-24", "tags": ["vip", "new"], "notes": "Rye"}
+    client = call_console(owner.workspace.id, "create_client", name="Ada", **values)["client"]
+    exported = user.post(f"{base}/clients-table", Accept_Language=language)
+    assert exported.status == 200
+    call_console(owner.workspace.id, "erase_client", id=client["id"])
+    page = uploaded(user, f"{base}/clients/import", "clients.csv", exported.body)
+    shown = text_of(user, page, language)
+    assert ("24 December 1985" if language == "en" else "24 декабря 1985") in shown
+    user.post(page, {"action": "import", "once": "2"})
+    jobs.run(JOB_HANDLERS)
+    listed = call_console(owner.workspace.id, "list_clients", search="ada@example.com")
+    (again,) = listed["clients"]
+    assert {name: again[name] for name in values} == values
+
+
 SENTENCES = [
     ("products", 'sku,name,price\n1,a,x\n2,b,"10,000"\n3,c,1.234\n,d,1\n4,e,5\n4,f,6\n'),
     ("products", "sku,name,price,currency\n1,a,5,USD\n"),
     ("products", "sku,name,price,status,barcode\n1,a,5,maybe,\n2,b,5,active,123\n"),
     ("services", "name,duration,price\na,soon,5\nb,60,from 5\n"),
     ("clients", "name,phone,email\na,,\nb,,wrong\nc,+79123456789,\nd,+79123456789,wrong\n"),
+    ("clients", "phone,birthday\n+79123456789,12.04\n+79123456780,soon\n+79123456781,03/04/1985\n"),
+    ("clients", "phone,birthday\n1,03/04/1985\n2,25/04/1985\n3,04/25/1985\n4,12.04.05\n"),
 ]
 
 

@@ -33,7 +33,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.listing.lookups import EXTERNAL_ID
 from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.lib import emails, phones
-from chalicelib.lib.contact_fields import Email, Notes, PersonName, PhoneText, Tags
+from chalicelib.lib.contact_fields import Birthday, Email, Notes, PersonName, PhoneText, Tags
 
 # A client writes at most 9 rows, and a transaction of DynamoDB may have 100.
 CLIENTS_PER_TRANSACTION = 10
@@ -48,6 +48,7 @@ class ContactItem(Partial):
     name: PersonName | None = optional("Name.")
     email: Email | None = optional("E-mail address.")
     phone: PhoneText | None = optional("In any format.")
+    birthday: Birthday | None = optional("Date of birth, such as 1985-12-24.")
     tags: Tags = optional("Added to those that the client has.")
     notes: Notes | None = optional("Added to those that the client has.")
     external_id: ExternalId = optional("Id in another system.")
@@ -199,7 +200,7 @@ def _stage_one(ctx: Context, item: ContactItem, found: _Found) -> UpsertedRecord
 
 
 def _fill(client: ClientRow, item: ContactItem, contacts: dict[str, str]) -> None:
-    values: dict[str, Any] = {**contacts, "name": item.name}
+    values: dict[str, Any] = {**contacts, "name": item.name, "birthday": item.birthday}
     for name, value in values.items():
         if value and not getattr(client, name):
             setattr(client, name, value)

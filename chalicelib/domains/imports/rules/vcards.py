@@ -202,6 +202,10 @@ def _parts(each: _Property) -> list[str]:
             return [number]
         case "EMAIL":
             return [re.sub("^mailto:", "", _unescaped(each.value), flags=re.IGNORECASE)]
+        case "BDAY":
+            # Apple writes a year that stands for none into cards of version 3.0, mostly 1604.
+            absent = each.parameters.get("X-APPLE-OMIT-YEAR", "1604")
+            return [re.sub(f"^{re.escape(absent)}-?", "--", _unescaped(each.value))]
         case _:
             return [_unescaped(each.value)]
 

@@ -13,7 +13,7 @@ from chalicelib.transports.web import texts
 
 __all__ = ["FIELDS", "translated"]
 _FIELD = r"(?P<field>sku|id|name|price|stock|barcode|category|images|status|email|phone|externalId"
-_FIELD += r"|durationMin|description|tags|notes)"
+_FIELD += r"|durationMin|description|birthday|tags|notes)"
 _SENTENCES: Mapping[str, str] = {
     "import_says_required": rf"{_FIELD}: is required(?: for a new service)?",
     "import_says_number": rf'{_FIELD}: expected a (?:whole )?number, received "(?P<text>.*)"',
@@ -27,6 +27,11 @@ _SENTENCES: Mapping[str, str] = {
     "import_says_repeated": rf"{_FIELD}: row (?P<row>\d+) has it, too",
     "import_says_no_contact": r"(?:.*; )?email: expected an e-mail address, a phone or an id, .*",
     "import_says_no_email": r"email: (?P<text>.*) left out, which is no e-mail address",
+    "import_says_no_year": r"birthday: (?P<text>.*) left out, as it has no year",
+    "import_says_either_order": r"birthday: (?P<text>.*) left out, as either number may be .*",
+    "import_says_no_date": r"birthday: (?P<text>.*) left out, which is no date from 1900 .*",
+    "import_says_day_first": r'The dates in "(?P<text>.*)" are read with the day first, .*',
+    "import_says_month_first": r'The dates in "(?P<text>.*)" are read with the month first, .*',
     "import_says_other_client": r"Another client, \S+, has this \w+\. .*",
     "import_says_cells": r"expected at most (?P<most>\d+) cells, received (?P<count>\d+)",
     "import_says_barcode": r"barcode: (?:left out: .*|.* left out, as a product has one)",

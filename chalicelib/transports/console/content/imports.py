@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any, cast
 
 from chalicelib.core.errors import AppError, ValidationError
@@ -11,6 +12,7 @@ from chalicelib.transports.console.console_request import ConsoleRequest, Proble
 from chalicelib.transports.console.content import import_texts
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
+from chalicelib.transports.web import texts
 
 CONTROL = "file"  # Name of the file control.
 COLUMN = "column:"  # Begins the name of the control of a column, which the column's name follows.
@@ -106,14 +108,17 @@ def _preview(
 
 def _shown_row(request: ConsoleRequest, row: dict[str, Any]) -> dict[str, Any]:
     values = row["values"]
-    texts = [str(values[name]) for name in TITLES if values.get(name)]
+    titles = [str(values[name]) for name in TITLES if values.get(name)]
     length, price = values.get("durationMin"), values.get("price")
-    facts = texts[1:]
+    facts = titles[1:]
     if isinstance(length, int):
         facts.append(typed_values.length(request.language, length))
+    if birthday := values.get("birthday"):
+        # The month in words shows in which order a date was read.
+        facts.append(texts.day(request.language, date.fromisoformat(birthday)))
     return {
         **row,
-        "title": next(iter(texts), request.translate("import_row", n=row["row"])),
+        "title": next(iter(titles), request.translate("import_row", n=row["row"])),
         "facts": facts,
         "price": price if isinstance(price, int) else None,
         "reason": row["reason"] and import_texts.translated(request, row["reason"]),

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Literal, get_args
 
+from chalicelib.domains.imports.rules.tables.birthdays import BirthdayColumn
 from chalicelib.domains.imports.rules.tables.recognition import Dialects, roles_of
 from chalicelib.domains.imports.rules.tables.rows import (
     NO_CHOICES,
@@ -22,12 +24,14 @@ from chalicelib.domains.imports.rules.tables.text_tables import TextTable
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import MAX_NAME
 
-ClientField = Literal["name", "lastName", "phone", "email", "tags", "notes", "externalId"]
+ClientField = Literal[
+    "name", "lastName", "phone", "email", "birthday", "tags", "notes", "externalId"
+]
 """A field that a column can be chosen for. ``lastName`` follows ``name``."""
 FIELDS: tuple[ClientField, ...] = get_args(ClientField)
 REPORT_COLUMNS = ("row", "reason")
 MAX_TAGS, MAX_TAG, MAX_NOTES = 20, 50, 5000
-_SEVERAL = frozenset(FIELDS) - {"externalId"}
+_SEVERAL = frozenset(FIELDS) - {"birthday", "externalId"}
 _KEYS = ("email", "phone", "externalId")
 # Google writes several values of one kind in one cell, and vCards have a line for each.
 _VALUES = re.compile(r":::|[\r\n]+")
@@ -60,6 +64,10 @@ OTHER = Shop(
             *("электронная почта", "адрес электронной почты", "mail", "email address"),
             *("e mail address", "имейл", "email*", "e mail*", "почта*"),
         ),
+        birthday=(
+            *("день рождения", "дата рождения", "дата рожд.", "др", "д.р.", "рождение"),
+            *("birthday", "birth date", "birthdate", "date of birth", "dob", "bday"),
+        ),
         tags=("теги", "метки", "tags", "labels", "категория", "категории", "группа", "группы"),
         notes=(
             *("комментарий", "комментарии", "заметка", "заметки", "примечание", "примечания"),
@@ -67,7 +75,7 @@ OTHER = Shop(
         ),
         externalId=(
             *("id", "external id", "externalid", "client id", "customer id", "id клиента"),
-            *("код", "код клиента", "uid"),
+            *("код", "код клиента", "uid", "id in your system", "номер в вашей системе"),
         ),
     ),
 )
@@ -82,6 +90,7 @@ PROGRAMS = (
             lastName=("last name", "family name"),
             phone="phone # value",
             email="e mail # value",
+            birthday="birthday",
             notes="notes",
             tags=("labels", "group membership"),
             company=("organization name", "organization # name"),
@@ -104,6 +113,7 @@ PROGRAMS = (
                 *("e mail address", "e mail # address", "адрес эл. почты"),
                 "адрес # эл. почты",
             ),
+            birthday=("birthday", "день рождения"),
             notes=("notes", "заметки"),
             tags=("categories", "категории"),
             company=("company", "организация"),
@@ -165,7 +175,11 @@ def read_table(
         fault = "No column has phones, e-mail addresses or ids. Choose such a column."
     lines = [Line(number, cells, columns) for number, cells in table.lines]
     lines = [line for line in lines if not is_total(line)]
-    readings = [(line, _row(line, country)) for line in ([] if fault else lines)]
+    births = {
+        index: BirthdayColumn(_cells(lines, index), country)
+        for index in columns.get("birthday", ())
+    }
+    readings = [(line, _row(line, country, births)) for line in ([] if fault else lines)]
     ignored, partly_read = unread_columns(table.names, lines)
     rows = [
         Row(line.number, line.cells, reading.item, reading.fault, reading.notes)
@@ -178,13 +192,22 @@ def read_table(
         shop=program.name,
         ignored=() if fault else ignored,
         partly_read={} if fault else partly_read,
+        notes=[
+            f'The dates in "{table.names[index]}" are read with the {order} first, as in {country}.'
+            for index, column in births.items()
+            if (order := column.order_of_country)
+        ],
         columns=named_columns(table, columns, FIELDS, unread=() if fault else ignored),
         codes=frozenset(columns.get("externalId", ())) | frozenset(columns.get("phone", ())),
         fault=fault,
     )
 
 
-def _row(line: Line, country: str) -> _Read:
+def _cells(lines: Sequence[Line], index: int) -> Iterator[str]:
+    return (line.cells[index] for line in lines if index < len(line.cells))
+
+
+def _row(line: Line, country: str, births: Mapping[int, BirthdayColumn]) -> _Read:
     notes: list[str] = []
     item: dict[str, Any] = {}
     if name := _name(line):
@@ -210,6 +233,8 @@ def _row(line: Line, country: str) -> _Read:
     notes += [f"email: {each} left out, which is no e-mail address" for each in wrong]
     if external_id := " ".join(unmark_text(line.one("externalId")).split()):
         item["externalId"] = external_id
+    if birthday := _birthday(line, births, notes):
+        item["birthday"] = birthday.isoformat()
     if tags := _tags(line, notes):
         item["tags"] = tags
     if text := "\n".join(dict.fromkeys(filter(None, map(str.strip, kept)))):
@@ -228,6 +253,19 @@ def _name(line: Line) -> str:
     name = " ".join(unmark_text(full).split())
     company = line.one("company")
     return name or company
+
+
+def _birthday(line: Line, births: Mapping[int, BirthdayColumn], notes: list[str]) -> date | None:
+    for index, column in births.items():
+        cell = unmark_text(line.cells[index]) if index < len(line.cells) else ""
+        day, note = column.read(cell)
+        notes += [note] if note else []
+        # A date that is left out is counted among the cells that are not read.
+        if day or not note:
+            line.used.add(index)
+        if day:
+            return day
+    return None
 
 
 def _several(line: Line, role: str, separators: re.Pattern[str]) -> Iterator[str]:
