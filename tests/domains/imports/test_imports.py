@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ from chalicelib.domains.clients.operations import contact_upsert
 from chalicelib.domains.imports.flows import runs
 from chalicelib.domains.imports.flows.calls import JobCalls
 from chalicelib.domains.imports.flows.sending import sender_of
+from chalicelib.domains.imports.operations.imports import FIELDS
+from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.store.imports import IMPORTS
 from chalicelib.engine import jobs
+from chalicelib.lib.localized import Language
 from tests.conftest import Api, Owner, Time, all_rows
 from tests.factories.exports import download
 from tests.factories.files import list_stored_files
@@ -47,6 +51,39 @@ def refused_of(done: Any) -> list[dict[str, str]]:
     text = download(done["refusedUrl"]).decode("utf-8-sig")
     dialect = csv.Sniffer().sniff(text.splitlines()[0], ",;")
     return list(csv.DictReader(io.StringIO(text), dialect=dialect))
+
+
+def test_reasons_of_refused_rows_are_codes_for_programs_and_sentences_for_people(
+    api: Api,
+) -> None:
+    file_id = upload(
+        api, "c.csv", b"name,phone\nNobody,\nWrong,12\nAda,+79123456789\nEva,89123456789"
+    )
+    first, second, *_ = preview(api, "clients", file_id)["preview"]
+    assert (first["reasonCode"], second["reasonCode"]) == ("no_contact", "phone")
+    done = run_import(api, "clients", file_id)
+    assert [(row["row"], row["code"]) for row in refused_of(done)] == [
+        ("2", "no_contact"),
+        ("3", "phone"),
+        ("5", "repeated_item"),
+    ]
+    russian = refused_of(api.get(f"/api/imports/{done['id']}?language=ru"))
+    assert "code" not in russian[0]
+    assert russian[0]["Строка"] == "2"
+    assert russian[0]["Причина"] == "Нет ни телефона, ни адреса эл. почты, ни кода."
+    assert not any(re.fullmatch(r"[ -~]+", row["Причина"]) for row in russian)
+    english = refused_of(api.get(f"/api/imports/{done['id']}?language=en"))
+    assert {"Row", "Reason"} <= english[0].keys()
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_each_sentence_about_a_table_has_a_translation_and_no_translation_is_unused(
+    language: Language,
+) -> None:
+    fields = {f"field_{name}" for names in FIELDS.values() for name in names}
+    said = {f"field_{name}" for name in ("sku", "id")} & reasons._catalogue(language).texts.keys()
+    reports = {f"report_{name}" for name in ("row", "sku", "reason")}
+    assert {*reasons._catalogue(language).texts} == {*reasons._SENTENCES, *fields, *said, *reports}
 
 
 class KilledError(BaseException):
@@ -131,14 +168,24 @@ def test_nothing_is_stored_by_a_preview_and_the_rows_go_after_the_import(
     assert list_stored_files() == stored
     done = run_import(api, "clients", file_id, deleteFile=True)
     kept = [key for key in list_stored_files() if f"/imports/{done['id']}/" in key]
-    assert [key.rpartition("/")[2] for key in kept] == ["refused.csv"]
+    assert {key.rpartition("/")[2] for key in kept} == {
+        *("refused.csv", "refused.en.csv", "refused.ru.csv")
+    }
     assert api.call_refused("GET", f"/api/files/{file_id}").status == 404
 
 
-def test_a_corrected_report_can_be_imported_like_the_table(api: Api) -> None:
-    done = run_import(api, "clients", upload(api, "c.csv", table_of_clients(1)))
-    report = download(done["refusedUrl"]).replace(b"Nobody,,", b"Nobody,n@example.com,")
-    again = run_import(api, "clients", upload(api, "again.csv", report))
+@pytest.mark.parametrize("language", [None, "en", "ru"])
+@pytest.mark.parametrize("noun", ["clients", "products"])
+def test_a_corrected_report_can_be_imported_like_the_table(
+    api: Api, noun: str, language: str | None
+) -> None:
+    table = table_of_clients(1) if noun == "clients" else b"sku,name,price,stock\nA-1,Nobody,,\n"
+    done = run_import(api, noun, upload(api, "c.csv", table))
+    query = f"?language={language}" if language else ""
+    report = download(api.get(f"/api/imports/{done['id']}{query}")["refusedUrl"])
+    right = b"Nobody,n@example.com," if noun == "clients" else b"Nobody,10,"
+    report = report.replace(b"Nobody,,", right)
+    again = run_import(api, noun, upload(api, "again.csv", report))
     assert again["counts"]["created"] == 1
 
 

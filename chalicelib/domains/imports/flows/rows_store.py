@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from chalicelib.core.errors import UnavailableError
-from chalicelib.domains.imports.rules.tables.rows import Row, Table, report_line, report_text
+from chalicelib.domains.imports.flows.sending import Outcome
+from chalicelib.domains.imports.rules import reasons
+from chalicelib.domains.imports.rules.tables.rows import Row, Table, report_cells, report_text
 from chalicelib.domains.imports.store.imports import ImportRow
 from chalicelib.engine.unit import split_batches
 from chalicelib.gateways.object_store import object_store
@@ -37,23 +39,54 @@ def read_rows(record: ImportRow, start: int) -> Iterator[Row]:
         number, skipped = number + 1, 0
 
 
-def store_refused(record: ImportRow, start: int, refused: Sequence[tuple[Row, str]]) -> None:
-    """Store the lines of the rows from a position on that were refused."""
-    about = _get(f"{record.folder}rows/about.json")
-    codes, has_sku = frozenset(about["codes"]), about["hasSku"]
-    lines = [report_line(row, reason, codes=codes, has_sku=has_sku) for row, reason in refused]
+class Refusal(NamedTuple):
+    """A row that was refused, with the code and the sentence of the reason."""
+
+    row: int
+    sku: str
+    code: str
+    reason: str
+    cells: Sequence[str]
+
+    def line(self, form: reasons.Form, *, has_sku: bool) -> list[str]:
+        """Return the cells under ``report_columns`` and those of the row."""
+        sku = [self.sku] if has_sku else []
+        reason = (
+            [self.code, self.reason] if form is None else [reasons.translated(form, self.reason)]
+        )
+        return [str(self.row), *sku, *reason, *self.cells]
+
+
+def store_refused(record: ImportRow, start: int, refused: Sequence[Outcome]) -> None:
+    """Store the rows from a position on that were refused."""
+    codes = frozenset(_get(f"{record.folder}rows/about.json")["codes"])
+    refusals = [
+        Refusal(
+            each.row.number,
+            each.row.sku,
+            each.reason_code,
+            each.reason,
+            report_cells(each.row, codes),
+        )
+        for each in refused
+    ]
     # A run that is repeated replaces the object.
-    _put(f"{record.folder}refused/{start}.json", lines)
+    _put(f"{record.folder}refused/{start}.json", refusals)
 
 
-def store_report(record: ImportRow, starts: Iterable[int]) -> None:
-    """Make the table of all refused rows, from those at the positions."""
+def store_reports(record: ImportRow, starts: Iterable[int]) -> None:
+    """Make the tables of all refused rows, from those at the positions: one for each form."""
     about = _get(f"{record.folder}rows/about.json")
-    added = ("row", "sku", "reason") if about["hasSku"] else ("row", "reason")
-    lines = [line for start in starts for line in _get(f"{record.folder}refused/{start}.json")]
-    text = report_text((*added, *about["header"]), lines, delimiter=about["delimiter"])
+    has_sku = about["hasSku"]
+    refusals = [
+        Refusal(*each) for start in starts for each in _get(f"{record.folder}refused/{start}.json")
+    ]
     headers = {"Content-Disposition": 'attachment; filename="refused.csv"'}
-    object_store().put(record.report_key, text, "text/csv; charset=utf-8", headers)
+    for form in reasons.FORMS:
+        columns = (*reasons.report_columns(form, has_sku=has_sku), *about["header"])
+        lines = [each.line(form, has_sku=has_sku) for each in refusals]
+        text = report_text(columns, lines, delimiter=about["delimiter"])
+        object_store().put(record.report_key(form), text, "text/csv; charset=utf-8", headers)
 
 
 def delete_rows(record: ImportRow) -> None:

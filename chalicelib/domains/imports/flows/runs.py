@@ -77,7 +77,7 @@ def _send_range(record: ImportRow, sender: Sender, rows: Sequence[Row]) -> Impor
     with deadline.within(IMAGE_SECONDS):
         outcomes = sender.send(rows)
     start = int(record.done)
-    refused = [(each.row, each.reason) for each in outcomes if each.code == REFUSED]
+    refused = [each for each in outcomes if each.code == REFUSED]
     if refused:
         rows_store.store_refused(record, start, refused)
         record.refused_at = [*record.refused_at, start]
@@ -95,7 +95,7 @@ def _is_warned(outcome: Outcome) -> bool:
 
 def _end(job: Job, record: ImportRow, state: ImportState) -> None:
     if record.refused_at:
-        rows_store.store_report(record, record.refused_at)
+        rows_store.store_reports(record, record.refused_at)
     record.state, record.ended_at = state, clock.now()
     run_job_unit(job, lambda unit: unit.save(record))
     rows_store.delete_rows(record)

@@ -16,6 +16,7 @@ from chalicelib.core.wire import parsing
 from chalicelib.core.wire.batch_items import InvalidItem
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.imports.flows.category_names import Call, Categories
+from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.rules.nouns import CLIENTS, SERVICES, Noun
 from chalicelib.domains.imports.rules.tables import spreadsheet_cells
 from chalicelib.domains.imports.rules.tables.rows import Row
@@ -31,6 +32,7 @@ class Outcome(NamedTuple):
     row: Row
     code: str
     reason: str = ""
+    reason_code: str = ""
     warnings: Sequence[str] = ()
 
 
@@ -61,7 +63,7 @@ class _Sender(ABC):
                     raise CellError(row.fault)  # noqa: TRY301  as a fault that is found here
                 operation, item = prepare(row)
             except (AppError, CellError) as error:
-                outcomes[row.number] = Outcome(row, REFUSED, str(error), row.notes)
+                outcomes[row.number] = _refusal(row, error)
             else:
                 prepared.setdefault(operation, []).append((row, item))
         for operation, pairs in prepared.items():
@@ -80,8 +82,18 @@ class _Sender(ABC):
 def _outcome(row: Row, result: Mapping[str, Any]) -> Outcome:
     warnings = (*row.notes, *result["warnings"])
     if result["status"] != OK:
-        return Outcome(row, REFUSED, result["message"], warnings)
-    return Outcome(row, result["code"], "", warnings)
+        code = result["key"] or result["code"]
+        return Outcome(row, REFUSED, result["message"], code, warnings)
+    return Outcome(row, result["code"], warnings=warnings)
+
+
+def _refusal(row: Row, error: AppError | CellError) -> Outcome:
+    if isinstance(error, AppError):
+        keys = [each.key for each in error.errors if each.key]
+        code = next(iter(keys), error.code)
+    else:
+        code = reasons.code_of(str(error))
+    return Outcome(row, REFUSED, str(error), code, row.notes)
 
 
 def _check(operation: str, item: Mapping[str, Any]) -> None:

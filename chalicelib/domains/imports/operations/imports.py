@@ -16,7 +16,7 @@ from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import ApiKeyPrincipal, Principal, Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.imports.flows import rows_store
@@ -25,6 +25,7 @@ from chalicelib.domains.imports.flows.reading import read_table
 from chalicelib.domains.imports.flows.sending import REFUSED, Outcome, sender_of
 from chalicelib.domains.imports.rules.job_kinds import IMPORT, IMPORT_EXPIRED
 from chalicelib.domains.imports.rules.nouns import CLIENTS, PRODUCTS, SERVICES, Noun
+from chalicelib.domains.imports.rules.reasons import Form
 from chalicelib.domains.imports.rules.tables import client_table, product_table, service_table
 from chalicelib.domains.imports.rules.tables.client_table import ClientField
 from chalicelib.domains.imports.rules.tables.product_table import ProductField
@@ -41,6 +42,7 @@ from chalicelib.domains.imports.store.imports import (
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import split_batches
 from chalicelib.gateways.object_store import object_store
+from chalicelib.lib.localized import Language
 
 PREVIEW_ROWS = 10
 PREVIEW_SECONDS = 10.0
@@ -106,6 +108,7 @@ class ImportPreviewRow(Wire):
         description="What would happen."
     )
     reason: str | None = Field(description="Why it is refused, or null.")
+    reason_code: str | None = Field(description="Code of the reason, or null. Stable.")
     values: dict[str, Any] = Field(description="Values of the record by field.")
     warnings: list[str] = Field(description="Values that are left out or read differently.")
 
@@ -156,6 +159,14 @@ class ImportRef(Wire):
     id: Id = Field(description="Id of the import.")
 
 
+class ImportGet(ImportRef):
+    """Id of an import, and how its refused rows are explained."""
+
+    language: Language | None = optional(
+        "Language of the reasons behind refusedUrl. Without it they are in English, with codes."
+    )
+
+
 class ImportOut(ImportRef):
     """An import."""
 
@@ -179,9 +190,10 @@ class ImportOut(ImportRef):
     expires_at: Timestamp = Field(description="When it is deleted, with the refused rows.")
 
     @classmethod
-    def from_record(cls, record: ImportRow) -> Self:
+    def from_record(cls, record: ImportRow, form: Form = None) -> Self:
         has_report = record.state != RUNNING and bool(record.refused_at)
-        url = object_store().download_url(record.report_key, URL_SECONDS) if has_report else None
+        key = record.report_key(form)
+        url = object_store().download_url(key, URL_SECONDS) if has_report else None
         return cls.from_row(record.values, counts=_counts(record.counts), refused_url=url)
 
 
@@ -250,14 +262,14 @@ def import_clients(ctx: Context, args: ClientsImport) -> ImportStarted:
     example={"id": "IMPORT_ID"},
     errors=(InsufficientScopeError,),
 )
-def get_import(ctx: Context, args: ImportRef) -> ImportOut:
+def get_import(ctx: Context, args: ImportGet) -> ImportOut:
     """Get how far an import is, and the URL of its refused rows once it has ended.
 
     A key needs the scope that it needs to start the import.
     """
     record = IMPORTS.require(ctx.workspace_id, record_id=args.id)
     _check_scope(ctx.principal, record.noun)
-    return ImportOut.from_record(record)
+    return ImportOut.from_record(record, args.language)
 
 
 def _check_scope(principal: Principal, noun: Noun) -> None:
@@ -351,6 +363,7 @@ def _preview(ctx: Context, noun: Noun, table: Table) -> ImportPreview:
                 row=each.row.number,
                 outcome=each.code,  # type: ignore[arg-type]  # one of ``OUTCOMES``
                 reason=each.reason or None,
+                reason_code=each.reason_code or None,
                 values=dict(each.row.item),
                 warnings=list(each.warnings),
             )

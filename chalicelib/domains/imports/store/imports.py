@@ -11,6 +11,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.domains.imports.rules.nouns import Noun
+from chalicelib.domains.imports.rules.reasons import Form
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import JsonAttribute, Record
@@ -54,10 +55,9 @@ class ImportRow(Record):
         """The beginning of the keys of everything that an import stores."""
         return f"{self.workspace_id}/imports/{self.id}/"
 
-    @property
-    def report_key(self) -> str:
-        """The key of the table of refused rows."""
-        return f"{self.folder}refused.csv"
+    def report_key(self, form: Form) -> str:
+        """Return the key of the table of refused rows, for a language or for programs."""
+        return f"{self.folder}refused.{form}.csv" if form else f"{self.folder}refused.csv"
 
 
 IMPORTS = register_listing(

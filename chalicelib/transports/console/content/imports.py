@@ -6,10 +6,11 @@ from datetime import date
 from typing import Any, cast
 
 from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.domains.imports.operations.imports import FIELDS
+from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.rules.nouns import Noun
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.content import import_texts
 from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
@@ -74,7 +75,7 @@ def start(request: ConsoleRequest) -> HttpResponse:
 
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show how far an import is, with a link to the table of refused rows."""
-    record = request.call("get_import", id=request.http.path["import"])
+    record = request.call("get_import", id=request.http.path["import"], language=request.language)
     return request.page("import", record=record, noun=record["kind"])
 
 
@@ -87,7 +88,7 @@ def _preview(
         found = request.call(OPERATIONS[noun], **arguments)["preview"]
     except ValidationError as error:
         return _index(request, error.status, _problem(request, error))
-    words = {name: request.translate(f"import_field_{name}") for name in found["fields"]}
+    words = {name: reasons.field_name(request.language, name) for name in found["fields"]}
     shown = found["columns"][:MAX_CONTROLS]
     return request.page(
         "import_preview",
@@ -95,7 +96,7 @@ def _preview(
         noun=noun,
         found={
             **found,
-            "notes": [import_texts.translated(request, note) for note in found["notes"]],
+            "notes": [reasons.translated(request.language, note) for note in found["notes"]],
             "preview": [_shown_row(request, row) for row in found["preview"]],
         },
         columns=shown,
@@ -121,23 +122,23 @@ def _shown_row(request: ConsoleRequest, row: dict[str, Any]) -> dict[str, Any]:
         "title": next(iter(titles), request.translate("import_row", n=row["row"])),
         "facts": facts,
         "price": price if isinstance(price, int) else None,
-        "reason": row["reason"] and import_texts.translated(request, row["reason"]),
-        "warnings": [import_texts.translated(request, each) for each in row["warnings"]],
+        "reason": row["reason"] and reasons.translated(request.language, row["reason"]),
+        "warnings": [reasons.translated(request.language, each) for each in row["warnings"]],
     }
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
     messages = {each.field: each.message for each in error.errors}
     message = messages.get("fileId") or next(iter(messages.values()), error.message)
-    text = import_texts.translated(request, message)
+    text = reasons.translated(request.language, message)
     return Problem(request.translate("wrong_fields"), {CONTROL: text})
 
 
 def _chosen(request: ConsoleRequest) -> dict[str, str | None]:
     """Return the fields that the form chooses for columns, without those that stay as they are."""
     words = {
-        request.translate(f"import_field_{name}").casefold(): name
-        for name in import_texts.FIELDS[_noun(request)]
+        reasons.field_name(request.language, name).casefold(): name
+        for name in FIELDS[_noun(request)]
     }
     chosen: dict[str, str | None] = {}
     for control, values in request.form.items():

@@ -29,7 +29,6 @@ ClientField = Literal[
 ]
 """A field that a column can be chosen for. ``lastName`` follows ``name``."""
 FIELDS: tuple[ClientField, ...] = get_args(ClientField)
-REPORT_COLUMNS = ("row", "reason")
 MAX_TAGS, MAX_TAG, MAX_NOTES = 20, 50, 5000
 _SEVERAL = frozenset(FIELDS) - {"birthday", "externalId"}
 _KEYS = ("email", "phone", "externalId")
@@ -167,7 +166,7 @@ def read_table(
     ``chosen`` has the fields of columns by their names (``Column``), or None for a column that is
     not read. A row that repeats an earlier one is refused, because a client has one row.
     """
-    table = without_reasons(table, REPORT_COLUMNS)
+    table = without_reasons(table)
     program = CLIENTS.shop_of(table.names)
     columns = chosen_roles(roles_of(program, table.names), table.names, chosen, several=_SEVERAL)
     fault = None

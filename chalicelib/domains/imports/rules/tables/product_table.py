@@ -18,7 +18,7 @@ from chalicelib.domains.imports.rules.tables.rows import (
     chosen_roles,
     letters,
     named_columns,
-    report_line,
+    report_cells,
     report_text,
     unread_columns,
     without_reasons,
@@ -128,7 +128,7 @@ def read_table(
     if unit in {"rubles", "kopecks"} and currency != RUB:
         msg = f"The prices of the workspace are in {currency}, not in rubles."
         raise UnitError(msg)
-    table = without_reasons(table, REPORT_COLUMNS)
+    table = without_reasons(table)
     if _is_exported(table.names, table.lines):
         return _exported_table(table, unit, currency)
     shop = PRODUCTS.shop_of(table.names)
@@ -245,7 +245,10 @@ def _exported_table(table: TextTable, unit: Unit | None, currency: str) -> Table
 
 def report(table: Table, refusals: Sequence[tuple[Row, str]]) -> bytes:
     """Return the refused rows with their reasons, as CSV that spreadsheets can open."""
-    lines = [report_line(row, reason, codes=table.codes, has_sku=True) for row, reason in refusals]
+    lines = [
+        [str(row.number), row.sku, reason, *report_cells(row, table.codes)]
+        for row, reason in refusals
+    ]
     return report_text((*REPORT_COLUMNS, *table.header), lines, delimiter=table.delimiter)
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
+from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.rules.tables.spreadsheet_cells import is_value
 from chalicelib.domains.imports.rules.tables.text_tables import TextTable
 
-# Columns that a report of refused rows adds before the table's columns. An import accepts them, so
-# a corrected report can be imported like the original table.
+# Columns that the command line's report of refused rows adds before the table's columns.
 REPORT_COLUMNS = ("row", "sku", "reason")
 
 
@@ -93,11 +93,20 @@ def unread_columns(
     return ignored, dict(partly_read)
 
 
-def without_reasons(table: TextTable, report_columns: Sequence[str]) -> TextTable:
-    """Return a corrected report of refused rows without the columns that the report has added."""
-    if tuple(table.names[: len(report_columns)]) != tuple(report_columns):
-        return table
-    skipped = len(report_columns)
+def without_reasons(table: TextTable) -> TextTable:
+    """Return a corrected report of refused rows without the columns that the report has added.
+
+    So it is imported like the original table.
+    """
+    added = [
+        REPORT_COLUMNS,
+        *(
+            reasons.report_columns(form, has_sku=has_sku)
+            for form in reasons.FORMS
+            for has_sku in (True, False)
+        ),
+    ]
+    skipped = next((len(names) for names in added if (*table.names[: len(names)],) == names), 0)
     lines = [(number, cells[skipped:]) for number, cells in table.lines]
     return replace(table, names=table.names[skipped:], lines=lines)
 
@@ -159,13 +168,12 @@ def report_text(header: Sequence[str], lines: Sequence[Sequence[str]], *, delimi
     return out.getvalue().encode("utf-8-sig")
 
 
-def report_line(row: Row, reason: str, *, codes: frozenset[int], has_sku: bool) -> list[str]:
-    """Return the line of a refused row: its number, its SKU, the reason and its cells."""
-    cells = [
+def report_cells(row: Row, codes: frozenset[int]) -> list[str]:
+    """Return the cells of a refused row, with the numbers that are names marked as text."""
+    return [
         f'="{cell}"' if index in codes and is_value(cell) else cell
         for index, cell in enumerate(row.cells)
     ]
-    return [str(row.number), *([row.sku] if has_sku else []), reason, *cells]
 
 
 def letters(index: int) -> str:

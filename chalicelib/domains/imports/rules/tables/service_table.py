@@ -29,7 +29,6 @@ ServiceField = Literal[
 ]
 """A field that a column can be chosen for."""
 FIELDS: tuple[ServiceField, ...] = get_args(ServiceField)
-REPORT_COLUMNS = ("row", "reason")
 _HOURS = re.compile(
     r"(?<!\d)(\d{1,6}(?:[.,]\d{1,6})?)\s{0,3}(?:ч|час|часа|часов|h|hr|hrs|hour|hours)\b\.?"
 )
@@ -98,7 +97,7 @@ def read_table(
     ``chosen`` has the fields of columns by their names (``Column``), or None for a column that is
     not read.
     """
-    table = without_reasons(table, REPORT_COLUMNS)
+    table = without_reasons(table)
     program = SERVICES.shop_of(table.names)
     columns = chosen_roles(roles_of(program, table.names), table.names, chosen, several=())
     fault = None
