@@ -71,6 +71,7 @@ WITHOUT_ROUTE = _each(
         "as list_agent_dialogs": "list_dialogs",
         "as list_leads": "export_leads",
         "as list_clients": "export_clients",
+        "as create_upload": "upload_privately",
         "by hand": """
             list_deleted_pages list_deleted_sites list_exports send_test_event""",
     }

@@ -11,6 +11,7 @@ import pytest
 from chalicelib.core.errors import AppError
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.clients.operations import contact_upsert
+from chalicelib.domains.files.store.files import used_bytes
 from chalicelib.domains.imports.flows import runs
 from chalicelib.domains.imports.flows.calls import JobCalls
 from chalicelib.domains.imports.flows.sending import sender_of
@@ -19,7 +20,8 @@ from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.store.imports import IMPORTS
 from chalicelib.engine import jobs
 from chalicelib.lib.localized import Language
-from tests.conftest import Api, Owner, Time, all_rows
+from tests.conftest import Api, Owner, Time, all_rows, call_console
+from tests.factories import files
 from tests.factories.exports import download
 from tests.factories.files import list_stored_files
 
@@ -272,3 +274,45 @@ def test_a_table_of_products_arrives(api: Api) -> None:
     assert done["counts"]["created"] == 2
     assert len(api.get("/api/categories/list")["categories"]) == 1
     assert run_import(api, "products", file_id)["counts"]["unchanged"] == 2
+
+
+def announce(api: Api, body: bytes) -> str:
+    announced = files.announce(api, len(body))
+    assert files.put(announced, body)
+    upload_id: str = announced["id"]
+    return upload_id
+
+
+def test_an_upload_is_imported_without_becoming_a_public_file(api: Api, owner: Owner) -> None:
+    upload_id = announce(api, table_of_clients(2))
+    stored = set(list_stored_files())
+    assert preview(api, "clients", upload_id)["counts"]["created"] == 2
+    assert set(list_stored_files()) == stored
+    done = run_import(api, "clients", upload_id, deleteFile=True)
+    assert done["counts"]["created"] == 2
+    assert not [key for key in list_stored_files() if "/uploads/" in key]
+    assert used_bytes(owner.workspace.id) == 0
+    again = api.call_refused("POST", "/api/clients/import", {"fileId": upload_id})
+    assert again.status == 404
+
+
+def test_an_upload_whose_bytes_were_not_sent_is_refused(api: Api) -> None:
+    upload_id = files.announce(api, 9)["id"]
+    answer = api.call_refused("POST", "/api/clients/import", {"fileId": upload_id})
+    assert (answer.status, answer.data["errors"][0]["key"]) == (400, "not_sent")
+
+
+def test_a_private_table_that_is_never_imported_is_deleted_after_a_day(
+    owner: Owner, time: Time
+) -> None:
+    content = base64.b64encode(table_of_clients(2)).decode()
+    call_console(owner.workspace.id, "upload_privately", name="c.csv", content=content)
+    (key,) = list_stored_files()
+    assert "/uploads/" in key
+    time.pass_by(hours=23)
+    jobs.run(JOB_HANDLERS)
+    assert list_stored_files()
+    time.pass_by(hours=1, seconds=1)
+    jobs.run(JOB_HANDLERS)
+    assert not list_stored_files()
+    assert used_bytes(owner.workspace.id) == 0

@@ -42,6 +42,7 @@ def test_a_workbook_is_looked_at_and_imported(owner: Owner, language: str) -> No
     base, user = f"/console/w/{owner.workspace.slug}", person(owner)
     assert f'href="{base}/clients/import"' in text_of(user, f"{base}/clients")
     page = uploaded(user, f"{base}/clients/import", "base.xlsx", xlsx(CLIENTS))
+    assert call_console(owner.workspace.id, "list_files")["total"] == 0, "no file has a public URL"
     shown = text_of(user, page, language)
     assert "Любимый цвет" in shown
     assert "Кто" in shown
@@ -65,7 +66,11 @@ def test_a_workbook_is_looked_at_and_imported(owner: Owner, language: str) -> No
     assert reason in report
     (client,) = call_console(owner.workspace.id, "list_clients")["clients"]
     assert (client["name"], client["notes"]) == ("Анна", "red")
-    assert call_console(owner.workspace.id, "list_files")["total"] == 0, "the file is deleted"
+    gone = user.get(page, Accept_Language=language)
+    assert gone.status == 404
+    assert (
+        "Choose it again" if language == "en" else "Выберите файл ещё раз"
+    ) in gone.body.decode()
 
 
 def test_a_second_click_starts_no_second_import(owner: Owner) -> None:

@@ -25,7 +25,7 @@ from chalicelib.domains.files.operations.folders import FolderName, require_fold
 from chalicelib.domains.files.rules import file_types, images
 from chalicelib.domains.files.rules.job_kinds import UPLOAD_LAPSED
 from chalicelib.domains.files.store import files
-from chalicelib.domains.files.store.files import FILES, FOLDERS
+from chalicelib.domains.files.store.files import FILES, FOLDERS, UploadRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
@@ -35,6 +35,8 @@ MAX_DIRECT_BYTES = 4_000_000  # within a call. Lambda accepts payloads of 6 MB, 
 MAX_LARGE_BYTES = 20_000_000
 UPLOAD_SECONDS = 1800
 UPLOAD_TTL = timedelta(hours=1)  # An announced upload then expires, and its bytes are free again.
+PRIVATE_TTL = timedelta(days=1)
+"""How long a member may look at what a private file would bring."""
 IN_TWO_STEPS = (
     "Send a file of up to 20 MB in two steps: announce it with POST /api/files/uploads/create, then"
     " PUT its bytes to the returned URL."
@@ -67,6 +69,13 @@ class UploadOut(Wire):
     url: str = Field(description="URL to send the bytes to, without a key.")
     method: str = Field(description="HTTP method to use.")
     expires_at: Timestamp = Field(description="When the URL expires.")
+
+
+class PrivateUpload(Wire):
+    """A file of up to 4 MB without a public URL."""
+
+    name: FileName = Field(description="File name; a path before it is removed.")
+    content: str = Field(description="The bytes in base64.")
 
 
 class UploadResult(Wire):
@@ -194,25 +203,55 @@ def create_upload(ctx: Context, args: UploadCreate) -> UploadResult:
     """
     require_folder(ctx, args.folder_id)
     _warn_of_page_code(ctx, args.name)
-    upload_id = ctx.unit.run_side_effect_once("id", new_id)
-    row = files.upload(
-        ctx.workspace_id,
-        upload_id=upload_id,
-        key=f"{ctx.workspace_id}/uploads/{upload_id}",
-        name=args.name,
-        size=args.size,
-        folder_id=args.folder_id,
-    )
-    ctx.unit.create(row)
-    storage.charge(ctx.unit, ctx.principal.plan, args.size)
-    payload = {"uploadId": row.id, "key": row.key}
-    ctx.unit.create(jobs.row(UPLOAD_LAPSED, ctx.workspace_id, payload, clock.now() + UPLOAD_TTL))
+    row = _upload(ctx, args.name, args.size, UPLOAD_TTL, folder_id=args.folder_id)
     request = object_store().upload_request(row.key, args.size, seconds=UPLOAD_SECONDS)
     return UploadResult(
         upload=UploadOut(
             id=row.id, url=request.url, method="PUT", expires_at=_time_from_now(UPLOAD_SECONDS)
         )
     )
+
+
+@operation(
+    role=Role.MANAGER,
+    accepts_idempotency_key=True,
+    title="Upload a file for an import",
+    example={"name": "clients.csv", "content": "bmFtZSxwaG9uZQo="},
+    errors=(QuotaExceededError,),
+)
+def upload_privately(ctx: Context, args: PrivateUpload) -> UploadRef:
+    """Store a file of up to 4 MB that has no public URL, and return its id for an import.
+
+    It is deleted when the import starts, or after a day.
+    """
+    body = _decode(args.content)
+    row = _upload(ctx, args.name, len(body), PRIVATE_TTL)
+    store = object_store()
+    ctx.unit.run_side_effect_once(
+        "stored", lambda: store.put(row.key, body, "application/octet-stream")
+    )
+    ctx.unit.on_failure(lambda: store.delete(row.key))
+    return UploadRef(id=row.id)
+
+
+def _upload(
+    ctx: Context, name: str, size: int, kept_for: timedelta, folder_id: str | None = None
+) -> UploadRow:
+    """Stage an upload, which is no file yet. Its object has no public URL."""
+    upload_id = ctx.unit.run_side_effect_once("id", new_id)
+    row = files.upload(
+        ctx.workspace_id,
+        upload_id=upload_id,
+        key=f"{ctx.workspace_id}/uploads/{upload_id}",
+        name=name,
+        size=size,
+        folder_id=folder_id,
+    )
+    ctx.unit.create(row)
+    storage.charge(ctx.unit, ctx.principal.plan, size)
+    payload = {"uploadId": row.id, "key": row.key}
+    ctx.unit.create(jobs.row(UPLOAD_LAPSED, ctx.workspace_id, payload, clock.now() + kept_for))
+    return row
 
 
 def _warn_of_page_code(ctx: Context, name: str) -> None:

@@ -14,7 +14,7 @@ from chalicelib.engine.listing.index_entries import NAME_BYTES
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup, LookupRow
 from chalicelib.engine.listing.registry import register_listing
-from chalicelib.engine.reading import fetch
+from chalicelib.engine.reading import Key, fetch
 from chalicelib.engine.tables import ContentRow, Record
 from chalicelib.engine.unit import UnitOfWork
 
@@ -165,6 +165,17 @@ def upload(workspace_id: str, *, upload_id: str, **attributes: Any) -> UploadRow
 def find_upload(workspace_id: str, *, upload_id: str) -> UploadRow | None:
     """Return an announced upload, or None if it is completed, expired or unknown."""
     return UploadRow.find(f"W#{workspace_id}#UPLOAD", upload_id)
+
+
+def file_or_upload(workspace_id: str, *, record_id: str) -> FileRow | UploadRow:
+    """Return a file, or an announced upload, which has no public URL. Raises NotFoundError."""
+    key = upload(workspace_id, upload_id=record_id)
+    keys = [FILES.key(workspace_id, record_id=record_id), Key(UploadRow, key.pk, key.sk)]
+    rows = [row for row in fetch(keys) if isinstance(row, FileRow | UploadRow)]
+    if not rows:
+        raise FILES.not_found()
+    # A completion between the two reads leaves both.
+    return next((row for row in rows if isinstance(row, FileRow)), rows[0])
 
 
 class ImageMap(MapAttribute[str, Any]):

@@ -17,7 +17,8 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import ApiKeyPrincipal, Principal, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.domains.files.store.files import FILES
+from chalicelib.domains.files.store import files
+from chalicelib.domains.files.store.files import FILES, FileRow, UploadRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.imports.flows import rows_store
 from chalicelib.domains.imports.flows.calls import PreviewCalls
@@ -65,7 +66,11 @@ ColumnName = Annotated[str, StringConstraints(max_length=2000)]
 class ImportStart(Wire, Generic[F]):
     """A file whose records are imported, into fields of one noun."""
 
-    file_id: Id = Field(description="Id of the file: CSV, XLSX, ODS or XLS.")
+    file_id: Id = Field(
+        description="Id of the file: CSV, XLSX, ODS or XLS; or of an upload whose bytes were sent, "
+        "which needs no completion. An upload has no public URL, and is deleted when the import "
+        "starts."
+    )
     columns: Annotated[dict[ColumnName, F | None], Field(max_length=2000)] = Field(
         default_factory=dict,
         description="Field of a column, by its name in columns of the result; null: not read. "
@@ -280,8 +285,9 @@ def _check_scope(principal: Principal, noun: Noun) -> None:
 
 
 def _start(ctx: Context, noun: Noun, args: ImportStart[F]) -> ImportStarted:
-    file = FILES.require(ctx.workspace_id, record_id=args.file_id)
-    table = ctx.unit.run_side_effect_once("table", lambda: _read(ctx, noun, args, file.key))
+    file = files.file_or_upload(ctx.workspace_id, record_id=args.file_id)
+    upload = file if isinstance(file, UploadRow) else None
+    table = ctx.unit.run_side_effect_once("table", lambda: _read(ctx, noun, args, file))
     if args.dry_run:
         preview = _preview(ctx, noun, table)
         return ImportStarted(import_id=None, state=None, preview=preview)
@@ -296,7 +302,7 @@ def _start(ctx: Context, noun: Noun, args: ImportStart[F]) -> ImportStarted:
         import_id,
         kind=noun,
         file_name=file.name,
-        file_id=file.id if args.delete_file else None,
+        file_id=file.id if args.delete_file and not upload else None,
         account_id=ctx.principal.account_id or None,
         key_id=key_id,
         rows=len(table.rows),
@@ -306,6 +312,10 @@ def _start(ctx: Context, noun: Noun, args: ImportStart[F]) -> ImportStarted:
         "rows", lambda: rows_store.store_rows(record, table, has_sku=noun == PRODUCTS)
     )
     ctx.unit.on_failure(lambda: object_store().delete_under(record.folder))
+    if upload:
+        ctx.unit.delete(upload, if_there=True)
+        files.release_bytes(ctx.unit, int(upload.size))
+        ctx.unit.after_commit(lambda: object_store().delete(upload.key))
     payload = {"importId": import_id}
     ctx.unit.create(record)
     ctx.unit.create(jobs.row(IMPORT, ctx.workspace_id, payload, job_id=import_id))
@@ -315,8 +325,11 @@ def _start(ctx: Context, noun: Noun, args: ImportStart[F]) -> ImportStarted:
     return ImportStarted(import_id=import_id, state=RUNNING, preview=None)
 
 
-def _read(ctx: Context, noun: Noun, args: ImportStart[F], key: str) -> Table:
-    body = object_store().get(key)
+def _read(ctx: Context, noun: Noun, args: ImportStart[F], file: FileRow | UploadRow) -> Table:
+    body = object_store().get(file.key)
+    if body is None and isinstance(file, UploadRow):
+        message = "expected an upload whose bytes were sent, received none; PUT the bytes first"
+        raise ValidationError.of("fileId", message=message, key="not_sent")
     if body is None:
         raise FILES.not_found()
     workspace = workspaces.get(ctx.workspace_id)

@@ -1,17 +1,17 @@
 """Pages on which members import products, services and clients from a file."""
 
+import base64
 import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, cast
 
-from chalicelib.core.errors import AppError, ValidationError
+from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.domains.imports.operations.imports import FIELDS
 from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.rules.nouns import Noun
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.uploads import store_files
 from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
@@ -44,11 +44,22 @@ def _index(
 
 def add(request: ConsoleRequest) -> HttpResponse:
     """Store the file of the form, and show what it would bring."""
-    uploads = store_files(request, CONTROL)
-    if uploads.ids and not uploads.problem:
-        return redirect(f"{_path(request)}/{uploads.ids[-1]}")
-    message = uploads.problem or request.translate("choose_file_first")
-    return _index(request, 400, Problem(request.translate("wrong_fields"), {CONTROL: message}))
+    file = next((file for file in request.sent_files if file.field == CONTROL), None)
+    if file is None:
+        return _choose_file(request, 400, request.translate("choose_file_first"))
+    content = base64.b64encode(file.content).decode()
+    try:
+        # Tables have personal data, and a file of the workspace would have a public URL.
+        table = request.call_once("upload_privately", name=file.name, content=content)
+    except AppError as error:
+        problem = request.problem(error)
+        message = next(iter(problem.fields.values()), problem.summary)
+        return _choose_file(request, error.status, message)
+    return redirect(f"{_path(request)}/{table['id']}")
+
+
+def _choose_file(request: ConsoleRequest, status: int, message: str) -> HttpResponse:
+    return _index(request, status, Problem(request.translate("wrong_fields"), {CONTROL: message}))
 
 
 def preview(request: ConsoleRequest) -> HttpResponse:
@@ -70,6 +81,8 @@ def start(request: ConsoleRequest) -> HttpResponse:
         )
     except ValidationError:
         return _preview(request, columns, 400)
+    except NotFoundError as error:
+        return _choose_file(request, error.status, request.translate("import_file_gone"))
     return redirect(f"{request.current_membership.path}/imports/{answer['importId']}")
 
 
@@ -88,6 +101,8 @@ def _preview(
         found = request.call(OPERATIONS[noun], **arguments)["preview"]
     except ValidationError as error:
         return _index(request, error.status, _problem(request, error))
+    except NotFoundError as error:
+        return _choose_file(request, error.status, request.translate("import_file_gone"))
     words = {name: reasons.field_name(request.language, name) for name in found["fields"]}
     shown = found["columns"][:MAX_CONTROLS]
     return request.page(
