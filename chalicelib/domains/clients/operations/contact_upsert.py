@@ -30,7 +30,8 @@ from chalicelib.domains.clients.operations.clients import DuplicateClientError
 from chalicelib.domains.clients.store import clients
 from chalicelib.domains.clients.store.clients import CLIENTS, EMAIL, PHONE, ClientRow
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.engine.listing.lookups import EXTERNAL_ID
+from chalicelib.engine.listing.lookups import EXTERNAL_ID, LookupRow
+from chalicelib.engine.reading import fetch
 from chalicelib.engine.unit import UnitOfWork, split_batches
 from chalicelib.lib import emails, phones
 from chalicelib.lib.contact_fields import Birthday, Email, Notes, PersonName, PhoneText, Tags
@@ -81,21 +82,24 @@ def upsert_clients_by_contact(ctx: Context, args: ContactUpsert) -> UpsertedReco
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
     numbers = [number for number in range(len(args.items)) if number not in results]
+    country = workspaces.get(ctx.workspace_id).country
     for batch in split_batches(numbers, CLIENTS_PER_TRANSACTION):
         items = batch_items.valid([args.items[number] for number in batch])
         outcomes = (
-            [outcome.expected() for outcome in _stage(ctx, items)]
+            [outcome.expected() for outcome in _stage(ctx, items, country)]
             if args.dry_run
-            else _commit(ctx, f"clients from {batch[0]}", items)
+            else _commit(ctx, f"clients from {batch[0]}", items, country)
         )
         results.update(zip(batch, outcomes, strict=True))
     ordered = sort_by_item(results, ctx.naming)
     return UpsertedRecords(results=ordered, summary=BatchSummary.from_outcomes(ordered))
 
 
-def _commit(ctx: Context, name: str, items: Sequence[ContactItem]) -> list[UpsertedRecord]:
+def _commit(
+    ctx: Context, name: str, items: Sequence[ContactItem], country: str
+) -> list[UpsertedRecord]:
     def stage(part: UnitOfWork) -> list[UpsertedRecord]:
-        return _stage(Context(ctx.principal, part, ctx.request_id, [], ctx.naming), items)
+        return _stage(Context(ctx.principal, part, ctx.request_id, [], ctx.naming), items, country)
 
     def failed(error: AppError) -> list[UpsertedRecord]:
         return [_failed(item, error) for item in items]
@@ -103,8 +107,7 @@ def _commit(ctx: Context, name: str, items: Sequence[ContactItem]) -> list[Upser
     return commit_outcomes(ctx.unit, name, UpsertedRecord, stage, failed)
 
 
-def _stage(ctx: Context, items: Sequence[ContactItem]) -> list[UpsertedRecord]:
-    country = workspaces.get(ctx.workspace_id).country
+def _stage(ctx: Context, items: Sequence[ContactItem], country: str) -> list[UpsertedRecord]:
     found = _Found(ctx.workspace_id, items, country)
     outcomes = []
     for item in items:
@@ -130,10 +133,14 @@ class _Found:
             EMAIL: {item.email for item in items if item.email},
             PHONE: {number for number in self._numbers.values() if number},
         }
-        self._ids: dict[tuple[str, str], str] = {}
-        for name, values in wanted.items():
-            holders = CLIENTS.find_unique(workspace_id, lookup=name, values=values)
-            self._ids |= {(name, _key(name, value)): holders[value] for value in holders}
+        # One request for all look-ups.
+        keys = {
+            (name, _key(name, value)): CLIENTS.value_key(workspace_id, lookup=name, value=value)
+            for name, values in wanted.items()
+            for value in values
+        }
+        holders = {row.pk: row.target for row in fetch(keys.values()) if isinstance(row, LookupRow)}
+        self._ids = {name: holders[key.pk] for name, key in keys.items() if key.pk in holders}
         ids = list(dict.fromkeys(self._ids.values()))
         self._clients = {client.id: client for client in CLIENTS.fetch(workspace_id, ids)}
         self.staged: set[str] = set()
