@@ -2,6 +2,7 @@
 
 import zipfile
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,23 @@ class TestWorkbooks:
         )
         table = read("products", ods([HEADER, ["A-1", "Хлеб", "10", ""]], empty))
         assert [row.item["sku"] for row in table.rows] == ["A-1"]
+
+    def test_a_workbook_from_before_2007_is_read_with_its_dates_and_numbers(self) -> None:
+        # Gnumeric 1.12.55 has written it (BIFF8), with dates and a phone as numbers of cells.
+        table = read("clients", (Path(__file__).parent / "workbooks/clients.xls").read_bytes())
+        anna, levin, nobody = table.rows
+        assert anna.item == {
+            "name": "Анна Каренина",
+            "phone": "+7 912 345-67-89",
+            "email": "anna@example.com",
+            "birthday": "1985-04-12",
+            "tags": ["VIP"],
+            "notes": "Любит ржаной",
+        }
+        assert levin.item["phone"] == "89123456780"
+        assert nobody.item["birthday"] == "1990-01-31"
+        assert nobody.fault
+        assert not table.ignored
 
     @pytest.mark.parametrize(
         "data",
