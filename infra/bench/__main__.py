@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from infra.bench import cold_start, lists, rest, round_trips, tool_server, written_rows
+from infra.bench import cold_start, imports, lists, rest, round_trips, tool_server, written_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -20,6 +20,7 @@ SECTIONS = {
     "round-trips": round_trips.section,
     "write-units": written_rows.section,
     "lists": lists.section,
+    "imports": imports.section,
 }
 INTRODUCTION = """\
 # Benchmarks

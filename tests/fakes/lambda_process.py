@@ -19,7 +19,7 @@ def unpack(zipped: Path, folder: Path) -> Path:
 
 
 LAMBDA = """
-import json, os, sys, types
+import json, os, re, resource, sys, types
 from contextlib import nullcontext
 from datetime import datetime
 answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -36,7 +36,13 @@ for line in sys.stdin:
             answer = getattr(app, handler)(event, context)
     else:
         files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         answer = {"path": sys.path, "files": files}
+        answer["seconds"] = sum(each.ru_utime + each.ru_stime for each in used)
+        # ``ru_maxrss`` would include the process of the tests, from which this one was started.
+        status = open("/proc/self/status").read()
+        answer["peak of children"] = used[1].ru_maxrss * 1024
+        answer["peak"] = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) * 1024
     print(json.dumps(answer), file=answers)
 """
 
@@ -63,7 +69,10 @@ class Lambda:
         self._process.communicate()
 
     def run(self, handler: str, event: dict[str, Any], at: datetime | None = None) -> Any:
-        """Run a function on an event. Without a function name, return the loaded modules.
+        """Run a function on an event. Without a function name, return what the process has used.
+
+        That is the loaded modules, the seconds of processor time with those of its own processes,
+        the peaks of its own memory and of the largest of these in bytes.
 
         ``at`` stops the clock of the function at a moment. Jobs are due in minutes to a year.
         """
