@@ -21,7 +21,7 @@ REASONS = {
     "money": "Keys reach no balances, payments, cards or keys. This is a rule of the service.",
     "person": "It concerns a person's own account, session, membership or messages.",
     "access": "It gives people or programs access to the workspace, or takes it from them.",
-    "assembled": "It joins for a page of the console what keys read with several operations.",
+    "assembled": "It joins for a page of the console what keys do with several operations.",
     "by hand": "Members do it in the console. Keys have no route for it yet.",
     "programs": "Programs and AI clients do it. The console has no page for it yet.",
     "visitor": "Pages of sites, bots and the booking page call it for their visitors.",
@@ -67,11 +67,10 @@ WITHOUT_ROUTE = _each(
             get_page_version
             get_staff_calendar list_bookings_at_closed_times list_outbox list_page_savers
             list_readable_files
-            list_unbookable_services""",
+            list_unbookable_services upload_privately""",
         "as list_agent_dialogs": "list_dialogs",
         "as list_leads": "export_leads",
         "as list_clients": "export_clients",
-        "as create_upload": "upload_privately",
         "by hand": """
             list_deleted_pages list_deleted_sites list_exports send_test_event""",
     }

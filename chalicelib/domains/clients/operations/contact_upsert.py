@@ -1,6 +1,7 @@
 """Create or update clients by their contacts, for imports of tables and contacts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -82,7 +83,7 @@ def upsert_clients_by_contact(ctx: Context, args: ContactUpsert) -> UpsertedReco
         if isinstance(item, InvalidItem):
             results[number] = _failed(item, item.error)
     numbers = [number for number in range(len(args.items)) if number not in results]
-    country = workspaces.get(ctx.workspace_id).country
+    country = cache(lambda: workspaces.get(ctx.workspace_id).country)
     for batch in split_batches(numbers, CLIENTS_PER_TRANSACTION):
         items = batch_items.valid([args.items[number] for number in batch])
         outcomes = (
@@ -96,7 +97,7 @@ def upsert_clients_by_contact(ctx: Context, args: ContactUpsert) -> UpsertedReco
 
 
 def _commit(
-    ctx: Context, name: str, items: Sequence[ContactItem], country: str
+    ctx: Context, name: str, items: Sequence[ContactItem], country: Callable[[], str]
 ) -> list[UpsertedRecord]:
     def stage(part: UnitOfWork) -> list[UpsertedRecord]:
         return _stage(Context(ctx.principal, part, ctx.request_id, [], ctx.naming), items, country)
@@ -107,8 +108,10 @@ def _commit(
     return commit_outcomes(ctx.unit, name, UpsertedRecord, stage, failed)
 
 
-def _stage(ctx: Context, items: Sequence[ContactItem], country: str) -> list[UpsertedRecord]:
-    found = _Found(ctx.workspace_id, items, country)
+def _stage(
+    ctx: Context, items: Sequence[ContactItem], country: Callable[[], str]
+) -> list[UpsertedRecord]:
+    found = _Found(ctx.workspace_id, items, country())
     outcomes = []
     for item in items:
         try:
