@@ -29,6 +29,9 @@ class ShownFiles(Generic[R]):
     # Takes a file out of a record when the file is deleted although it is shown. None does not
     # change the record: the HTML of a page, for example, belongs to its author.
     remove: Callable[[R, str], None] | None = None
+    # Adapts a record to the new content of a file, whose row is the last argument. It may stage
+    # jobs. None if a record holds nothing that depends on the content.
+    adapt: Callable[[Any, R, Any], None] | None = None
 
 
 class FileUseRow(ContentRow):

@@ -393,7 +393,7 @@ class TestS3Store:
         head = bucket.client.head_object(Bucket=bucket.name, Key="w/1")
         assert head["ContentType"] == "image/svg+xml"
         assert head["ContentDisposition"] == "attachment"
-        assert "immutable" in head["CacheControl"]
+        assert head["CacheControl"] == "public, max-age=300"
 
     def test_more_objects_than_one_request_takes_are_deleted(
         self, bucket: Bucket, s3: S3Store, monkeypatch: pytest.MonkeyPatch

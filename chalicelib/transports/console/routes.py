@@ -122,6 +122,7 @@ _OF_WORKSPACES = {
     "/imports/{import}": _imports("show", shows="get_import"),
     "/files": _files("index", "add", "list_files", "upload_file"),
     "/files/{file}": _files("show", "save", "get_file", "update_file"),
+    "/files/{file}/replace": _files(post="replace", posts="replace_file"),
     "/files/{file}/delete": _files("confirm_delete", "delete", "delete_file"),
     "/keys": _keys("index", "create", "list_keys", "create_key"),
     "/keys/new": _keys("new_key_page", shows="create_key"),

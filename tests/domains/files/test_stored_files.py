@@ -29,7 +29,7 @@ def test_the_headers_of_a_file_prevent_it_from_running(body: bytes, disposition:
         "X-Content-Type-Options": "nosniff",
         "Access-Control-Allow-Origin": "*",
         "Cross-Origin-Resource-Policy": "cross-origin",
-        "Cache-Control": "public, max-age=31536000, immutable",
+        "Cache-Control": "public, max-age=300",
     }
 
 

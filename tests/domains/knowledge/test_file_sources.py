@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from chalicelib.domains.knowledge.flows import fetching
-from chalicelib.domains.knowledge.rules import quotas
+from chalicelib.domains.knowledge.rules import parsing, quotas
 from chalicelib.gateways import isolation
 from tests.conftest import Api
 from tests.domains.knowledge.conftest import Bot
@@ -169,3 +169,52 @@ def test_source_deleted_during_parsing_is_not_restored(
     assert (bot.sources, bot.find("bread")) == ([], [])
     bot.run_jobs(hours=2)
     assert bot.stored_files == []
+
+
+def replace(api: Api, body: bytes) -> None:
+    """Replace the only file of the workspace."""
+    (file,) = api.get("/api/files/list")["files"]
+    content = base64.b64encode(body).decode()
+    api.post("/api/files/replace", {"id": file["id"], "content": content})
+
+
+def test_a_replaced_file_is_read_again(bot: Bot) -> None:
+    source = add_file(bot, "prices.txt", b"Rye bread costs 240 rubles.")
+    replace(bot.api, b"Rye bread costs 310 rubles.")
+    bot.run_jobs()  # reads the file
+    bot.run_jobs()  # brings the index up to date
+    assert bot.source(source["id"])["status"] == "ready"
+    (passage,) = bot.find("How much does rye bread cost?")
+    assert "310" in passage.text
+
+
+def test_after_a_replacement_without_text_the_bot_answers_from_the_former_one(bot: Bot) -> None:
+    source = add_file(bot, "prices.txt", b"Rye bread costs 240 rubles.")
+    replace(bot.api, b" \n ")
+    bot.run_jobs()
+    codes = [each["code"] for each in bot.source(source["id"])["errorDetails"]]
+    assert codes == ["no_text", "still_answers"]
+    (passage,) = bot.find("How much does rye bread cost?")
+    assert "240" in passage.text
+
+
+def test_a_source_that_failed_is_ready_after_its_file_is_replaced(bot: Bot) -> None:
+    source = add_file(bot, "prices.txt", b" \n ")
+    assert source["status"] == "failed"
+    replace(bot.api, b"Rye bread costs 240 rubles.")
+    bot.run_jobs()
+    assert (bot.source(source["id"])["status"], bot.source(source["id"])["error"]) == (
+        "ready",
+        None,
+    )
+
+
+def test_a_replacement_larger_than_a_source_may_be_is_not_read(
+    bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = add_file(bot, "prices.txt", b"Rye bread costs 240 rubles.")
+    monkeypatch.setattr(parsing, "MAX_BYTES", 40)
+    replace(bot.api, b"x" * 41)
+    bot.run_jobs()
+    codes = [each["code"] for each in bot.source(source["id"])["errorDetails"]]
+    assert codes == ["not_read", "still_answers"]

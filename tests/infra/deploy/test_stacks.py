@@ -285,6 +285,18 @@ class TestMainDistribution:
         assert key["QueryStringsConfig"] == {"QueryStringBehavior": "all"}
         assert key["CookiesConfig"] == {"CookieBehavior": "none"}
 
+    def test_files_are_cached_for_as_long_as_a_replaced_one_may_be_shown(self) -> None:
+        config = properties_by_name("edge", "AWS::CloudFront::CachePolicy")["FilesCache"][
+            "CachePolicyConfig"
+        ]
+        assert config["MaxTTL"] == stored_files.CACHED_SECONDS
+        key = config["ParametersInCacheKeyAndForwardedToOrigin"]
+        query = {"QueryStringBehavior": "whitelist", "QueryStrings": ["v"]}
+        assert key["QueryStringsConfig"] == query
+        for distribution in ("Distribution", "SitesDistribution"):
+            rules = behaviour(distribution, "/files/x/photo.jpg")
+            assert rules["CachePolicyId"] == {"Ref": "FilesCache"}
+
     def test_responses_without_cache_control_are_not_cached(self) -> None:
         policies = properties_by_name("edge", "AWS::CloudFront::CachePolicy").values()
         for config in (policy["CachePolicyConfig"] for policy in policies):
@@ -389,7 +401,7 @@ class TestOrigins:
                 config["CorsConfig"]["AccessControlAllowOrigins"]["Items"]
             ),
         } | {header["Header"]: header["Value"] for header in config["CustomHeadersConfig"]["Items"]}
-        kept_by_s3 = {"Content-Type", "Content-Disposition", "Cache-Control"}
+        kept_by_s3 = {"Content-Type", "Content-Disposition"}
         expected = stored_files.headers("image/png")
         assert headers == {name: expected[name] for name in expected.keys() - kept_by_s3}
 

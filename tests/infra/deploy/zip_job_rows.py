@@ -265,6 +265,14 @@ def file_purge(stage: Stage) -> Steps:
     assert key not in object_keys()
 
 
+def file_replaced(stage: Stage) -> Steps:
+    file = uploads.upload(stage.api, "menu.txt", b"soup")
+    stage.api.post("/api/files/replace", {"id": file["id"], "content": "cGll"})
+    assert uploads.store().get(uploads.key(file["url"])) == b"soup"
+    yield
+    assert uploads.store().get(uploads.key(file["url"])) == b"pie"
+
+
 def folder_cascade(stage: Stage) -> Steps:
     stage.patch(folder_deletion, "MOVES_IN_DELETION", 1)  # as if there were more files than fit
     uploads.upload(stage.api, "prices.txt", folderId=stage.things.folder)
@@ -731,6 +739,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "category-cascade": category_cascade,
     "dialog-expired": dialog_expired,
     "file-purge": file_purge,
+    "file-replaced": file_replaced,
     "folder-cascade": folder_cascade,
     "upload-lapsed": upload_lapsed,
     "knowledge-text-unused": knowledge_text_unused,

@@ -1,6 +1,6 @@
 """Store a copy of each post's cover in the platform's workspace."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from chalicelib.application.context import Context
 from chalicelib.core.call_warnings import WarningCode
@@ -89,12 +89,12 @@ def remove_unused_cover(job: Job) -> None:
     """Remove a cover's file unless a post shows it."""
     file_id = job.payload["fileId"]
 
-    def stage(unit: UnitOfWork) -> tuple[str | None, ...]:
+    def stage(unit: UnitOfWork) -> Sequence[str | None]:
         file = FILES.find(unit.tenant, record_id=file_id)
         if file is None or file_uses.records_showing(unit.tenant, file_id=file_id):
             return ()
         unit.delete(file)
         files.release_bytes(unit, int(file.size))
-        return (file.key, file.thumbnail_key)
+        return file.object_keys
 
     delete_unused(run_job_unit(job, stage))

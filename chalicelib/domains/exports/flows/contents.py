@@ -38,7 +38,7 @@ from chalicelib.domains.clients.store import clients, erased_records
 from chalicelib.domains.exports.rules.job_kinds import EXPORT, EXPORT_EXPIRED
 from chalicelib.domains.exports.store import exports
 from chalicelib.domains.files.flows import rehosting
-from chalicelib.domains.files.rules.job_kinds import UPLOAD_LAPSED
+from chalicelib.domains.files.rules.job_kinds import REPLACED, UPLOAD_LAPSED
 from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.rules.job_kinds import (
     CANCEL_BOOKINGS,
@@ -361,6 +361,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     CLOSE_RECEIPT: "as above",
     idempotency.ANSWER_EXPIRED: "stored answers are not exported",
     UPLOAD_LAPSED: "announced uploads are not exported",
+    REPLACED: "a file is exported as its URL shows it",
     rehosting.ORPHAN: "objects that no record names are not exported",
     html.UNUSED: "as above",
     source_texts.UNUSED_TEXT: "as above",

@@ -16,7 +16,7 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import Job, JobKind, job_handler
 from chalicelib.core.settings import settings
-from chalicelib.domains.files.flows import storage
+from chalicelib.domains.files.flows import publishing, storage
 from chalicelib.domains.files.rules import data_urls, file_types, images, stored_files
 from chalicelib.domains.files.store.files import (
     FILES,
@@ -231,6 +231,9 @@ def remove_objects(objects: Iterable[StoredObject]) -> None:
 def remove_orphan(job: Job) -> None:
     """Remove objects without a file: their operation failed, or its process died."""
     file = FILES.find(job.workspace_id, record_id=job.payload["fileId"])
+    if file is not None and file.content_key in job.payload["keys"]:
+        # A process that was held up may have copied a former content last. None runs that long.
+        file = publishing.publish(job.workspace_id, file.id, (file.key, file.thumbnail_key))
     # If two calls complete one upload at the same time, the objects that the file does not use are
     # removed.
     delete_unused(job.payload["keys"], {file.key, file.thumbnail_key} if file else ())
@@ -268,24 +271,23 @@ def _put(  # noqa: PLR0913  attributes of a file
     # The random part keeps anyone from guessing the URLs of other files.
     folder = f"files/{file_id}{secrets.token_urlsafe(16)}"
     key, thumbnail_key = f"{folder}/{stored_files.url_name(name, mime_type=mime_type)}", None
-    objects = {key: (body, mime_type)}
+    objects = {key: body}
     if clean is not None:
         thumbnail_key = (
             f"{folder}/thumbnail/{stored_files.url_name(name, mime_type=clean.thumbnail_type)}"
         )
-        objects[thumbnail_key] = (clean.thumbnail, clean.thumbnail_type)
+        objects[thumbnail_key] = clean.thumbnail
     orphan = {"fileId": file_id, "keys": list(objects)}
     cleanup_job = jobs.row(ORPHAN, workspace_id, orphan, clock.now() + ORPHAN_AFTER)
     # The job is written before the objects, so that a process that dies leaves none behind.
     jobs.schedule(cleanup_job)
     try:
-        for object_key, (content, kind) in objects.items():
-            headers = stored_files.headers_for_file(content, object_key.rpartition("/")[2])
-            object_store().put(object_key, content, kind, headers)
+        for object_key, content in objects.items():
+            publishing.put_public(object_key, content)
     except UnavailableError:
         jobs.attempt(cleanup_job, remove_orphan)
         raise
-    size = sum(len(content) for content, _ in objects.values())
+    size = sum(len(content) for content in objects.values())
     width, height = (clean.width, clean.height) if clean else (None, None)
     return StoredObject(
         file_id, key, thumbnail_key, mime_type, len(body), size, cleanup_job, width, height

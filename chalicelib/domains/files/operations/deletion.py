@@ -95,16 +95,15 @@ def delete_file(ctx: Context, args: FileDelete) -> FileDeleted:
     ctx.unit.delete(file)
     files.release_bytes(ctx.unit, int(file.size))
     _stage_removal(ctx.unit, file.id, records[:RECORDS_PER_TRANSACTION])
-    payload = {"fileId": file.id, "keys": [file.key, file.thumbnail_key]}
+    payload = {"fileId": file.id, "keys": file.object_keys}
     ctx.unit.create_job(jobs.row(PURGE, ctx.workspace_id, payload))
     return FileDeleted(
         id=file.id, deleted=not args.dry_run, used_by=used_by, used_by_total=len(records)
     )
 
 
-def _read_records(
-    workspace_id: str, names: Iterable[str]
-) -> dict[str, tuple[Listing[Any], Record]]:
+def read_records(workspace_id: str, names: Iterable[str]) -> dict[str, tuple[Listing[Any], Record]]:
+    """Return the records with names such as ``PRODUCT#<id>``, by name, as far as they exist."""
     keys = {}
     for name in names:
         noun, _, record_id = name.partition("#")
@@ -122,13 +121,13 @@ def list_uses(workspace_id: str, names: Iterable[str]) -> list[FileUse]:
     """Return the records that show a file, by names such as ``PRODUCT#<id>``."""
     return [
         FileUse(type=listing.noun.lower(), id=record.id, name=listing.text(record)[0])
-        for listing, record in _read_records(workspace_id, names).values()
+        for listing, record in read_records(workspace_id, names).values()
     ]
 
 
 def _stage_removal(unit: UnitOfWork, file_id: str, names: Sequence[str]) -> None:
     # Nouns that cannot drop a file are left unchanged.
-    records_by_name = _read_records(unit.tenant, names)
+    records_by_name = read_records(unit.tenant, names)
     for name in names:
         listing, record = records_by_name.get(name, (None, None))
         shown_files = listing.files if listing else None

@@ -56,7 +56,7 @@ class FileOut(Wire):
     height: int | None = Field(description="Height of an image in pixels.")
     folder_id: Id | None = Field(description="Folder, or null for the root.")
     created_at: Timestamp = Field(description="When it was uploaded.")
-    updated_at: Timestamp = Field(description="When it was last renamed or moved.")
+    updated_at: Timestamp = Field(description="When it was last renamed, moved or replaced.")
 
     @classmethod
     def from_record(cls, file: FileRow) -> Self:

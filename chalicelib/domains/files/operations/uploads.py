@@ -106,7 +106,7 @@ def upload_file(ctx: Context, args: FileUpload) -> FileResult:
     without metadata, at most 4096 pixels a side. HEIC, TIFF and camera raw are rejected. Other
     files are stored unchanged. For larger files call POST /api/files/uploads/create.
     """
-    body = _decode(args.content)
+    body = decode(args.content)
     _warn_of_page_code(ctx, args.name)
     require_folder(ctx, args.folder_id)
     new_file = _NewFile(args.name, body, args.folder_id, "content")
@@ -139,12 +139,13 @@ def _workspace(args: FileAdd) -> str:
 def add_file(ctx: Context, args: FileAdd) -> FileResult:
     """Add a file of up to 20 MB to a workspace, within its quota."""
     plan = workspaces.get(args.workspace_id).plan
-    body = _decode(args.content, MAX_LARGE_BYTES)
+    body = decode(args.content, MAX_LARGE_BYTES)
     folder_id = rehosting.folder_at_root(ctx.unit, args.folder)
     return FileResult(file=_stage(ctx.unit, plan, _NewFile(args.name, body, folder_id, "path")))
 
 
-def _decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
+def decode(content: str, limit: int = MAX_DIRECT_BYTES) -> bytes:
+    """Return the bytes of a file in a call; raise AppError if there are none or too many."""
     try:
         body = base64.b64decode("".join(content.splitlines()), validate=True)
     except (binascii.Error, ValueError):
@@ -284,19 +285,11 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     row = files.find_upload(ctx.workspace_id, upload_id=args.id)
     if row is None:
         return _find_completed(ctx, args.id)
-    key, size = row.key, int(row.size)
-    body = object_store().get(key)
-    if body is None:
-        if files.find_upload(ctx.workspace_id, upload_id=args.id) is None:
-            # A concurrent call completed the upload and removed its bytes.
-            return _find_completed(ctx, args.id)
-        message = f"expected {size:,} bytes at the upload's URL, received none; PUT the bytes first"
-        raise ValidationError.of("id", message=message)
-    if len(body) != size:
-        message = (
-            f"expected the {size:,} announced bytes, received {len(body):,}; send the bytes again"
-        )
-        raise ValidationError.of("id", message=message)
+    body = object_store().get(row.key)
+    if body is None and files.find_upload(ctx.workspace_id, upload_id=args.id) is None:
+        # A concurrent call completed the upload and removed its bytes.
+        return _find_completed(ctx, args.id)
+    body = check_sent(row, body, "id")
     folder_id: str | None = row.folder_id
     if folder_id is not None and FOLDERS.find(ctx.workspace_id, record_id=folder_id) is None:
         ctx.warn(
@@ -307,23 +300,52 @@ def complete_upload(ctx: Context, args: UploadRef) -> FileResult:
     require_folder(ctx, folder_id)
     _warn_of_page_code(ctx, row.name)
     new_file = _NewFile(row.name, body, folder_id, "id", row.id)
-    file = _stage(ctx.unit, ctx.principal.plan, new_file, charged=size)
-    ctx.unit.delete(row, if_there=True)
-    ctx.unit.after_commit(lambda: object_store().delete(key))
+    file = _stage(ctx.unit, ctx.principal.plan, new_file, charged=int(row.size))
+    stage_end(ctx.unit, row)
     return FileResult(file=file)
+
+
+def check_sent(row: UploadRow, body: bytes | None, field: str) -> bytes:
+    """Return the bytes sent for an announced upload, which the input names in ``field``.
+
+    Raises:
+        ValidationError: none were sent, or another number than announced.
+    """
+    size = int(row.size)
+    if body is None:
+        message = f"expected {size:,} bytes at the upload's URL, received none; PUT the bytes first"
+        raise ValidationError.of(field, message=message)
+    if len(body) != size:
+        message = (
+            f"expected the {size:,} announced bytes, received {len(body):,}; send the bytes again"
+        )
+        raise ValidationError.of(field, message=message)
+    return body
+
+
+def stage_end(unit: UnitOfWork, row: UploadRow) -> None:
+    """Stage the end of an announced upload, whose bytes were taken. Its quota is not changed."""
+    key = row.key
+    unit.delete(row, if_there=True)
+    unit.after_commit(lambda: object_store().delete(key))
 
 
 def _find_completed(ctx: Context, upload_id: str) -> FileResult:
     # The file has the upload's id.
     file = FILES.find(ctx.workspace_id, record_id=upload_id)
     if file is None:
-        msg = (
-            "The workspace has no upload with this id. Announce the file again with POST "
-            "/api/files/uploads/create."
-        )
-        raise NotFoundError(msg, key="upload")
+        raise upload_not_found()
     ctx.unit.undo()  # discard what this call stored: a concurrent call was first
     return FileResult(file=FileOut.from_record(file))
+
+
+def upload_not_found() -> NotFoundError:
+    """Return the error of an upload that does not exist (any more)."""
+    msg = (
+        "The workspace has no upload with this id. Announce the file again with POST "
+        "/api/files/uploads/create."
+    )
+    return NotFoundError(msg, key="upload")
 
 
 @job_handler(UPLOAD_LAPSED)

@@ -26,6 +26,7 @@ _INLINE = frozenset(
 _TEXTS = frozenset({"application/json", "application/yaml"})
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp"}
 _MAX_STEM = 80
+CACHED_SECONDS = 300  # for which browsers and the edge may show the former bytes of a replaced file
 # Paths below ``/files/``, as ``flows.rehosting`` makes them. Other objects are not public.
 PATH = re.compile(r"[\w-]{48}/(thumbnail/)?[a-z0-9-]{1,80}(\.[a-z0-9-]{1,10})?", re.ASCII)
 # A file's id and the unguessable part that follows (``domains.files.flows.rehosting``).
@@ -81,5 +82,6 @@ def headers(mime_type: str, *, charset: str = "utf-8") -> dict[str, str]:
         "X-Content-Type-Options": "nosniff",
         "Access-Control-Allow-Origin": "*",
         "Cross-Origin-Resource-Policy": "cross-origin",
-        "Cache-Control": "public, max-age=31536000, immutable",
+        # A file can be replaced under its URL (ADR 126). ``FilesHeaders`` of the edge has the same.
+        "Cache-Control": f"public, max-age={CACHED_SECONDS}",
     }

@@ -28,12 +28,20 @@ class FileRow(Record):
     name = UnicodeAttribute()
     key = UnicodeAttribute()  # of its object, and the path of its public URL
     thumbnail_key = UnicodeAttribute(null=True)
+    # Objects whose bytes are copied to the two keys, since the file was replaced. They name the
+    # latest content, and are removed after an hour.
+    content_key = UnicodeAttribute(null=True)
+    content_thumbnail_key = UnicodeAttribute(null=True)
     mime_type = UnicodeAttribute()
     bytes = NumberAttribute()
     size = NumberAttribute()  # counts against the quota, with the thumbnail
     width = NumberAttribute(null=True)
     height = NumberAttribute(null=True)
     folder_id = UnicodeAttribute(null=True)
+
+    @property
+    def object_keys(self) -> list[str | None]:
+        return [self.key, self.thumbnail_key, self.content_key, self.content_thumbnail_key]
 
     @property
     def place(self) -> str:
@@ -191,9 +199,15 @@ def _remove_image(record: Any, file_id: str) -> None:  # noqa: ANN401  a record 
     record.images = [image for image in record.images if image.file_id != file_id]
 
 
+def _set_size(_: UnitOfWork, record: Any, file: FileRow) -> None:  # noqa: ANN401  as above
+    for image in record.images:
+        if image.file_id == file.id:
+            image.width, image.height = file.width, file.height
+
+
 # Access to the files of a record with a list of ``images``, for its noun's listing.
 SHOWN_IMAGES: ShownFiles[Any] = ShownFiles(
-    lambda r: [image.file_id for image in r.images], _remove_image
+    lambda r: [image.file_id for image in r.images], _remove_image, _set_size
 )
 
 

@@ -10,20 +10,19 @@ from datetime import timedelta
 from email.message import Message
 from functools import partial
 
-from chalicelib.core import clock
 from chalicelib.core.errors import RateLimitedError
-from chalicelib.core.ids import new_id
-from chalicelib.core.jobs import Job, JobKind, job_handler
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import Limit
 from chalicelib.domains.files.rules import file_types
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.knowledge.flows.indexing import refresh
 from chalicelib.domains.knowledge.flows.source_texts import digest_of, store_in_unit
 from chalicelib.domains.knowledge.rules import parsing, problems, quotas
+from chalicelib.domains.knowledge.rules.job_kinds import FETCH
 from chalicelib.domains.knowledge.rules.problems import MAX_FAILURES, Problem, ProblemCode
 from chalicelib.domains.knowledge.store import sources
-from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
-from chalicelib.engine import jobs, limits, locks
+from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow, stage_fetch
+from chalicelib.engine import limits, locks
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import fetch, isolation
 from chalicelib.gateways.fetch import Validators
@@ -31,7 +30,6 @@ from chalicelib.gateways.object_store import object_store
 from chalicelib.gateways.public_http import FetchError
 
 log = logging.getLogger(__name__)
-FETCH = JobKind("knowledge-fetch")
 REFRESH_AFTER = timedelta(days=1)
 FETCHES = Limit(
     "knowledge-fetches", "pages per day read for the bots of a workspace", 500, timedelta(days=1)
@@ -45,13 +43,6 @@ class _Outcome:
     text: str = ""
     problem: Problem | None = None
     validators: Validators | None = None
-
-
-def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelta()) -> None:
-    """Stage the job that reads a source next. The caller stages the source."""
-    source.fetch_id = new_id()
-    payload = {"sourceId": source.id, "fetchId": source.fetch_id}
-    unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + delay))
 
 
 @job_handler(FETCH)
@@ -165,6 +156,9 @@ def _read_file(job: Job, source: SourceRow) -> _Outcome:
     body = object_store().get(file.key) if file else None
     if file is None or body is None:
         return _Outcome(problem=problems.MISSING_FILE)
+    # A source begins with a smaller file, which may be replaced by a larger one.
+    if len(body) > parsing.MAX_BYTES:
+        return _Outcome(problem=problems.NOT_READ)
     return _parse(parsing.PARSED_TYPES[file.mime_type], body, None)
 
 

@@ -26,11 +26,10 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.bots.store.agents import AGENTS
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.knowledge.flows import source_texts
-from chalicelib.domains.knowledge.flows.fetching import stage_fetch
 from chalicelib.domains.knowledge.rules import passages, quotas
 from chalicelib.domains.knowledge.rules.parsing import MAX_BYTES, PARSED_TYPES
 from chalicelib.domains.knowledge.store import sources
-from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow
+from chalicelib.domains.knowledge.store.sources import SOURCES, SourceRow, stage_fetch
 from chalicelib.engine import locks
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib import public_urls

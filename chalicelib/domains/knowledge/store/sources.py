@@ -1,15 +1,22 @@
 """Store the sources of a bot's knowledge. Their text is in the object store."""
 
 from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 
+from chalicelib.core import clock
+from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import KNOWLEDGE_STALE
+from chalicelib.domains.knowledge.rules.job_kinds import FETCH
 from chalicelib.domains.knowledge.rules.problems import FILE_DELETED, Problem
+from chalicelib.engine import jobs
 from chalicelib.engine.file_uses import ShownFiles
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import JsonAttribute, Record
+from chalicelib.engine.unit import UnitOfWork
 
 TEXT, URL, FILE = "text", "url", "file"
 PENDING, READY, FAILED = "pending", "ready", "failed"
@@ -61,6 +68,17 @@ def _lose_file(source: SourceRow, _file_id: str) -> None:
     source.chars = source.size = 0
 
 
+def stage_fetch(unit: UnitOfWork, source: SourceRow, delay: timedelta = timedelta()) -> None:
+    """Stage the job that reads a source next. The caller stages the source."""
+    source.fetch_id = new_id()
+    payload = {"sourceId": source.id, "fetchId": source.fetch_id}
+    unit.save(jobs.row(FETCH, unit.workspace_id, payload, clock.now() + delay))
+
+
+def _read_again(unit: UnitOfWork, source: SourceRow, _file: Any) -> None:  # noqa: ANN401  a file's row
+    stage_fetch(unit, source)
+
+
 SOURCES = register_listing(
     Listing(
         row=SourceRow,
@@ -71,7 +89,7 @@ SOURCES = register_listing(
         sorts={"createdAt": "id"},
         parent="agent_id",
         presence=("text_key",),
-        files=ShownFiles(_shown_files, _lose_file),
+        files=ShownFiles(_shown_files, _lose_file, _read_again),
         followed_by=KNOWLEDGE_STALE,
     )
 )

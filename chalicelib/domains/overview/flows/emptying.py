@@ -110,7 +110,7 @@ def _stage_records(records: list[Record], unit: UnitOfWork) -> None:
         match record:
             case FileRow():
                 stored_bytes += int(record.size)
-                unit.after_commit(partial(delete_unused, [record.key, record.thumbnail_key]))
+                unit.after_commit(partial(delete_unused, record.object_keys))
             case PageRow():
                 stored_bytes += int(record.html_bytes)
             case DialogRow() if record.session_hash is not None:

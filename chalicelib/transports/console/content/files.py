@@ -1,7 +1,9 @@
 """Pages of the workspace's files."""
 
+import base64
 from typing import Any
 
+from chalicelib.core.errors import AppError
 from chalicelib.domains.files.rules import file_types
 from chalicelib.transports.console import record_links
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -14,6 +16,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 
 PAGE_SIZE = 24
 CONTROL = "files"  # Name of the file control.
+NEW_FILE = "newFile"  # Name of the control for the file that replaces another.
 
 
 def add(request: ConsoleRequest) -> HttpResponse:
@@ -52,6 +55,29 @@ def _details(request: ConsoleRequest) -> dict[str, Any]:
 
 
 show, save = FORM.editing(_find, _file_page, "file_renamed")
+
+
+def replace(request: ConsoleRequest) -> HttpResponse:
+    """Replace the content of a file by the file of the form."""
+    file = _find(request)
+    sent = next((each for each in request.sent_files if each.field == NEW_FILE), None)
+    if sent is None:
+        return _refused(request, file, 400, request.translate("choose_file_first"))
+    content = base64.b64encode(sent.content).decode()
+    try:
+        request.call_once("replace_file", id=file["id"], name=sent.name, content=content)
+    except AppError as error:
+        problem = request.problem(error)
+        message = next(iter(problem.fields.values()), problem.summary)
+        return _refused(request, file, error.status, message)
+    return redirect(f"{request.path.removesuffix('/replace')}?done=file_replaced")
+
+
+def _refused(request: ConsoleRequest, file: Record, status: int, message: str) -> HttpResponse:
+    problem = Problem(request.translate("wrong_fields"), {NEW_FILE: message})
+    return _file_page(request, file, State(status, problem))
+
+
 LIST = ListPage("files", "list_files", PAGE_SIZE, {"q": "q", "folder": "folderId"})
 index = LIST.index
 confirm_delete, delete = deletion(

@@ -6,7 +6,7 @@ import pytest
 
 from chalicelib.core.ids import new_id
 from chalicelib.transports.scheduled_functions import run_jobs
-from tests.conftest import Owner, call_console
+from tests.conftest import Owner, Time, call_console
 from tests.factories.console import Person, World, person
 from tests.factories.images import drawn, saved
 from tests.transports.console.forms.helpers import error_beside, text
@@ -39,7 +39,7 @@ def test_several_files_are_uploaded_once_and_shown(boss: Person, path: str, owne
     page = text(boss.get(answer.headers["Location"]))
     assert "The files are uploaded." in page
     assert "2 files" in page
-    assert re.search(r'<img src="[^"]+/thumbnail/hall.jpg"', page)
+    assert re.search(r'<img src="[^"]+/thumbnail/hall.jpg\?v=[^"]+"', page)
     file_path = re.findall(rf'href="({path}/files/\w+)"', page)[0]
     assert "prices.txt" in text(boss.get(file_path))
 
@@ -67,6 +67,48 @@ def test_a_file_names_the_records_that_show_it_and_leaves_them_when_deleted(
     run_jobs()
     (resource,) = call_console(owner.workspace.id, "list_resources")["resources"]
     assert resource["photo"] is None
+
+
+def add_photo(boss: Person, path: str) -> str:
+    """Upload a photo, and return the path of its page."""
+    answer = boss.post(f"{path}/files", {}, files=[("files", "hall.jpg", JPEG)])
+    page = text(boss.get(answer.headers["Location"]))
+    return re.findall(rf'href="({path}/files/\w+)"', page)[0]
+
+
+def test_a_file_is_replaced_and_its_page_shows_the_new_one(
+    time: Time, boss: Person, path: str
+) -> None:
+    file_path = add_photo(boss, path)
+    preview = re.compile(r'<img src="([^"?]+)\?v=([^"]+)"')
+    (former,) = preview.findall(text(boss.get(file_path)))
+    time.pass_by(minutes=1)
+    new = [("newFile", "new.png", saved(drawn((30, 20)), "PNG"))]
+    answer = boss.post(f"{file_path}/replace", {"once": "1"}, files=new)
+    assert answer.headers["Location"] == f"{file_path}?done=file_replaced"
+    page = text(boss.get(answer.headers["Location"]))
+    assert "The file is replaced." in page
+    assert "30 × 20" in page
+    (preview_now,) = preview.findall(page)
+    # The URL is the same, and a browser does not show its cached copy.
+    assert (preview_now[0], preview_now[1] > former[1]) == (former[0], True)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "Choose a file first."),
+        ([("newFile", "a.html", b"<html>")], "Choose a photo for a photo."),
+        ([("newFile", "a.heic", HEIC)], "This file cannot be used"),
+    ],
+)
+def test_a_refused_replacement_says_why_beside_its_control(
+    boss: Person, path: str, files: list[tuple[str, str, bytes]], message: str
+) -> None:
+    file_path = add_photo(boss, path)
+    answer = boss.post(f"{file_path}/replace", {}, files=files)
+    assert answer.status == 400
+    assert message in error_beside(answer, "newFile")
 
 
 def test_a_photo_of_a_refused_form_is_kept(boss: Person, path: str, owner: Owner) -> None:
