@@ -110,6 +110,21 @@ def test_a_card_shows_known_contacts_and_requests_missing_ones(
     assert card["fields"] == fields
 
 
+@pytest.mark.parametrize(
+    ("currency", "price", "due", "rest"),
+    [
+        ("GBP", "£12.50", "£5", "£7.50"),
+        ("JPY", "¥1,250", "¥500", "¥750"),
+        ("KWD", "KWD\u00a01.250", "KWD\u00a00.500", "KWD\u00a00.750"),
+    ],
+)
+def test_the_sums_of_a_booking_are_in_the_workspaces_currency(
+    currency: str, price: str, due: str, rest: str
+) -> None:
+    details = details_of(booking_card(currency=currency, price=1_250, due=500, hold_minutes=30))
+    assert [*details.values()][3:6] == [price, due, rest]
+
+
 def test_a_price_of_zero_is_shown_as_free() -> None:
     cards._catalogue.cache_clear()  # so that the file is read here
     assert details_of(booking_card(price=0))["Price"] == "free"

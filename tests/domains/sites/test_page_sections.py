@@ -178,6 +178,30 @@ def test_a_form_of_another_workspace_is_not_shown(api: Api, site: str) -> None:
     assert "<form" not in visit(page)
 
 
+@pytest.mark.parametrize(
+    ("currency", "price", "title", "shown"),
+    [
+        ("GBP", 1_250, "Prices", "£12.50"),
+        ("GBP", 150_000, "Prices", "£1,500"),
+        ("JPY", 1_250, "Prices", "¥1,250"),
+        ("KWD", 1_250, "Prices", "KWD\u00a01.250"),
+        ("GBP", 1_250, "Цены", "12,50\u00a0£"),
+        ("JPY", 1_250, "Цены", "1\u00a0250\u00a0¥"),
+        ("KWD", 1_250, "Цены", "1,250\u00a0KWD"),
+    ],
+)
+def test_prices_are_in_the_workspaces_currency_and_the_pages_language(
+    owner: Owner, site: str, currency: str, price: int, title: str, shown: str
+) -> None:
+    api = owner.api()
+    api.post("/api/workspace/update", {"currency": currency})
+    api.post("/api/services/create", {"name": "Cut", "durationMin": 30, "price": price})
+    page = create(api, site)
+    update(api, page, title=title)
+    update(api, page, sections=[{"type": "prices"}])
+    assert f'<th scope="row">Cut</th><td>{shown}</td>' in visit(page)
+
+
 def test_prices_are_in_their_order_and_say_how_many_they_lack(
     owner: Owner, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

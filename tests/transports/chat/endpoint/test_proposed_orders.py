@@ -75,6 +75,34 @@ class TestOrders:
         assert "note" not in lead["data"]
         assert decide(api, reply) == decision
 
+    @pytest.mark.parametrize(
+        ("currency", "line", "total"),
+        [
+            ("GBP", "2 × £12.50", "£25"),
+            ("JPY", "2 × ¥1,250", "¥2,500"),
+            ("KWD", "2 × KWD\u00a01.250", "KWD\u00a02.500"),
+        ],
+    )
+    def test_the_card_of_an_order_has_prices_in_the_workspaces_currency(
+        self,
+        currency: str,
+        line: str,
+        total: str,
+        bot: Bot,
+        api: Api,
+        order_form: str,
+        script: Script,
+    ) -> None:
+        api.post("/api/workspace/update", {"currency": currency})
+        api.post("/api/products/create", {"name": "Rye bread", "price": 1_250})
+        items = [{"product": "rye", "quantity": 2}]
+        reply = proposed(script, bot, call("propose_order", items=items, **ADA))
+        shown = {detail["label"]: detail["value"] for detail in card(reply)["details"]}
+        assert (shown["Rye bread"], shown["Total"]) == (line, total)
+        decision = decide(api, reply, values={"address": "Nevsky 1"})
+        lead = api.get(f"/api/forms/collection/{decision['orderId']}")["lead"]
+        assert [item["price"] for item in lead["data"]["items"]] == [1_250]
+
     @pytest.mark.parametrize("is_known", [True, False])
     def test_an_order_names_only_a_client_that_its_dialog_created(
         self, is_known: bool, bot: Bot, api: Api, order_form: str, script: Script
