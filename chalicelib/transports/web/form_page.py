@@ -36,6 +36,7 @@ def show(request: HttpRequest) -> HttpResponse:
         is_test=form.is_test,
         order=order,
         currency=form.currency,
+        report_url=settings().support_url,
         page_url=f"{settings().public_url}/form/{form_id}?{AGENT_SOURCE}" if order else "",
     )
     headers = {"Content-Type": HTML_TYPE, **form_html.form_page_headers(form.language)}

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,3 +74,23 @@ def test_a_form_that_takes_no_submissions_has_no_page(owner: Owner) -> None:
             answer = Api(None).call("GET", path, headers={"Accept-Language": language})
             assert answer.status == 404
             assert text in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [("Call me", "Report this page"), ("Перезвоните мне", "Пожаловаться на страницу")],
+)
+def test_readers_report_a_form_to_the_operator(
+    owner: Owner,
+    reload_settings: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    title: str,
+    text: str,
+) -> None:
+    path = path_of(make(owner, title=title))
+    assert text not in Api(None).call("GET", path).body.decode()
+    monkeypatch.setenv("SUPPORT_URL", "mailto:help@example.com?subject=a&body=b")
+    reload_settings()
+    html = Api(None).call("GET", path).body.decode()
+    url = "mailto:help@example.com?subject=a&amp;body=b"
+    assert f'<a href="{url}" rel="nofollow">{text}</a>' in html

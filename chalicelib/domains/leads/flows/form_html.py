@@ -175,11 +175,13 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
     order: Sequence[OrderLine] = (),
     currency: str = RUB,
     page_url: str = "",
+    report_url: str = "",
 ) -> str:
     """Return a page with a form, which links can open.
 
     ``business`` is the name of the workspace. ``order`` is shown, with prices in ``currency``, and
-    sent with the form. Without script, the form sends ``page_url`` as the page's.
+    sent with the form. Without script, the form sends ``page_url`` as the page's. A link to
+    ``report_url``, if there is one, lets readers report the page to the operator.
     """
     cart = [{"productId": line.product_id, "quantity": line.quantity} for line in order]
     values = {CART: json.dumps(cart) if cart else "", PAGE: page_url}
@@ -193,6 +195,7 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
         script=_script(language),
         order=order,
         currency=currency,
+        report_url=report_url,
         total=_money(language, sum(line.price * line.quantity for line in order), currency),
         **_form(fields, values, {}, "send"),
     )

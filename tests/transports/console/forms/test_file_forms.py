@@ -83,7 +83,7 @@ def test_a_file_is_replaced_and_its_page_shows_the_new_one(
     preview = re.compile(r'<img src="([^"?]+)\?v=([^"]+)"')
     (former,) = preview.findall(text(boss.get(file_path)))
     time.pass_by(minutes=1)
-    new = [("newFile", "new.png", saved(drawn((30, 20)), "PNG"))]
+    new = [("newFile", "new.png", saved(drawn(size=(30, 20)), "PNG"))]
     answer = boss.post(f"{file_path}/replace", {"once": "1"}, files=new)
     assert answer.headers["Location"] == f"{file_path}?done=file_replaced"
     page = text(boss.get(answer.headers["Location"]))

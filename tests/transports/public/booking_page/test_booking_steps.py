@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_the_page_shows_the_photos_logo_and_hours_and_describes_itself_to_messen
     assert f'<meta property="og:image" content="{file["url"]}">' in html
     assert f'<meta property="og:title" content="Book online · {workspace.name}">' in html
     assert f'<img class="cover" src="{file["url"]}"' in text(page.get())
+
+
+def test_readers_report_the_page_to_the_operator(
+    page: BookingPage, reload_settings: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (page.home, page.path):
+        assert "Report this page" not in text(page.get(path))
+    monkeypatch.setenv("SUPPORT_URL", "https://help.example/report")
+    reload_settings()
+    report = '<a href="https://help.example/report" rel="nofollow">Report this page</a>'
+    for path in (page.home, page.path):
+        assert report in text(page.get(path))
 
 
 def test_weeks_that_have_passed_are_left_out(page: BookingPage, time: Time) -> None:
