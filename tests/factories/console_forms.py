@@ -59,6 +59,7 @@ OTHER_FORMS: dict[str, dict[str, str]] = {
     f"{WORKSPACE}/products/many": {"pick": "{product}", "do": "archive"},
     f"{WORKSPACE}/services/many": {"pick": "{service}", "do": "archive"},
     f"{WORKSPACE}/files": {"files": "@note.txt", "once": "1"},
+    f"{WORKSPACE}/files/{{file}}/replace": {"newFile": "@note.txt", "once": "1"},
     **{
         f"{WORKSPACE}/{noun}/import{path}": form
         for noun in ("products", "services", "clients")
