@@ -225,7 +225,7 @@ def upload_privately(ctx: Context, args: PrivateUpload) -> UploadRef:
 
     It is deleted when the import starts, or after a day.
     """
-    body = _decode(args.content)
+    body = decode(args.content)
     row = _upload(ctx, args.name, len(body), PRIVATE_TTL)
     store = object_store()
     ctx.unit.run_side_effect_once(
