@@ -8,6 +8,8 @@ import re
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from pydantic.alias_generators import to_camel
+
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError
 from chalicelib.core.settings import settings
@@ -151,8 +153,8 @@ def _link_page(
         link=link,
         path=request.path,
         typed={name: request.form_value(name) for name in ("name", "workspace")},
-        ticked=[name for name in ("terms", "personalData", "advertising") if name in request.form],
-        consents=[(name, _wire_name(name), name in REQUIRED) for name in CONSENTS],
+        ticked=[box for name in CONSENTS if (box := to_camel(name)) in request.form],
+        consents=[(name, to_camel(name), name in REQUIRED) for name in CONSENTS],
         **_places(request),
     )
 
@@ -168,10 +170,6 @@ def _workspace_page(
         typed_name=request.form_value("name"),
         **_places(request),
     )
-
-
-def _wire_name(name: str) -> str:
-    return "personalData" if name == "personal_data" else name
 
 
 def _places(request: ConsoleRequest) -> dict[str, Any]:
