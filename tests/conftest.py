@@ -160,6 +160,8 @@ memory.return_large_blocks()
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(PolicyCheck())
     run_clock.start(config)
+    if chosen := config.getoption("--operations"):
+        selection.choose(chosen.split(","))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -158,6 +158,7 @@ CUTS = {
         domains.imports.rules.tables.client_table.MAX_NOTES
         domains.imports.rules.tables.client_table.MAX_TAG
         domains.imports.rules.tables.product_table.MAX_CODE
+        domains.imports.rules.tables.birthdays._SHOWN
         domains.imports.rules.tables.rows._SAMPLE_CHARACTERS
         domains.sites.operations.imports._SHOWN
         domains.files.rules.data_urls._START

@@ -22,6 +22,7 @@ INSTEAD_OF = {
     "fileId": "text",
     "clientId": "client",
     "categoryId": "value",
+    "uploadId": "content",
 }
 """The field that a reference replaces."""
 WITH = {"bulk_products": {"action": "setCategory"}}

@@ -214,7 +214,7 @@ class TestRefusal:
         before, former, bytes_used = list_stored_files(), shown(file), used(owner)
         answer = api.call_refused("POST", REPLACE, values(file, new_body, name=new_name))
         (error,) = answer.data["errors"]
-        assert (answer.status, error["field"], error["key"]) == (400, "content", "wrong_file_kind")
+        assert (answer.status, error["field"], error["key"]) == (400, "content", "other_kind")
         assert (list_stored_files(), shown(file), used(owner)) == (before, former, bytes_used)
 
     def test_an_image_is_checked_as_in_an_upload(self, api: Api) -> None:

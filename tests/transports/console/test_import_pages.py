@@ -66,8 +66,9 @@ def test_a_workbook_is_looked_at_and_imported(owner: Owner, language: str) -> No
     assert reason in report
     (client,) = call_console(owner.workspace.id, "list_clients")["clients"]
     assert (client["name"], client["notes"]) == ("Анна", "red")
-    gone = user.get(page, Accept_Language=language)
-    assert gone.status == 404
+    redirection = user.get(page, Accept_Language=language)
+    gone = user.get(redirection.headers["Location"], Accept_Language=language)
+    assert (redirection.status, gone.status) == (303, 404)
     assert (
         "Choose it again" if language == "en" else "Выберите файл ещё раз"
     ) in gone.body.decode()

@@ -122,10 +122,10 @@ def _check_kind(file: FileRow, kind: str, field: str) -> None:
     if is_image(file):
         if kind not in images.READ:
             message = f"expected an image like the file that it replaces, received {kind}"
-            raise ValidationError.of(field, message=message, key="wrong_file_kind")
+            raise ValidationError.of(field, message=message, key="other_kind")
     elif kind != file.mime_type:
         message = f"expected {file.mime_type} like the file that it replaces, received {kind}"
-        raise ValidationError.of(field, message=message, key="wrong_file_kind")
+        raise ValidationError.of(field, message=message, key="other_kind")
 
 
 @job_handler(REPLACED)

@@ -69,6 +69,8 @@ def replace(request: ConsoleRequest) -> HttpResponse:
     except AppError as error:
         problem = request.problem(error)
         message = next(iter(problem.fields.values()), problem.summary)
+        if any(each.key == "other_kind" for each in error.errors):
+            message = request.translate("wrong_file_kind")
         return _refused(request, file, error.status, message)
     return redirect(f"{request.path.removesuffix('/replace')}?done=file_replaced")
 

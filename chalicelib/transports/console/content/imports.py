@@ -16,6 +16,7 @@ from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
 CONTROL = "file"  # Name of the file control.
+GONE = "gone"  # In the query: the table was deleted, because its import has begun or a day passed.
 COLUMN = "column:"  # Begins the name of the control of a column, which the column's name follows.
 MAX_SELECTS = 24
 """Columns up to which each has a select. The options of more would make the page too long, so a
@@ -32,7 +33,9 @@ OPERATIONS: Mapping[Noun, str] = {
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
-    """Show the form for a file."""
+    """Show the form for a file, or that the table of a preview is not there any more."""
+    if request.query_value(GONE):
+        return _choose_file(request, 404, request.translate("import_file_gone"))
     return _index(request)
 
 
@@ -81,8 +84,8 @@ def start(request: ConsoleRequest) -> HttpResponse:
         )
     except ValidationError:
         return _preview(request, columns, 400)
-    except NotFoundError as error:
-        return _choose_file(request, error.status, request.translate("import_file_gone"))
+    except NotFoundError:
+        return redirect(f"{_path(request)}?{GONE}=1")
     return redirect(f"{request.current_membership.path}/imports/{answer['importId']}")
 
 
@@ -101,8 +104,8 @@ def _preview(
         found = request.call(OPERATIONS[noun], **arguments)["preview"]
     except ValidationError as error:
         return _index(request, error.status, _problem(request, error))
-    except NotFoundError as error:
-        return _choose_file(request, error.status, request.translate("import_file_gone"))
+    except NotFoundError:
+        return redirect(f"{_path(request)}?{GONE}=1")
     words = {name: reasons.field_name(request.language, name) for name in found["fields"]}
     shown = found["columns"][:MAX_CONTROLS]
     return request.page(
