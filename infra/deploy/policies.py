@@ -160,6 +160,8 @@ FUNCTIONS: Mapping[str, Access] = {
         },
         # The record of a client names the newest leads, which a small list reads by row.
         indexes=("by_o1", "by_row"),
+        # The record of a page has its HTML.
+        objects={HTML: ("GetObject",)},
         master_key=True,
         telegram=True,
         woken=True,

@@ -182,11 +182,8 @@ class Trace:
 
 
 def has_personal_data(row: Any) -> bool:  # noqa: ANN401  a client, a lead or a booking
-    """Return whether a record still has personal data. An erased record has counts only."""
-    names = ["name", "email", "phone", "tags", "data"]
-    if isinstance(row, BookingRow):
-        names = ["client_name", "client_email", "client_phone"]
-    return any(getattr(row, name, None) for name in (*names, "birthday", "notes", "named_contacts"))
+    """Return whether a record has anything that an erasure removes."""
+    return any(getattr(row, name) for name in row.erasable())
 
 
 def _contacts_in(row: Any) -> list[str]:  # noqa: ANN401  a row of one of four nouns
