@@ -98,6 +98,7 @@ BEYOND_A_SCHEMA = {
         r"expected another",
         r"expected the value of next on the previous page",
         r"expected a page with HTML",
+        r"like the file that it replaces",
         r"expected a txt, md, html, csv or pdf file",
         r"^fileId: ",  # what a file contains
     ),
