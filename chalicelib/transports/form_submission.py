@@ -11,9 +11,15 @@ from chalicelib.core.errors import AppError
 from chalicelib.core.ids import new_id
 from chalicelib.core.operations import Operation
 from chalicelib.domains.leads.flows import form_checks, form_html
-from chalicelib.domains.leads.flows.submissions import PublicForm, SubmissionResult, public_form
+from chalicelib.domains.leads.flows.submissions import (
+    PublicForm,
+    SubmissionResult,
+    form_with_brand,
+    public_form,
+)
 from chalicelib.domains.leads.rules import form_fields, form_texts
 from chalicelib.lib import charsets
+from chalicelib.lib.markup.brands import Brand
 from chalicelib.transports import form_data, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
@@ -148,12 +154,12 @@ def _success(request: HttpRequest, reply: Reply) -> HttpResponse:
     if result.redirect_url:
         return redirect(result.redirect_url)
     language = form_fields.language(result.message, [])
-    return _page(
-        200,
-        form_html.thanks_page(
-            result.message, language=language, back_url=request.headers.get("referer")
-        ),
+    form = _find_form(request)
+    brand = form.brand if form else None
+    html = form_html.thanks_page(
+        result.message, language=language, back_url=request.headers.get("referer"), brand=brand
     )
+    return _page(200, html, brand)
 
 
 def _failure(
@@ -180,21 +186,25 @@ def _failure(
             message=error.message,
             values=submitted,
             errors={wrong.field: wrong.message for wrong in error.errors},
+            brand=form.brand,
         )
-    return _page(error.status, html, **error.headers)._replace(log=answer.log)
+    brand = form.brand if form and submitted is not None else None
+    return _page(error.status, html, brand, **error.headers)._replace(log=answer.log)
 
 
 def _find_form(request: HttpRequest) -> PublicForm | None:
     # The form may not exist, or the database may be unavailable.
     try:
-        return public_form(request.path["id"])
+        return form_with_brand(request.path["id"])
     except AppError:
         return None
 
 
-def _page(status: int, html: str, **headers: str) -> HttpResponse:
+def _page(status: int, html: str, brand: Brand | None, **headers: str) -> HttpResponse:
     return HttpResponse(
-        status, html.encode(), {"Content-Type": HTML_TYPE, **form_html.PAGE_HEADERS, **headers}
+        status,
+        html.encode(),
+        {"Content-Type": HTML_TYPE, **form_html.page_headers(brand), **headers},
     )
 
 

@@ -23,7 +23,7 @@ from tests.e2e.conftest import (
 )
 from tests.e2e.test_console import OVERFLOW
 from tests.factories.event_runs import run_until_idle
-from tests.factories.salon import Salon
+from tests.factories.salon import FRIDAYS, Salon
 
 NOON = "2027-03-03T12:00:00Z"
 LONG = "Hopper" * 30
@@ -66,6 +66,9 @@ def choose_a_time(page: Page | Frame, check_step: Callable[[str], None] = lambda
     expect(page.locator("#month")).to_be_visible()
     check_step("times")
     another_day = page.locator("td a:not([aria-current])").first
+    if not another_day.count():  # On the last days of a month.
+        page.locator(".turn a").last.click()
+        page.wait_for_url("**month=**")
     address = str(another_day.get_attribute("href"))
     another_day.click()
     page.wait_for_url(lambda url: address in url)
@@ -102,7 +105,7 @@ def test_a_visitor_books_on_any_screen_and_moves_and_cancels_the_booking(
         check(page, f"booking-{screen}")
         page.locator('a[href*="step=move"]').click()
         check(page, f"booking-{screen}-move")
-        page.locator(".times a").nth(1).click()
+        page.locator(".times li a").last.click()
         check(page, f"booking-{screen}-confirm")
         page.locator("button.button").click()
         expect(page.get_by_role("status")).to_be_visible()
@@ -125,7 +128,7 @@ def test_a_visitor_books_moves_and_cancels_without_script(
         expect(page.locator("h1")).to_have_text("You are booked")
         page.goto(page.locator("#link").input_value())
         page.locator('a[href*="step=move"]').click()
-        page.locator(".times a").nth(1).click()
+        page.locator(".times li a").last.click()
         page.locator("button.button").click()
         expect(page.get_by_role("status")).to_have_text("The booking was moved.")
         page.locator('a[href*="step=cancel"]').click()
@@ -240,3 +243,53 @@ def test_a_client_cancels_by_the_link_of_the_mail_on_any_screen(
         assert urlsplit(page.url).path == urlsplit(booking_link).path
         page.reload()
         expect(page.get_by_role("heading", level=1)).to_have_text("Your booking is cancelled")
+
+
+SMALL = """() => [...document.querySelectorAll("a, button, input, select, textarea")]
+  .filter((each) => each.checkVisibility() && !each.closest("[hidden]") && each.type !== "hidden"
+    && !each.matches(".skip, p.lead a, .marks a"))
+  .map((each) => [each.outerHTML.slice(0, 90), each.getBoundingClientRect()])
+  .filter(([, box]) => box.height < 24 || box.width < 24)
+  .map(([html]) => html)"""
+"""Targets under 24 pixels, except links within a sentence (WCAG 2.2, 2.5.8)."""
+
+
+def test_arrows_move_between_free_days_and_to_the_months_beside_them(
+    salon: Salon, booking_url: str, open_url: Opened
+) -> None:
+    for resource in salon.resources:
+        salon.set_hours(salon.api, resource, FRIDAYS)
+    with open_url(f"{booking_url}/{salon.service}?staff=any") as page:
+        days = page.locator("td a")
+        days.last.focus()
+        page.keyboard.press("ArrowDown")
+        expect(page.locator(".turn [rel~=next]")).to_be_focused()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**month=**")
+        days.first.focus()
+        page.keyboard.press("ArrowRight")
+        expect(days.nth(1)).to_be_focused()
+        page.keyboard.press("ArrowUp")
+        expect(days.first).to_be_focused()
+        page.keyboard.press("ArrowLeft")
+        expect(page.locator(".turn [rel~=prev]")).to_be_focused()
+
+
+def test_screen_readers_hear_the_number_of_times(booking_url: str, open_url: Opened) -> None:
+    with open_url(booking_url) as page:
+        choose_a_time(page)
+        page.go_back()
+        count = page.get_by_role("status")
+        expect(count).to_have_text(f"{page.locator('.times li').count()} free times")
+
+
+def test_targets_are_large_enough_for_a_finger(booking_url: str, open_url: Opened) -> None:
+    with open_url(booking_url, **SCREENS["phone"]) as page:
+        found: dict[str, Any] = {"services": page.evaluate(SMALL)}
+        choose_a_time(page, lambda step: found.update({step: page.evaluate(SMALL)}))
+        send(page, name="Ada", phone="+7 916 123-45-67")
+        expect(page.locator("#link")).to_be_visible()
+        found["done"] = page.evaluate(SMALL)
+        page.goto(page.locator("#link").input_value())
+        found["manage"] = page.evaluate(SMALL)
+        assert {step: small for step, small in found.items() if small} == {}

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
-from chalicelib.lib.accents import ACCENTS, colours
+from chalicelib.lib.accents import ACCENTS
+from chalicelib.lib.markup import brands
 from chalicelib.lib.markup.css import minify_css
 from chalicelib.transports.http import HttpRequest, HttpResponse, etag
 
@@ -20,7 +21,8 @@ PATH = "/assets/{name}"
 _FOLDER = Path(__file__).parent
 # Empty lines, lines of comments, and indentation, which are a fifth of the console's script.
 _UNREAD = re.compile(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
-_SHARED = ("normalize", "tokens", "base")
+_OF_BRANDS = ("tokens", "brand")  # They are in ``lib.markup.brands``.
+_SHARED = ("normalize", "tokens", "base", "brand")
 # The parts of each style sheet. Each kind of page has one style sheet. Pages of opening hours and
 # of the calendar have "calendar" as well, and tables of many records have "many", which other pages
 # do not load. A business with an accent
@@ -63,16 +65,11 @@ def minified(*names: str) -> bytes:
 
 
 def _part(name: str) -> str:
-    if not name.startswith("accent-"):
-        return (_FOLDER / "static" / f"{name}.css").read_text()
-    light, dark = colours(name.removeprefix("accent-"))
-    return f"""\
-:root {{ --accent: {light}; --accent-strong: color-mix(in srgb, {light} 85%, #000);
-  --accent-soft: color-mix(in srgb, {light} 12%, #fff); }}
-@media (prefers-color-scheme: dark) {{ :root {{ --accent: {dark}; --on-accent: #17161a;
-  --accent-strong: color-mix(in srgb, {dark} 85%, #fff);
-  --accent-soft: color-mix(in srgb, {dark} 22%, #000); }} }}
-"""
+    if name.startswith("accent-"):
+        return brands.accent_style(name.removeprefix("accent-"))
+    if name in _OF_BRANDS:
+        return brands.style(name)
+    return (_FOLDER / "static" / f"{name}.css").read_text()
 
 
 @cache

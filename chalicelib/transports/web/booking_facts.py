@@ -51,7 +51,6 @@ def payment_facts(  # noqa: PLR0913  the facts
 
     facts = [
         ("circle-check", "fact_paid", price_text(language, paid or 0, currency)),
-        ("credit-card", "pay_due", price_text(language, due, currency)),
         ("wallet", "fact_left", price_text(language, left, currency)),
         ("arrow-left", "fact_refund", moment(refund_until) if due or paid else ""),
         ("clock", "fact_held", moment(held_until) if due else ""),

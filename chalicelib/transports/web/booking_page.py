@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from http import HTTPStatus
 from secrets import token_urlsafe
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
@@ -25,6 +25,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.times import find_moment
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
+from chalicelib.domains.booking_page.flows.brand import home
 from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
 from chalicelib.domains.booking_page.rules import refusals
 from chalicelib.domains.booking_page.rules.prepared_links import MAX_TOKEN, PARAMETER
@@ -35,6 +36,7 @@ from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.lib import localized, zoned_times
+from chalicelib.lib.markup.brands import Brand
 from chalicelib.transports import form_data
 from chalicelib.transports.http import MAX_PUBLIC_BODY_BYTES, HttpRequest, HttpResponse, check_body
 from chalicelib.transports.web import discovery, free_times, render, texts
@@ -105,7 +107,7 @@ class _Visit:
 
     @property
     def home(self) -> str:
-        return f"{open_page.PATH}/{quote(self.request.path['workspace'], safe='')}"
+        return home(self.request.path["workspace"])
 
     @cached_property
     def service(self) -> Mapping[str, Any]:
@@ -160,10 +162,17 @@ class _Visit:
         return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
 
     @property
-    def map_url(self) -> str:
-        maps = {"ru": "https://yandex.ru/maps/?text="}
-        base = maps.get(self.language, "https://www.google.com/maps/search/?api=1&query=")
-        return base + quote(self.page["address"] or "", safe="")
+    def brand(self) -> Brand:
+        page = self.page
+        return Brand(
+            name=page["name"],
+            phone=page["phone"],
+            logo_url=page["logoUrl"],
+            accent=page["accent"],
+            address=page["address"],
+            country=page["country"],
+            home=self.home,
+        )
 
     def weekday(self, number: int) -> str:
         # 0 is Monday.
@@ -179,6 +188,7 @@ class _Visit:
             script="booking",
             visit=self,
             page=self.page,
+            brand=self.brand,
             indexed=indexed,
             is_test=self.page["isTest"],
             price=partial(price_text, self.language, currency=self.page["currency"]),

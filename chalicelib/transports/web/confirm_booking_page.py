@@ -9,7 +9,7 @@ from chalicelib.core import clock
 from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.transports import form_data
 from chalicelib.transports.http import (
     MAX_PUBLIC_BODY_BYTES,
@@ -18,8 +18,8 @@ from chalicelib.transports.http import (
     check_body,
     redirect,
 )
-from chalicelib.transports.web import free_times, render, texts
-from chalicelib.transports.web.booking_facts import booking_facts, payment_facts
+from chalicelib.transports.web import brand_pages, free_times, render
+from chalicelib.transports.web.booking_facts import booking_facts, payment_facts, price_text
 from chalicelib.transports.web.visitor_requests import call
 
 
@@ -42,28 +42,32 @@ def _show(request: HttpRequest) -> HttpResponse:
         requested.booking,
         requested.request,
     )
-    workspace = workspaces.get(workspace_id)
-    facts = booking_facts(language, booking, workspace.currency)
+    currency = currency_of(workspace_id)
+    facts = booking_facts(language, booking, currency)
     if due := terms.get("amountDue"):
         minutes = timedelta(minutes=terms.get("refundUntilMin") or 0)
         last = datetime.fromisoformat(booking["startAt"]) - minutes
         facts += payment_facts(
             language,
             booking,
-            workspace.currency,
+            currency,
             due=due,
             left=booking["price"] - due,
             refund_until=clock.iso(last),
         )
-    return render.notice(
+    return brand_pages.show(
         request,
-        200,
-        icon="calendar-check",
-        title="book_link",
+        workspace_id,
+        "linked",
+        mark="calendar-check",
+        heading="book_link",
         about="book_link_about",
+        due=price_text(language, due or 0, currency),
         button="book_link_submit",
-        facts=[(name, value) for _, name, value in facts],
-        workspace=workspace.name,
+        facts=facts,
+        with_place=True,
+        nearest=(),
+        link=None,
     )
 
 
@@ -82,12 +86,20 @@ def _book(request: HttpRequest) -> HttpResponse:
 
 def _show_taken(request: HttpRequest, error: SlotUnavailableError) -> HttpResponse:
     language = render.preferred_language(request)
-    free = free_times.choices(language, error.details["alternatives"])
-    return render.notice(
+    return brand_pages.show(
         request,
+        booking_links.parse(request.path["token"]).workspace_id,
+        "linked",
         error.status,
-        icon="triangle-alert",
-        title="book_link_taken",
+        mark="triangle-alert",
+        heading="book_link_taken",
         about="book_taken",
-        facts=[(texts.translate(language, "book_nearest"), choice.text) for choice in free],
+        due="",
+        button=None,
+        facts=(),
+        with_place=False,
+        nearest=[
+            choice.text for choice in free_times.choices(language, error.details["alternatives"])
+        ],
+        link=None,
     )

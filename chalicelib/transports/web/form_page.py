@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.leads.flows import form_html
-from chalicelib.domains.leads.flows.submissions import form_with_business
+from chalicelib.domains.leads.flows.submissions import form_with_brand
 from chalicelib.transports.http import CACHED, HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
@@ -24,7 +24,7 @@ _PREPARED_ORDER: Lazy[[str, str, str], list[form_html.OrderLine]] = Lazy(
 def show(request: HttpRequest) -> HttpResponse:
     """Show a form in its language. Raises NotFoundError if unknown, or its site is suspended."""
     form_id = request.path["form"]
-    form, business = form_with_business(form_id)
+    form = form_with_brand(form_id)
     url = f"{settings().public_url}/api/public/forms/{form_id}/submit"
     order = _order(request)
     html = form_html.form_page(
@@ -32,14 +32,14 @@ def show(request: HttpRequest) -> HttpResponse:
         form.fields,
         form.language,
         submit_url=url,
-        business=business,
+        brand=form.brand,
         is_test=form.is_test,
         order=order,
         currency=form.currency,
         report_url=settings().support_url,
         page_url=f"{settings().public_url}/form/{form_id}?{AGENT_SOURCE}" if order else "",
     )
-    headers = {"Content-Type": HTML_TYPE, **form_html.form_page_headers(form.language)}
+    headers = {"Content-Type": HTML_TYPE, **form_html.form_page_headers(form.language, form.brand)}
     # An order is one visitor's, and its prices are of this moment.
     headers |= (
         {"Cache-Control": "no-store"}

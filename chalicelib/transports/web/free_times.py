@@ -37,6 +37,13 @@ class Choice(NamedTuple):
     link: str
 
 
+class FreeDay(NamedTuple):
+    """A day with free times."""
+
+    text: str
+    link: str
+
+
 class MonthView(NamedTuple):
     """The calendar of a month and the times of its selected day."""
 
@@ -47,7 +54,7 @@ class MonthView(NamedTuple):
     next: str | None
     day: str | None
     choices: list[Choice]
-    next_free: Choice | None
+    next_free: FreeDay | None  # after the selected day
     zone: str
     zone_name: str
 
@@ -57,6 +64,7 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
     month = date.fromisoformat(f"{times['month']}-01")
     free = {day["date"] for day in times["days"]}
     selected, upcoming = times["day"], times["nextAvailable"]
+    later = min((day for day in free if selected and day > selected), default=None)
 
     def cell(day: date) -> Cell | None:
         if day.month != month.month:
@@ -87,7 +95,7 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
         next=times["nextMonth"] and link(month=times["nextMonth"]),
         day=selected and texts.dated(language, date.fromisoformat(selected), _LONG_DAY),
         choices=_times(language, times["slots"], link),
-        next_free=upcoming and _next_free(language, upcoming, link),
+        next_free=_next_free(language, _day_of(upcoming) if upcoming else later, link),
         zone=zone_text(times["timezone"], _shown_moment(times)),
         zone_name=times["timezone"],
     )
@@ -120,9 +128,14 @@ def _choice(language: Language, slot: Mapping[str, Any], link: Link, pattern: st
     return Choice(slot["startAt"], label, link(at=slot["startAt"], ids=slot["resourceIds"]))
 
 
-def _next_free(language: Language, slot: Mapping[str, Any], link: Link) -> Choice:
-    day = datetime.fromisoformat(slot["startLocal"]).date()
-    return Choice(slot["startAt"], texts.dated(language, day, _LONG_DAY), link(day=day.isoformat()))
+def _day_of(slot: Mapping[str, Any]) -> str:
+    return str(slot["startLocal"])[:10]
+
+
+def _next_free(language: Language, day: str | None, link: Link) -> FreeDay | None:
+    if day is None:
+        return None
+    return FreeDay(texts.dated(language, date.fromisoformat(day), _LONG_DAY), link(day=day))
 
 
 def _shown_moment(times: Mapping[str, Any]) -> datetime:

@@ -28,7 +28,7 @@ from chalicelib.transports.http import (
     HttpResponse,
     check_body,
 )
-from chalicelib.transports.web import free_times, render, texts
+from chalicelib.transports.web import brand_pages, free_times, render, texts
 from chalicelib.transports.web.booking_facts import (
     booking_facts,
     payment_facts,
@@ -73,21 +73,23 @@ class _Visit:
         return zone
 
     @property
+    def workspace_id(self) -> str:
+        return booking_links.parse(self.request.path["token"]).workspace_id
+
+    @property
     def currency(self) -> str:
-        return currency_of(booking_links.parse(self.request.path["token"]).workspace_id)
+        return currency_of(self.workspace_id)
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
         language = render.preferred_language(self.request)
         booking = self.managed["booking"]
-        response = render.page(
+        return brand_pages.show(
             self.request,
-            f"book/{template}.html",
+            self.workspace_id,
+            template,
             status,
-            cached=False,
             script="booking",
             visit=self,
-            indexed=False,
-            is_test=self.managed["isTest"],
             managed=self.managed,
             booking=booking,
             facts=booking_facts(language, booking, self.currency) + self._payment_facts(language),
@@ -96,7 +98,6 @@ class _Visit:
             mark=ICONS.get(booking["status"], "calendar-check"),
             **values,
         )
-        return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
 
     def _payment_facts(self, language: texts.Language) -> list[tuple[str, str, str]]:
         managed = self.managed

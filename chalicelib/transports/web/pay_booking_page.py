@@ -16,7 +16,7 @@ from chalicelib.transports.http import (
     check_body,
     redirect,
 )
-from chalicelib.transports.web import render, texts
+from chalicelib.transports.web import brand_pages, render, texts
 from chalicelib.transports.web.booking_facts import booking_facts, payment_facts, price_text
 from chalicelib.transports.web.visitor_requests import call, query_value
 
@@ -46,7 +46,8 @@ def pay(request: HttpRequest) -> HttpResponse:
 def _show(request: HttpRequest) -> HttpResponse:
     token = request.path["token"]
     # A malformed link costs no request to the database.
-    currency = currency_of(booking_links.parse(token).workspace_id)
+    workspace_id = booking_links.parse(token).workspace_id
+    currency = currency_of(workspace_id)
     is_back = bool(query_value(request, "back"))
     payable: dict[str, Any] = call(
         request, "get_payable_booking", {"token": token, "isBack": is_back}
@@ -76,18 +77,19 @@ def _show(request: HttpRequest) -> HttpResponse:
     if payable["refundReason"] is not None:
         reason = texts.translate(language, f"pay_reason_{payable['refundReason']}")
         facts.append(("scroll-text", texts.translate(language, "pay_reason"), reason))
-    response = render.notice(
+    response = brand_pages.show(
         request,
-        200,
-        icon=ICONS[state],
-        title=f"pay_{state}",
+        workspace_id,
+        "linked",
+        mark=ICONS[state],
+        heading=f"pay_{state}",
         about=about,
-        link=link,
-        link_icon="calendar-check",
+        due=price_text(language, payable["due"], currency) if is_payable else "",
         button="pay_submit" if is_payable else None,
-        facts=[(name, text) for _, name, text in facts],
-        workspace=payable["workspaceName"],
-        amount=price_text(language, payable["due"], currency),
+        facts=facts,
+        with_place=is_payable or state == "paid",
+        nearest=(),
+        link=link,
     )
     return response._replace(headers=render.allow_form_redirects(response.headers))
 

@@ -18,7 +18,7 @@ from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, NotFoundError, log_fields
 from chalicelib.core.settings import settings
 from chalicelib.lib import phones
-from chalicelib.lib.markup import templates
+from chalicelib.lib.markup import brands, templates
 from chalicelib.transports.http import CACHED, HTML_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import assets, control_limits, texts
 from chalicelib.transports.web.texts import Language
@@ -51,7 +51,7 @@ def environment() -> "Environment":
     """Return the template environment. It escapes every value that is not ``Markup``."""
     from markupsafe import Markup
 
-    result = templates.environment(Path(__file__).parent / "templates")
+    result = templates.environment(Path(__file__).parent / "templates", brands.FOLDER)
     result.globals["icon"] = lambda name: Markup(assets.icon(name))  # noqa: S704  the project's own icon  # nosec B704
     result.globals["style_url"] = assets.style_url
     result.globals["script_url"] = assets.script_url

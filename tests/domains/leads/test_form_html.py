@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from chalicelib.domains.leads.flows.form_html import (
     HONEYPOT,
-    PAGE_HEADERS,
     embed_html,
     error_page,
     failure_page,
+    page_headers,
     thanks_page,
 )
 from chalicelib.domains.leads.rules.form_fields import FieldSpec
@@ -219,7 +219,7 @@ class TestPages:
             r"<style>(.*?)</style>", thanks_page("A", language="en", back_url=None), re.DOTALL
         )
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-        policy = PAGE_HEADERS["Content-Security-Policy"]
+        policy = page_headers()["Content-Security-Policy"]
         assert f"style-src 'sha256-{digest}'" in policy
         assert "default-src 'none'" in policy
 

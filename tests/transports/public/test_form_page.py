@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core.ids import new_id
-from tests.conftest import Api, Owner, call_console, call_operator
+from tests.conftest import Answer, Api, Owner, call_console, call_operator
 from tests.factories.console import FORM
 
 HOSTILE = "<script>alert(1)</script>"
@@ -39,7 +39,8 @@ def test_a_form_has_a_page_in_its_own_language(
     assert f'<html lang="{lang}">' in html
     assert f"<h1>{title}</h1>" in html
     assert f"<button>{button}</button>" in html
-    assert f"<p>{owner.workspace.name}</p>" in html
+    header = html.partition("<header>")[2].partition("</header>")[0]
+    assert owner.workspace.name in header
     assert f'action="{form["submitUrl"]}"' in html
 
 
@@ -94,3 +95,25 @@ def test_readers_report_a_form_to_the_operator(
     html = Api(None).call("GET", path).body.decode()
     url = "mailto:help@example.com?subject=a&amp;body=b"
     assert f'<a href="{url}" rel="nofollow">{text}</a>' in html
+
+
+def test_the_form_and_the_pages_after_it_show_the_business(owner: Owner) -> None:
+    details = {"accent": "teal", "phone": "+7 495 123-45-67"}
+    call_console(owner.workspace.id, "set_workspace", **details)
+    form = make(owner)
+    route = form["submitUrl"].partition("/api/")[2]
+    headers = {"Content-Type": FORM, "Accept": "text/html"}
+
+    def sent(body: bytes) -> Answer:
+        return Api(None).call("POST", f"/api/{route}", body, headers)
+
+    pages = [Api(None).call("GET", path_of(form)), sent(b"phone="), sent(b"phone=%2B74951234567")]
+    assert [page.status for page in pages] == [200, 400, 200]
+    for page in pages:
+        html = page.body.decode()
+        (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        assert f"style-src 'sha256-{digest}'" in page.headers["Content-Security-Policy"]
+        assert "--accent:#0b6b70" in style.replace(" ", "")
+        assert '<a class="phone" href="tel:+7495123-45-67">' in html
+        assert owner.workspace.name in html.partition("</header>")[0]

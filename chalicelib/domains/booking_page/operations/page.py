@@ -129,6 +129,7 @@ class PublicBookingPage(Wire):
     hours: list[PageHours] = Field(
         description="Weekly hours in which any of the staff works; empty for a named service."
     )
+    country: str = Field(description="Country of the business (ISO 3166-1 alpha-2).")
     timezone: str = Field(description="IANA zone of the workspace.")
     currency: str = Field(description="Currency of all prices (ISO 4217).")
     is_indexed: bool = Field(description="Whether search engines may list the page.")
@@ -186,6 +187,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
             PageHours(first=first, last=last, intervals=list(map(_hours_text, spans)))
             for first, last, spans in page.hours
         ],
+        country=page.workspace.country,
         timezone=page.workspace.timezone,
         currency=page.workspace.currency,
         is_indexed=page.settings.is_indexed

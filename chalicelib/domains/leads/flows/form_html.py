@@ -26,7 +26,8 @@ from chalicelib.domains.leads.rules.form_fields import (
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import localized
 from chalicelib.lib.currencies import RUB
-from chalicelib.lib.markup import templates
+from chalicelib.lib.markup import brands, templates
+from chalicelib.lib.markup.brands import Brand
 from chalicelib.lib.markup.css import minify_css
 
 if TYPE_CHECKING:
@@ -85,25 +86,44 @@ def _content_source(content: str) -> str:
 _EMBED_STYLE = f"\n{_FORM_STYLE}\n"
 # Sources of the styles in a preview, for a Content-Security-Policy.
 PREVIEW_STYLES = f"{_content_source(_PREVIEW_STYLE)} {_content_source(_EMBED_STYLE)}"
-_PAGE_STYLE = f"{_FORM_STYLE}\n{_style_sheet('page')}"
-# Headers of every page of this module. The pages may be in a frame, because forms may be.
-PAGE_HEADERS = {
-    # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is allowed.
-    "Content-Security-Policy": (
-        f"default-src 'none'; style-src {_content_source(_PAGE_STYLE)}; base-uri 'none'; "
-        "form-action 'self' https:"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Robots-Tag": "noindex",
-    "Referrer-Policy": "strict-origin-when-cross-origin",
-}
 
 
-def form_page_headers(language: str) -> dict[str, str]:
+@cache
+def _page_style(accent: str | None) -> str:
+    # A page looks like the booking page of the business.
+    look = [brands.style("tokens"), brands.accent_style(accent) if accent else ""]
+    shared = minify_css("\n".join([*look, brands.style("brand")]))
+    return f"{_FORM_STYLE}\n{shared}\n{_style_sheet('page')}"
+
+
+def _accent(brand: Brand | None) -> str | None:
+    return brand.accent if brand else None
+
+
+def page_headers(brand: Brand | None = None) -> dict[str, str]:
+    """Return the headers of a page of this module, which shows a business or none.
+
+    The pages may be in a frame, because forms may be.
+    """
+    style = _content_source(_page_style(_accent(brand)))
+    return {
+        # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is
+        # allowed.
+        "Content-Security-Policy": (
+            f"default-src 'none'; style-src {style}; img-src 'self' https: data:; "
+            "base-uri 'none'; form-action 'self' https:"
+        ),
+        "X-Content-Type-Options": "nosniff",
+        "X-Robots-Tag": "noindex",
+        "Referrer-Policy": "strict-origin-when-cross-origin",
+    }
+
+
+def form_page_headers(language: str, brand: Brand | None) -> dict[str, str]:
     """Return the headers of a form's own page, which runs the script of the embed code."""
-    policy = "Content-Security-Policy"
+    policy, headers = "Content-Security-Policy", page_headers(brand)
     script = f"script-src {_content_source(_script(language))}; connect-src 'self'"
-    return {**PAGE_HEADERS, policy: f"{PAGE_HEADERS[policy]}; {script}"}
+    return {**headers, policy: f"{headers[policy]}; {script}"}
 
 
 class _Control(NamedTuple):
@@ -170,7 +190,7 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
     language: str,
     *,
     submit_url: str,
-    business: str,
+    brand: Brand | None,
     is_test: bool = False,
     order: Sequence[OrderLine] = (),
     currency: str = RUB,
@@ -179,7 +199,7 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
 ) -> str:
     """Return a page with a form, which links can open.
 
-    ``business`` is the name of the workspace. ``order`` is shown, with prices in ``currency``, and
+    ``brand`` is the business in the header. ``order`` is shown, with prices in ``currency``, and
     sent with the form. Without script, the form sends ``page_url`` as the page's. A link to
     ``report_url``, if there is one, lets readers report the page to the operator.
     """
@@ -189,7 +209,7 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
         "form",
         language=language,
         title=title,
-        business=business,
+        brand=brand,
         is_test=is_test,
         submit_url=submit_url,
         script=_script(language),
@@ -209,6 +229,7 @@ def error_page(  # noqa: PLR0913  a form, its values and errors
     message: str,
     values: Mapping[str, object],
     errors: Mapping[str, str],
+    brand: Brand | None = None,
 ) -> str:
     """Return a page with the form, the submitted values, and errors next to their fields.
 
@@ -216,10 +237,12 @@ def error_page(  # noqa: PLR0913  a form, its values and errors
     hidden fields. ``errors`` are messages by field name.
     """
     form = _form(fields, values, errors, "again")
-    return _page("error", language=language, title=title, message=message, **form)
+    return _page("error", language=language, title=title, message=message, brand=brand, **form)
 
 
-def thanks_page(message: str, *, language: str, back_url: str | None) -> str:
+def thanks_page(
+    message: str, *, language: str, back_url: str | None, brand: Brand | None = None
+) -> str:
     """Return the page after the submission of a form that has no redirect URL.
 
     ``back_url`` is the browser's ``Referer``. No field of the form can set it.
@@ -233,6 +256,7 @@ def thanks_page(message: str, *, language: str, back_url: str | None) -> str:
         title=title,
         message=message,
         is_heading=is_heading,
+        brand=brand,
     )
 
 
@@ -242,12 +266,20 @@ def failure_page(message: str, *, language: str, back_url: str | None) -> str:
     return _page("failure", language=language, back_url=back_url, title=title, message=message)
 
 
-def _page(template: str, *, language: str, back_url: str | None = None, **values: object) -> str:
+def _page(
+    template: str,
+    *,
+    language: str,
+    back_url: str | None = None,
+    brand: Brand | None = None,
+    **values: Any,  # noqa: ANN401  values of any type
+) -> str:
     # The page has a link to ``back_url`` if this is an http(s) URL.
     # A link with another scheme, such as ``javascript:``, could run code on the page.
     if back_url is not None and not back_url.startswith(("https://", "http://")):
         back_url = None
-    page = _render(template, language=language, back_url=back_url, style=_PAGE_STYLE, **values)
+    shown = {"back_url": back_url, "brand": brand, "style": _page_style(_accent(brand))}
+    page = _render(template, language=language, **shown, **values)
     return f"{page}\n"
 
 
@@ -258,7 +290,7 @@ def _render(name: str, *, language: str, **values: object) -> str:
 
 @cache
 def _templates() -> "Environment":
-    return templates.environment(_FOLDER / "templates")
+    return templates.environment(_FOLDER / "templates", brands.FOLDER)
 
 
 @cache

@@ -38,6 +38,7 @@ from chalicelib.engine.events import subscriptions
 from chalicelib.engine.reading import Key, Rows
 from chalicelib.lib import sources
 from chalicelib.lib.currencies import RUB
+from chalicelib.lib.markup.brands import Brand
 
 # Submissions of one form by all visitors. If the limiter is unavailable, they are refused.
 FORM_SUBMISSIONS_PER_DAY = Limit(
@@ -103,6 +104,7 @@ class PublicForm(NamedTuple):
     success_message: str
     is_test: bool = False  # of a test workspace
     currency: str = RUB  # of the prices of an order
+    brand: Brand | None = None  # if the page of the form needs it
 
 
 def public_form(form_id: str) -> PublicForm:
@@ -114,8 +116,8 @@ def public_form(form_id: str) -> PublicForm:
     return _public_form(form)
 
 
-def form_with_business(form_id: str) -> tuple[PublicForm, str]:
-    """Return what ``public_form`` does, and the name of the form's business."""
+def form_with_brand(form_id: str) -> PublicForm:
+    """Return what ``public_form`` does, and the form's business."""
     workspace_id = FORMS.found_for_visitor(FORMS.workspace_of(form_id))
     rows, key = Rows(), FORMS.key(workspace_id, record_id=form_id)
     rows.read([key, workspaces.key(workspace_id)])
@@ -123,10 +125,9 @@ def form_with_business(form_id: str) -> tuple[PublicForm, str]:
     _require_open(workspace_id)
     _open_site(workspace_id, form, rows)
     workspace = workspaces.get(workspace_id, rows)
-    shown_form = _public_form(form)._replace(
-        is_test=is_test(workspace_id), currency=workspace.currency
+    return _public_form(form)._replace(
+        is_test=is_test(workspace_id), currency=workspace.currency, brand=workspace.brand
     )
-    return shown_form, str(workspace.name)
 
 
 def _require_open(workspace_id: str) -> None:

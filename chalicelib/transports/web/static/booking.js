@@ -1,4 +1,4 @@
-// The booking pages: the reader's own time, the time to fill in the form, and the height in a frame.
+// The booking pages: the reader's own time, arrow keys, the time to fill in the form, and the height in a frame.
 (() => {
   const shown = Date.now();
   const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -27,6 +27,27 @@
     const text = document.createElement("small");
     text.textContent = each.dataset.own.replace("…", long ? mine : format(own, false).format(at));
     each.append(text);
+  }
+  // Arrows move between the free days, past the others, and from the edges to the other months.
+  const month = document.querySelector(".month table");
+  month?.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -7, ArrowDown: 7 }[event.key];
+    const cell = event.target.closest("td");
+    if (!step || !cell || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const cells = [...month.querySelectorAll("td")];
+    let at = cells.indexOf(cell) + step;
+    while (cells[at] && !cells[at].querySelector("a")) at += step;
+    const next = cells[at]?.querySelector("a");
+    const edge = `.turn [rel~=${step > 0 ? "next" : "prev"}]`;
+    event.preventDefault();
+    (next || document.querySelector(edge))?.focus();
+  });
+  // Screen readers say what is put into a live region, and not what it has from the beginning.
+  const count = document.getElementById("count");
+  if (count) {
+    const text = count.textContent;
+    count.textContent = "";
+    setTimeout(() => (count.textContent = text), 200);
   }
   for (const form of document.forms) {
     form.addEventListener("submit", (event) => {

@@ -14,7 +14,7 @@ from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from tests.conftest import Api, Owner, Time, all_rows, call_operator
 from tests.factories.console import HOSTILE
 from tests.factories.products import png
-from tests.factories.salon import Salon
+from tests.factories.salon import FRIDAYS, Salon
 from tests.transports.public.booking_page.helpers import (
     FORM,
     NOON,
@@ -374,3 +374,13 @@ def test_every_step_weighs_at_most_sixty_kilobytes_with_its_style_and_script(
         parts = re.findall(r'(?:href|src)="(/assets/[^"]+)"', text(answer))
         assert len(parts) == 3
         assert len(answer.body) + sum(len(visitor.call("GET", p).body) for p in parts) <= 60_000
+
+
+def test_a_chosen_day_says_how_many_times_it_has_and_leads_past_the_days_without(
+    page: BookingPage,
+) -> None:
+    page.salon.set_hours(page.salon.api, page.salon.resource, FRIDAYS)
+    html = text(page.get(day="2027-03-05"))
+    assert re.search(r'role="status" id="count">\d+ free times?<', html)
+    assert "Next free day: Friday, 12 March" in html
+    assert "Next free day" not in text(page.get(day="2027-03-26"))

@@ -1,0 +1,45 @@
+"""The look of a business on every page that its clients meet: one header and one set of colours.
+
+The header, its rules and the design tokens are in ``brand_layout``.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from chalicelib.lib import maps
+from chalicelib.lib.accents import colours
+
+FOLDER = Path(__file__).parent / "brand_layout"
+
+
+class Brand(NamedTuple):
+    """The look and the contacts of a business."""
+
+    name: str
+    phone: str | None
+    logo_url: str | None
+    accent: str | None  # ``lib.accents``
+    address: str | None
+    country: str  # ISO 3166-1 alpha-2
+    home: str | None = None  # path of the booking page, or None if it is off
+
+    @property
+    def map_url(self) -> str:
+        return maps.search_url(self.address or "", self.country)
+
+
+def style(name: str) -> str:
+    """Return a style sheet of the folder, such as ``tokens``."""
+    return (FOLDER / f"{name}.css").read_text()
+
+
+def accent_style(accent: str) -> str:
+    """Return the rules that follow the tokens on the pages of a business with an accent."""
+    light, dark = colours(accent)
+    return f"""\
+:root {{ --accent: {light}; --accent-strong: color-mix(in srgb, {light} 85%, #000);
+  --accent-soft: color-mix(in srgb, {light} 12%, #fff); }}
+@media (prefers-color-scheme: dark) {{ :root {{ --accent: {dark}; --on-accent: #17161a;
+  --accent-strong: color-mix(in srgb, {dark} 85%, #fff);
+  --accent-soft: color-mix(in srgb, {dark} 22%, #000); }} }}
+"""
