@@ -37,6 +37,8 @@ STYLE_SHEETS = {
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
     **{f"booking-{accent}": (*_SHARED, "booking", f"accent-{accent}") for accent in ACCENTS},
+    # Composed pages of sites have these in their HTML, and not in a request.
+    **{f"site-{accent}": ("tokens", f"accent-{accent}", "site") for accent in ACCENTS},
 }
 # Scripts in ``static``. A page may name one (``render.page``). A booking page whose tools are on
 # has "webmcp" as well.

@@ -6,9 +6,11 @@ It is read when a visitor opens the page, so a new price is shown without delay.
 from functools import partial
 from html import unescape
 
-from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows.form_html import embed_html
 from chalicelib.domains.leads.store.forms import FORMS
 from chalicelib.domains.services.rules import open_windows
@@ -35,7 +37,7 @@ def fill(workspace_id: str, html: str) -> str:
             case "prices":
                 return _prices(language, workspace_id)
             case "hours":
-                return _hours(language, workspace_id)
+                return _hours(language, weekly_hours(workspace_id))
             case "booking":
                 return _booking(language, workspace_id, label=unescape(label))
             case _:
@@ -56,27 +58,39 @@ def _prices(language: Language, workspace_id: str) -> str:
     )
 
 
-def _hours(language: Language, workspace_id: str) -> str:
-    # A weekday has the hours at which at least one resource is open.
+def weekly_hours(workspace_id: str) -> list[tuple[open_windows.Interval, ...]]:
+    """Return the hours of each weekday, Monday first, or an empty list if there are none.
+
+    A weekday has the hours at which at least one resource is open.
+    """
     ids = RESOURCES.ordered_ids(workspace_id, status="active")[:MAX_RECORDS]
     schedules = [
         opening_hours.schedule_of(row)
         for _, row in opening_hours.find_with_schedules(workspace_id, ids)
     ]
     days = list(map(open_windows.intervals, open_windows.merge_weeks(schedules)))
-    if not any(days):
+    return days if any(days) else []
+
+
+def _hours(language: Language, days: list[tuple[open_windows.Interval, ...]]) -> str:
+    if not days:
         return ""
     return render.document(
         language, "sites/section_hours.html", days=list(zip(WEEKDAYS, days, strict=True))
     )
 
 
+def booking_url(workspace: WorkspaceRow) -> str | None:
+    """Return the URL of a workspace's booking page, or None if it is off."""
+    if not BookingPageRow.read(workspace.id).is_on:
+        return None
+    return f"{settings().public_url}{open_page.PATH}/{workspace.slug}"
+
+
 def _booking(language: Language, workspace_id: str, *, label: str) -> str:
-    try:
-        page = open_page.open_page(workspace_id)
-    except NotFoundError:  # The page is off.
+    url = booking_url(workspaces.get(workspace_id))
+    if url is None:
         return ""
-    url = f"{settings().public_url}{open_page.PATH}/{page.workspace.slug}"
     return render.document(language, "sites/section_booking.html", url=url, label=label)
 
 

@@ -35,8 +35,8 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
 }
 
 
-# Fills in sections. Pages without sections need no services and bookings.
-_FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
+# Fills in sections, and frames composed pages. Other pages need no services and bookings.
+_SHOW: Lazy[[RenderedPage], str] = Lazy("chalicelib.transports.web.composed_pages:show")
 _SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
     "chalicelib.transports.web.discovery:site_llms"
 )
@@ -109,7 +109,7 @@ def _is_own_host(name: str) -> bool:
 
 def _html(rendered: RenderedPage, *, sandboxed: bool) -> HttpResponse:
     html = rendered.html
-    body = (_FILL(rendered.workspace_id, html) if sections.BEGIN in html else html).encode()
+    body = (_SHOW(rendered) if sections.BEGIN in html else html).encode()
     headers = {"Content-Type": HTML_TYPE, "X-Content-Type-Options": "nosniff"}
     if not rendered.is_listed:
         headers["X-Robots-Tag"] = "noindex"

@@ -18,6 +18,7 @@ from chalicelib.lib import localized
 
 HIT_PATH = "/api/public/hit"
 NOT_FOUND_SLUG = "404"  # shown for unknown pages
+MAX_MENU_PAGES = 50  # Sites with more pages have no menu: each page of the menu is read.
 REPORT = {"en": "Report this page", "ru": "Пожаловаться на страницу"}
 State = Literal["shown", "moved", "empty", "no site", "inactive", "suspended", "no page"]
 
@@ -30,6 +31,8 @@ class RenderedPage(NamedTuple):
     site: SiteRow | None = None  # if visitors may see it
     slug: str = ""  # the page's present slug, in the state ``moved``
     workspace_id: str = ""  # of a page that is shown
+    workspace: WorkspaceRow | None = None  # of a page that is shown
+    page_id: str = ""  # of a page that is shown
     is_listed: bool = True  # Search engines may list it.
 
 
@@ -54,6 +57,14 @@ def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
     ]
     site = RenderedPage("shown", site=found_site.row, workspace_id=found_site.workspace_id)
     return site, pages_out
+
+
+def menu_pages(workspace_id: str, site: SiteRow) -> list[PageRow]:
+    """Return the pages that a site has for visitors, in order, or none if it has very many."""
+    if not 1 < int(site.page_count or 0) <= MAX_MENU_PAGES:
+        return []
+    _, rows = pages.read_site_and_pages(workspace_id, site_id=site.id)
+    return [page for page in rows if page.html_key and page.slug != NOT_FOUND_SLUG]
 
 
 def workspace_of(name: str) -> str | None:
@@ -101,7 +112,13 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
     home = workspaces.get(found_site.workspace_id)
     complete_html = _complete_html(found_site, page, html, home)
     return RenderedPage(
-        "shown", complete_html, site, workspace_id=home.id, is_listed=_is_listed(home)
+        "shown",
+        complete_html,
+        site,
+        workspace_id=home.id,
+        workspace=home,
+        page_id=page.id,
+        is_listed=_is_listed(home),
     )
 
 
@@ -133,7 +150,13 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
     home = workspaces.get(found_site.workspace_id)
     html = _complete_html(found_site, page, html, home, is_canonical=False)
     return RenderedPage(
-        "no page", html, found_site.row, workspace_id=home.id, is_listed=_is_listed(home)
+        "no page",
+        html,
+        found_site.row,
+        workspace_id=home.id,
+        workspace=home,
+        page_id=page.id,
+        is_listed=_is_listed(home),
     )
 
 

@@ -37,6 +37,12 @@ _REPORT = (
     'text-align:center"><a href="{url}" rel="nofollow noopener" style="color:#57534e">{text}</a>'
     "</p>\n"
 )
+# The layout of a new page. Composed pages are recognised by it.
+STARTER_STYLE = (
+    "<style>\nbody { margin: 0 auto; max-width: 40rem; padding: 2rem 1rem;"
+    " font: 1.0625rem/1.6 system-ui, sans-serif; overflow-wrap: anywhere; }\n"
+    "h1 { line-height: 1.2; }\n</style>"
+)
 
 
 class Metadata(NamedTuple):
@@ -75,12 +81,12 @@ def complete(  # noqa: PLR0913  the elements
 
 def mark_as_test(html: str) -> str:
     """Return a page that says that it is a test, and that search engines do not list."""
-    return _before_body_end(_at_head(html, _NOINDEX), addition=_TEST_BAND)
+    return before_body_end(_at_head(html, _NOINDEX), addition=_TEST_BAND)
 
 
 def add_report(html: str, *, url: str, text: str) -> str:
     """Return a page with a link at its end, by which readers report it to the operator."""
-    return _before_body_end(html, addition=_REPORT.format(url=escape(url), text=escape(text)))
+    return before_body_end(html, addition=_REPORT.format(url=escape(url), text=escape(text)))
 
 
 def find_metadata(html: str) -> Metadata:
@@ -142,7 +148,7 @@ def add_beacon(html: str, *, hit_url: str, project_id: str, page_id: str) -> str
         f"<script>navigator.sendBeacon({url},JSON.stringify({{projectId:{site},pageId:{page},"
         "referrer:document.referrer}))</script>\n"
     )
-    return _before_body_end(html, addition=script)
+    return before_body_end(html, addition=script)
 
 
 def add_snippet(html: str, *, snippet: str, begins: str, ends: str) -> str:
@@ -154,14 +160,14 @@ def add_snippet(html: str, *, snippet: str, begins: str, ends: str) -> str:
     _, closed, tail = remainder.partition(ends)
     if closed:
         return head + snippet + tail
-    return _before_body_end(html, addition=f"{snippet}\n")
+    return before_body_end(html, addition=f"{snippet}\n")
 
 
 def add_to_content(html: str, *, addition: str) -> str:
     """Return a page with HTML at the end of its ``<main>``, or else of its body."""
     *_, last = (None, *_MAIN_END.finditer(html))
     if last is None:
-        return _before_body_end(html, addition=addition)
+        return before_body_end(html, addition=addition)
     return html[: last.start()] + addition + html[last.start() :]
 
 
@@ -171,9 +177,7 @@ def starter(title: str, *, language: str) -> str:
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n"
-        "<style>\nbody { margin: 0 auto; max-width: 40rem; padding: 2rem 1rem;"
-        " font: 1.0625rem/1.6 system-ui, sans-serif; overflow-wrap: anywhere; }\n"
-        "h1 { line-height: 1.2; }\n</style>\n</head>\n"
+        f"{STARTER_STYLE}\n</head>\n"
         f"<body>\n<main>\n<h1>{escape(title)}</h1>\n</main>\n</body>\n</html>\n"
     )
 
@@ -184,7 +188,8 @@ def _at_head(html: str, elements: str) -> str:
     return html[:end] + elements + html[end:]
 
 
-def _before_body_end(html: str, *, addition: str) -> str:
+def before_body_end(html: str, *, addition: str) -> str:
+    """Return a page with HTML at the end of its body."""
     *_, last = (None, *_BODY_END.finditer(html))
     position = last.start() if last else len(html)
     return html[:position] + addition + html[position:]

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Annotated, Any, Literal, NamedTuple, Self
-from urllib.parse import urlencode
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError, from_json, to_json
@@ -16,6 +15,7 @@ from pydantic_core import PydanticCustomError, from_json, to_json
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.sites.rules import page_html
 from chalicelib.lib.localized import language_of
+from chalicelib.lib import maps
 from chalicelib.lib.markup import markdown
 
 MAX_SECTIONS = 50
@@ -34,8 +34,6 @@ END = "<!--/sections-->"
 _PLACE = re.compile("<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->([^<]*+)<!--/section-->")
 # The author's HTML may repeat a tag without its end, so the search in a tag is limited.
 _LANGUAGE = re.compile(r"""<html\b[^<>]{0,500}?\blang=["']?(ru|en)\b""", re.IGNORECASE)
-_MAPS = {"ru": "https://yandex.ru/maps/?", "en": "https://www.google.com/maps/search/?api=1&"}
-_MAP_QUERIES = {"ru": "text", "en": "query"}
 _STYLE = (
     ".svc-sections{display:grid;gap:1.25rem}.svc-sections>*{margin:0}"
     ".svc-sections img{display:block;max-width:100%;height:auto;border-radius:.5rem}"
@@ -201,7 +199,8 @@ def _section_html(section: Section, photo: Photo | None, language: Literal["ru",
                 f' height="{photo.height}" loading="lazy">'
             )
         case "map":
-            url = _MAPS[language] + urlencode({_MAP_QUERIES[language]: text})
+            # What is known here is the language of the page, and not the country of the address.
+            url = maps.search_url(text, "RU" if language == "ru" else "")
             return f'<address><a href="{escape(url)}">{escape(text)}</a></address>'
         case _:
             name = f"{section.type} {section.form_id}" if section.form_id else section.type

@@ -1,0 +1,110 @@
+"""Show pages of sections with the header, the footer and the colours of their business.
+
+A page whose author has written HTML is shown as it is, with its sections filled in.
+"""
+
+from datetime import date
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+from urllib.parse import quote
+
+from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.services.rules.open_windows import Interval
+from chalicelib.domains.sites.flows import site_pages
+from chalicelib.domains.sites.flows.site_pages import RenderedPage
+from chalicelib.domains.sites.rules import composed_pages, sections
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.lib import accents
+from chalicelib.transports.web import page_sections, render, texts
+from chalicelib.transports.web.texts import Language
+
+MAX_LINKS = 7  # in the menu
+# How the slugs of privacy policies begin, in English and in Russian.
+_PRIVACY = ("privacy", "politika")
+
+
+class _Hours(NamedTuple):
+    """The same hours of consecutive weekdays, 0 is Monday."""
+
+    first: int
+    last: int
+    intervals: tuple[Interval, ...]
+
+
+def show(page: RenderedPage) -> str:
+    """Return the HTML of a page with sections, as visitors see it."""
+    html = page.html
+    composed = composed_pages.find_composed(html)
+    if composed is None or page.workspace is None or page.site is None:
+        return page_sections.fill(page.workspace_id, html)
+    workspace, pages = page.workspace, site_pages.menu_pages(page.workspace_id, page.site)
+    language = sections.language(html, title="")
+    policy = find_policy(pages)
+    values = {
+        "workspace": workspace,
+        "home": f"{page.site.url}/",
+        "phone": open_page.phone_of(workspace),
+        "booking_url": page_sections.booking_url(workspace),
+    }
+    header = render.document(
+        language,
+        "sites/site_header.html",
+        links=[each for each in pages if each is not policy and not each.noindex][:MAX_LINKS],
+        page_id=page.page_id,
+        **values,
+    )
+    footer = render.document(
+        language,
+        "sites/site_footer.html",
+        map_url=workspace.brand.map_url,
+        hours=group_hours(page_sections.weekly_hours(workspace.id)),
+        policy=policy,
+        weekday=partial(_weekday, language),
+        **values,
+    )
+    framed = composed.in_frame(head=_head(workspace, language), header=header, footer=footer)
+    return page_sections.fill(page.workspace_id, framed)
+
+
+def find_policy(pages: list[PageRow]) -> PageRow | None:
+    """Return the page with the privacy policy, which its slug tells, or None."""
+    return next((page for page in pages if page.slug.startswith(_PRIVACY)), None)
+
+
+def group_hours(days: list[tuple[Interval, ...]]) -> list[_Hours]:
+    """Return the hours of a week, with the weekdays side by side that have the same."""
+    groups = []
+    for intervals, weekdays in groupby(enumerate(days), key=lambda day: day[1]):
+        numbers = [number for number, _ in weekdays]
+        if intervals:
+            groups.append(_Hours(numbers[0], numbers[-1], intervals))
+    return groups
+
+
+def _weekday(language: Language, number: int) -> str:
+    return texts.dated(language, date(2024, 1, 1 + number), "ccc")  # 2024 began on a Monday.
+
+
+def _head(workspace: WorkspaceRow, language: Language) -> str:
+    accent = workspace.accent if workspace.accent in accents.ACCENTS else accents.DEFAULT
+    return render.document(
+        language,
+        "sites/site_head.html",
+        sheet=f"site-{accent}",
+        icon_url=None if workspace.logo_url else _initial_icon(workspace.name, accent),
+    )
+
+
+def _initial_icon(name: str, accent: str) -> str:
+    # A square in the colour of the business with the first letter of its name.
+    letter = next((character for character in name if character.isalnum()), "•").upper()
+    background, _ = accents.colours(accent)
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">'
+        f'<rect width="32" height="32" rx="7" fill="{background}"/><text x="16" y="23" '
+        'font-family="system-ui,sans-serif" font-size="20" font-weight="700" fill="#fff" '
+        f'text-anchor="middle">{letter}</text></svg>'
+    )
+    return f"data:image/svg+xml,{quote(svg)}"

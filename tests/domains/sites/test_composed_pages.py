@@ -1,0 +1,103 @@
+"""Tests of the header and the footer around pages of sections."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.domains.services.rules.open_windows import Interval
+from chalicelib.lib import accents
+from chalicelib.transports.web import composed_pages
+from tests.conftest import Api, Owner, call_console
+from tests.factories.pages import create, read, save, update
+
+HOSTILE = "</style><script>alert(1)</script>\"'"
+
+
+def visit(page: Any) -> str:
+    path = "/s/" + page["url"].partition("/s/")[2]
+    answer = Api(None).call("GET", path if page["isHome"] is False else path + "/")
+    assert answer.status == 200
+    return answer.body.decode()
+
+
+def brand(owner: Owner, **values: Any) -> None:
+    call_console(owner.workspace.id, "set_workspace", account_id=owner.workspace.owner_id, **values)
+
+
+def composed(api: Api, site: str, title: str = "Home", **fields: Any) -> Any:
+    page = create(api, site, title, **fields)
+    return update(api, page, sections=[{"type": "heading", "text": "Hair"}])
+
+
+def test_a_composed_page_has_the_brand_of_its_business(owner: Owner, site: str) -> None:
+    api = owner.api()
+    brand(owner, name="Hair & Co", address="Arbat 1", phone="+7 495 123-45-67", accent="teal")
+    page = composed(api, site)
+    composed(api, site, "Prices")
+    composed(api, site, "Privacy policy")
+    html = visit(page)
+    header, _, remainder = html.partition("</header>")
+    footer = remainder.partition("<footer")[2]
+    assert "<span>Hair &amp; Co</span>" in header
+    assert 'href="tel:+74951234567"' in header.replace("-", "")
+    assert 'aria-current="page">Home</a>' in header
+    assert ">Prices</a>" in header
+    assert ">Privacy policy</a>" not in header
+    assert accents.colours("teal")[0] in header
+    assert 'rel="icon" href="data:image/svg+xml,' in header
+    assert 'href="https://yandex.ru/maps/?text=Arbat%201"' in footer
+    assert ">Privacy policy</a>" in footer
+
+
+def test_the_stored_html_of_a_composed_page_does_not_change(api: Api, site: str) -> None:
+    page = composed(api, site)
+    stored = read(api, page)["page"]["html"]
+    assert "svc-bar" in visit(page)
+    assert "svc-bar" not in stored
+    assert read(api, page)["page"]["html"] == stored
+
+
+def test_what_a_business_does_not_have_is_not_shown(owner: Owner, site: str) -> None:
+    html = visit(composed(owner.api(), site))
+    for part in ("<nav", "<address", "tel:", "/book/", "<dl", "Privacy policy", "<img"):
+        assert part not in html
+
+
+def test_a_hostile_name_is_escaped_everywhere(owner: Owner, site: str) -> None:
+    api = owner.api()
+    brand(owner, name=HOSTILE, address=HOSTILE)
+    page = composed(api, site, HOSTILE)
+    composed(api, site, HOSTILE + "2")
+    html = visit(page)
+    assert "<script>alert" not in html
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        lambda html: html.replace("<main>", "<main><p>Own</p>"),
+        lambda html: html.replace("max-width: 40rem", "max-width: 50rem"),
+        lambda html: html.replace("</main>", "<p>Own</p></main>"),
+    ],
+)
+def test_a_page_with_html_of_its_author_keeps_its_look(api: Api, site: str, own: Any) -> None:
+    page = composed(api, site)
+    save(api, page, own(read(api, page)["page"]["html"]))
+    html = visit(page)
+    assert "svc-bar" not in html
+    assert "<h2>Hair</h2>" in html
+
+
+def test_a_snippet_on_a_composed_page_stays(api: Api, site: str) -> None:
+    page = composed(api, site)
+    html = read(api, page)["page"]["html"]
+    save(api, page, html.replace("</body>", "<p>Chat</p></body>"))
+    shown = visit(page)
+    assert "<p>Chat</p>" in shown
+    assert "svc-bar" in shown
+
+
+def test_weekdays_with_the_same_hours_are_shown_together() -> None:
+    day, short = (Interval("10:00", "19:00"),), (Interval("10:00", "15:00"),)
+    groups = composed_pages.group_hours([day, day, day, (), short, short, ()])
+    assert groups == [(0, 2, day), (4, 5, short)]
