@@ -74,9 +74,8 @@ def make_site(owner: Owner, language: str) -> str:
     form = call("create_form", title=words["heads"][2], language=language, fields=fields)
     prices, hours, write, find = words["heads"]
     sections = [
-        {"type": "text", "text": words["lead"]},
-        {"type": "booking"},
-        {"type": "photo", "fileId": photo, "text": words["name"]},
+        {"type": "hero", "title": words["name"], "text": words["lead"], "fileId": photo},
+        {"type": "columns", "title": words["pages"][1], "text": words["lead"], "fileId": photo},
         {"type": "heading", "text": prices},
         {"type": "prices"},
         {"type": "heading", "text": hours},

@@ -65,7 +65,8 @@ def show(page: RenderedPage) -> str:
         **values,
     )
     framed = composed.in_frame(head=_head(workspace, language), header=header, footer=footer)
-    return page_sections.fill(page.workspace_id, framed)
+    policy_url = policy.canonical_url if policy else None
+    return page_sections.fill(page.workspace_id, framed, policy_url=policy_url)
 
 
 def find_policy(pages: list[PageRow]) -> PageRow | None:

@@ -26,10 +26,15 @@ from chalicelib.transports.web.texts import Language
 # Maximum number of services or resources that a section reads: the first ones in their order.
 # Prices say how many more there are. Hours are those of these resources together.
 MAX_RECORDS = 200
+# Types of fields that hold a contact.
+_CONTACTS = frozenset({"email", "phone"})
 
 
-def fill(workspace_id: str, html: str) -> str:
-    """Return a page's HTML with the present content of its sections."""
+def fill(workspace_id: str, html: str, *, policy_url: str | None = None) -> str:
+    """Return a page's HTML with the present content of its sections.
+
+    Forms link to the privacy policy at ``policy_url``.
+    """
     language = sections.language(html, title="")
 
     def content(kind: str, form_id: str, label: str) -> str:
@@ -41,7 +46,7 @@ def fill(workspace_id: str, html: str) -> str:
             case "booking":
                 return _booking(language, workspace_id, label=unescape(label))
             case _:
-                return _form(workspace_id, form_id=form_id)
+                return _form(workspace_id, form_id=form_id, policy_url=policy_url)
 
     return sections.fill_places(html, content)
 
@@ -94,9 +99,19 @@ def _booking(language: Language, workspace_id: str, *, label: str) -> str:
     return render.document(language, "sites/section_booking.html", url=url, label=label)
 
 
-def _form(workspace_id: str, *, form_id: str) -> str:
+def _form(workspace_id: str, *, form_id: str, policy_url: str | None) -> str:
     form = FORMS.find(workspace_id, record_id=form_id)
     if form is None:
         return ""
     url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
-    return embed_html(form.title, form.specs, url, language=form.language)
+    html = embed_html(form.title, form.specs, url, language=form.language)
+    kinds = {field.type for field in form.specs}
+    note = render.document(
+        "ru" if form.language == "ru" else "en",
+        "sites/form_note.html",
+        policy_url=policy_url,
+        agrees="consent" not in kinds and not kinds.isdisjoint(_CONTACTS),
+    ).strip()
+    # The note is in the form, below its fields and before the button's status.
+    head, end, tail = html.rpartition("</form>")
+    return f"{head}{note}{end}{tail}"

@@ -101,3 +101,41 @@ def test_weekdays_with_the_same_hours_are_shown_together() -> None:
     day, short = (Interval("10:00", "19:00"),), (Interval("10:00", "15:00"),)
     groups = composed_pages.group_hours([day, day, day, (), short, short, ()])
     assert groups == [(0, 2, day), (4, 5, short)]
+
+
+def test_a_hero_is_the_heading_of_its_page_and_has_the_booking_link(
+    owner: Owner, site: str
+) -> None:
+    api = owner.api()
+    page = create(api, site)
+    hero = {"type": "hero", "title": "Hair <b>", "text": "For **all**."}
+    update(api, page, sections=[hero, {"type": "columns", "title": "About", "text": "Us"}])
+    stored, columns = read(api, page)["page"]["sections"]
+    assert (stored["title"], columns["title"]) == ("Hair <b>", "About")
+    html = visit(page)
+    assert html.count("<h1") == 1
+    assert '<h1 class="svc-title">Hair &lt;b&gt;</h1>' in html
+    assert '<h2 class="svc-title">About</h2>' in html
+    assert "/book/" not in html
+    call_console(
+        owner.workspace.id, "set_booking_page", account_id=owner.workspace.owner_id, isOn=True
+    )
+    main = visit(page).partition("<main")[2]
+    assert f"/book/{owner.workspace.slug}" in main.partition("About")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "agrees"), [("phone", True), ("email", True), ("text", False), ("consent", False)]
+)
+def test_a_form_that_takes_contacts_says_what_a_visitor_agrees_to(
+    owner: Owner, site: str, kind: str, agrees: bool
+) -> None:
+    api = owner.api()
+    fields = [{"name": "a", "label": "A", "type": kind}]
+    form = api.post("/api/forms/create", {"title": "Call me", "fields": fields})["form"]["id"]
+    page = create(api, site)
+    update(api, page, sections=[{"type": "form", "formId": form}])
+    policy = composed(api, site, "Privacy policy")
+    form_html = visit(page).partition("<form")[2].partition("</form>")[0]
+    assert ("By sending the form" in form_html) is agrees
+    assert f'href="{policy["url"]}"' in form_html

@@ -35,7 +35,8 @@ class ComposedPage(NamedTuple):
         The title of a hero that comes first is the heading of the page.
         """
         heading, body = f"{self.heading}\n", self.sections_html
-        if body.startswith(f'{_OPENING}<section class="svc-hero'):
+        # The comment before the opening has no tag: the JSON escapes its signs.
+        if body.partition(_OPENING)[2].startswith('<div class="svc-hero'):
             heading, body = "", _HERO_TITLE.sub(r'<h1 class="svc-title">\1</h1>', body, count=1)
         page = (
             f'{self.head}{head}\n</head>\n<body class="svc-page">\n{header}\n<main id="main">\n'

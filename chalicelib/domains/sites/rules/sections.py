@@ -19,16 +19,21 @@ from chalicelib.lib import maps
 from chalicelib.lib.markup import markdown
 
 MAX_SECTIONS = 50
-SectionType = Literal["heading", "text", "photo", "prices", "booking", "form", "map", "hours"]
+SectionType = Literal[
+    "hero", "heading", "text", "columns", "photo", "prices", "booking", "form", "map", "hours"
+]
 # The field that a section of a type cannot do without.
 _REQUIRED = {
+    "hero": "title",
+    "columns": "text",
     "heading": "text",
     "text": "text",
     "map": "text",
     "photo": "file_id",
     "form": "form_id",
 }
-_NAMES = {"text": "text", "file_id": "fileId", "form_id": "formId"}
+_BESIDE_PHOTO = frozenset({"hero", "columns"})
+_NAMES = {"title": "title", "text": "text", "file_id": "fileId", "form_id": "formId"}
 BEGIN = "<!--sections "  # of the comment with the sections
 END = "<!--/sections-->"
 _PLACE = re.compile("<!--section:([a-z]+)(?: ([0-9A-Z]{26}))?-->([^<]*+)<!--/section-->")
@@ -40,6 +45,8 @@ _STYLE = (
     ".svc-sections table{width:100%;border-collapse:collapse}"
     ".svc-sections :is(th,td){padding:.5rem 0;border-bottom:1px solid #8884;text-align:start;"
     "font-weight:inherit}.svc-sections td{text-align:end}"
+    ".svc-pair{display:grid;gap:1.25rem;align-items:center;"
+    "grid-template-columns:repeat(auto-fit,minmax(min(18rem,100%),1fr))}"
     ".svc-button{display:inline-block;padding:.7rem 1.4rem;border-radius:.5rem;background:#3f3fbf;"
     "color:#fff;font-weight:600;text-decoration:none}"
 )
@@ -49,16 +56,19 @@ class Section(Wire):
     """A section of a page, such as a heading, a photo, a map or a form."""
 
     type: SectionType = Field(
-        description="prices: of active services; booking: link to the booking page; hours: of the "
-        "staff."
+        description="hero: title, text, photo and booking link; columns: text beside a photo; "
+        "prices: of active services; booking: link to the booking page; hours: of the staff."
+    )
+    title: Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)] | None = (
+        optional("Title of a hero or of columns.")
     )
     text: Annotated[str, StringConstraints(strip_whitespace=True, max_length=20_000)] | None = (
         optional(
-            "Heading; Markdown of a text; description of a photo; address of a map; label of the "
-            "booking link."
+            "Heading; Markdown of a text, hero or columns; description of a photo; address of a "
+            "map; label of the booking link."
         )
     )
-    file_id: Id | None = optional("Image of a photo.")
+    file_id: Id | None = optional("Image of a photo, hero or columns.")
     form_id: Id | None = optional("Form of a form.")
     url: str | None = optional("URL of a photo. Only in responses.")
 
@@ -172,7 +182,11 @@ def _block(
         photo = photos.get(section.file_id or "")
         copy = section.model_copy(update={"url": photo.url if photo else None})
         values.append(copy.model_dump(by_alias=True, exclude_none=True))
-        parts.append(_section_html(section, photo, language))
+        parts.append(
+            _beside_photo(section, photo)
+            if section.type in _BESIDE_PHOTO
+            else _section_html(section, photo, language)
+        )
     # The comment must not end early: JSON allows any character of a string to be escaped.
     sections_json = to_json(values).decode()
     for sign in "-<>":
@@ -205,3 +219,15 @@ def _section_html(section: Section, photo: Photo | None, language: Literal["ru",
         case _:
             name = f"{section.type} {section.form_id}" if section.form_id else section.type
             return f"<!--section:{name}-->{escape(text)}<!--/section-->"
+
+
+def _beside_photo(section: Section, photo: Photo | None) -> str:
+    # The words and the photo are side by side if there is room. A hero has the booking link.
+    title = f'<h2 class="svc-title">{escape(section.title)}</h2>' if section.title else ""
+    text = markdown.to_html(section.text) if section.text else ""
+    link = "<!--section:booking--><!--/section-->" if section.type == "hero" else ""
+    image = photo and (
+        f'<img src="{escape(photo.url)}" alt="" width="{photo.width}" height="{photo.height}">'
+    )
+    name = f"svc-{section.type}" + (" svc-pair" if image else "")
+    return f'<div class="{name}">\n<div>{title}{text}{link}</div>\n{image or ""}</div>'

@@ -23,7 +23,7 @@ from chalicelib.transports.http import HttpResponse
 from chalicelib.transports.web import texts
 
 TYPES = get_args(SectionType)
-NAMES = ("text", "fileId", "formId")
+NAMES = ("title", "text", "fileId", "formId")
 Sections = list[dict[str, Any]]
 
 _ACTION = re.compile(r"(up|down|remove):([0-9]{1,2})", re.ASCII)
@@ -44,6 +44,7 @@ class SectionsField(Field):
             sections.append(
                 {
                     "type": kind,
+                    "title": request.form_value(f"title-{place}"),
                     "text": request.form_value(f"text-{place}").replace("\r\n", "\n"),
                     "fileId": uploads.ids[-1] if uploads.ids else "",
                     "formId": request.form_value(f"form-{place}"),
@@ -69,10 +70,14 @@ class SectionsField(Field):
 
     def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
         return ", ".join(
-            " ".join([request.translate(f"section_{section['type']}"), section["text"] or ""])
+            " ".join([request.translate(f"section_{section['type']}"), *_words(section)])
             for section in form_values[self.name]
             if section["type"] in TYPES
         )
+
+
+def _words(section: Record) -> list[str]:
+    return [text for name in ("title", "text") if (text := section.get(name))]
 
 
 def _content(section: Record) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def _act(sections: Sections, action: str) -> None:
     # An action that is not possible changes nothing.
     kind = action.removeprefix("add:")
     if kind in TYPES and len(sections) < MAX_SECTIONS:
-        sections.append({"type": kind, "text": "", "fileId": "", "formId": "", "url": ""})
+        sections.append({"type": kind, **dict.fromkeys((*NAMES, "url"), "")})
     match = _ACTION.fullmatch(action)
     place = int(match[2]) if match else len(sections)
     if match is None or place >= len(sections):

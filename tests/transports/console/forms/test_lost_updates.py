@@ -101,7 +101,14 @@ def unticked(name: str, value: str) -> Callable[[Pairs], Pairs]:
 
 def heading(title: str) -> dict[str, str | None]:
     """Return a section with a heading."""
-    return {"type": "heading", "text": title, "fileId": None, "formId": None, "url": None}
+    return {
+        "type": "heading",
+        "title": None,
+        "text": title,
+        "fileId": None,
+        "formId": None,
+        "url": None,
+    }
 
 
 def type_heading(fields: Pairs) -> Pairs:
