@@ -10,23 +10,51 @@ from chalicelib.domains.sites.rules import page_html
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.deletion import deletion
 from chalicelib.transports.console.sites.sites import list_path, site_path
+from chalicelib.transports.console.sites.starters import TRADES, first_sections
 from chalicelib.transports.http import HttpResponse, redirect
 
 
 def new_site_page(request: ConsoleRequest) -> HttpResponse:
     """Show the form that creates a site."""
-    return request.page("site_new", typed_title="")
+    return request.page("site_new", typed_title="", **_trades(request))
+
+
+def _trades(request: ConsoleRequest) -> dict[str, Any]:
+    trades = [(trade, request.translate(f"trade_{trade}")) for trade in TRADES]
+    empty = ("", request.translate("trade_empty"))
+    return {"trades": [empty, *trades], "trade": request.form_value("trade")}
 
 
 def create_site(request: ConsoleRequest) -> HttpResponse:
-    """Create a site, and continue with its first page. A form that is sent twice creates one."""
-    title = request.form_value("title")
+    """Create a site, and continue with its first page. A form that is sent twice creates one.
+
+    The first page is made of the sections of the chosen trade, or by the next form.
+    """
+    title, trade = request.form_value("title"), request.form_value("trade")
     try:
         made = request.call_once("create_site", title=title)
     except AppError as error:
         problem = request.problem(error)
-        return request.page("site_new", error.status, problem=problem, typed_title=title)
+        return request.page(
+            "site_new", error.status, problem=problem, typed_title=title, **_trades(request)
+        )
+    if trade in TRADES:
+        return _first_page(request, made["project"]["id"], trade)
     return redirect(f"{list_path(request)}/{made['project']['id']}/pages?done=site_created")
+
+
+def _first_page(request: ConsoleRequest, site: str, trade: str) -> HttpResponse:
+    page = request.call_once("create_page", projectId=site, title=request.translate("trade_home"))
+    page = page["page"]
+    # The form was sent twice, and the page has its sections.
+    with suppress(VersionConflictError):
+        request.call(
+            "update_page",
+            id=page["id"],
+            sections=first_sections(request, trade),
+            ifVersion=page["version"],
+        )
+    return redirect(f"{list_path(request)}/{site}/pages/{page['id']}/sections?done=page_created")
 
 
 def new_page_page(request: ConsoleRequest) -> HttpResponse:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.transports.console.sites import page_editor
+from chalicelib.transports.console.sites import page_editor, starters
 from tests.conftest import Answer, Api, call_console, call_operator
 from tests.factories.console import HOSTILE, World
 from tests.factories.images import drawn, saved
@@ -52,6 +52,22 @@ def version_in(answer: Answer) -> str:
 
 
 class TestCreating:
+    @pytest.mark.parametrize("trade", starters.TRADES)
+    def test_a_site_begins_with_the_page_of_a_trade_once(self, world: World, trade: str) -> None:
+        console_owner = world.person("boss")
+        form = {"title": "Ours", "trade": trade, "once": "1"}
+        (next_page,) = {
+            console_owner.post(sites_of(world), form).headers["Location"] for _ in range(2)
+        }
+        site = next_page.partition("/sites/")[2].partition("/")[0]
+        (page,) = pages(world, site)
+        read = call_console(world.here.workspace_id, "get_page", id=page["id"])["page"]
+        kinds = [section["type"] for section in read["sections"]]
+        assert kinds[:4] == ["hero", "columns", "heading", "text"]
+        assert "prices" in kinds
+        assert "trade_" not in read["html"]
+        assert console_owner.get(next_page).status == 200
+
     def test_a_site_and_its_first_page_are_created_once_and_visible(self, world: World) -> None:
         console_owner = world.person("boss")
         responses = [
