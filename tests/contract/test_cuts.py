@@ -133,6 +133,8 @@ CUTS = {
         gateways.llm.facts.MAX_SEARCH_WORDS
     """,
     "the oldest or the least important are given up, as the constant's docstring says": """
+        transports.console.sites.starters.MAX_SERVICES
+        transports.web.composed_pages.MAX_LINKS
         domains.clients.operations.contact_upsert.MAX_TAGS
         domains.imports.rules.tables.product_table._SHOWN_HEADERS
         domains.knowledge.flows.indexing.MAX_PAGES

@@ -20,7 +20,8 @@ from chalicelib.lib import accents
 from chalicelib.transports.web import page_sections, render, texts
 from chalicelib.transports.web.texts import Language
 
-MAX_LINKS = 7  # in the menu
+MAX_LINKS = 7
+"""Pages in the menu, the first by their order. Later ones need a link on a page."""
 # How the slugs of privacy policies begin, in English and in Russian.
 _PRIVACY = ("privacy", "politika")
 

@@ -14,8 +14,8 @@ from pydantic_core import PydanticCustomError, from_json, to_json
 
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.sites.rules import page_html
-from chalicelib.lib.localized import language_of
 from chalicelib.lib import maps
+from chalicelib.lib.localized import language_of
 from chalicelib.lib.markup import markdown
 
 MAX_SECTIONS = 50

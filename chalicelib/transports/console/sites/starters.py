@@ -11,7 +11,8 @@ from chalicelib.transports.lazy import Lazy
 
 Trade = Literal["salon", "cafe", "clinic", "workshop"]
 TRADES = get_args(Trade)
-MAX_SERVICES = 20  # whose photos are looked at
+MAX_SERVICES = 20
+"""The first services, whose photos a starting page may show. Its owner can choose others."""
 _HOURS: Lazy[[str], list[Any]] = Lazy("chalicelib.transports.web.page_sections:weekly_hours")
 
 
