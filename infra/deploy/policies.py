@@ -127,7 +127,8 @@ FUNCTIONS: Mapping[str, Access] = {
             # When a test workspace was last changed.
             "audit": ("PutItem", "Query"),
         },
-        indexes=("by_o1", "by_row"),
+        # Bookings of a workspace that was closed are found by their start.
+        indexes=("by_o1", "by_o3", "by_row"),
         objects={
             # An import stores the images of its products.
             FILES: ("DeleteObject", "GetObject", "PutObject"),

@@ -49,7 +49,8 @@ def close_workspace(ctx: Context, args: NoInput) -> WorkspaceClosing:
         workspace.deletion_at = now + GRACE
         halting.stage(ctx.unit, lock, workspace, "closed")
         payload = {"closedAt": iso(now)}
-        ctx.unit.create_job(jobs.row(CANCEL_BOOKINGS, workspace.id, payload))
+        # A year of bookings would take longer than a request has.
+        ctx.unit.create_job(jobs.row(CANCEL_BOOKINGS, workspace.id, payload), at_once=False)
         deletion = jobs.row(DELETE_WORKSPACE, workspace.id, payload, workspace.deletion_at)
         ctx.unit.create_job(deletion, at_once=False)
     return _result(workspace)
