@@ -1,6 +1,6 @@
 """Removes parts of libraries that the project does not use.
 
-They are AWS services, languages, documentation, Pillow's text rendering, and tests.
+They are AWS services, languages, documentation, Pillow's text rendering, tests, and pydantic 1.
 
 botocore parses JSON data when it creates a client, and searches the folders of all services. Its
 complete data takes a third of the time to create the DynamoDB client, and 12 MB of the zip.
@@ -80,12 +80,16 @@ FOR_DEVELOPERS = re.compile(r".*(\.pyi|\.dist-info/(RECORD|sboms/.*))")
 """Types for type checkers, hashes for uninstallation, and lists of a wheel's parts: 0.3 MB."""
 TESTS = "icalendar/tests/"
 """Tests that a library's wheel contains: 0.6 MB of the zip."""
+FORMER_PYDANTIC = "pydantic/v1/"
+"""Pydantic 1, which pydantic 2 imports for models of version 1 only: 0.4 MB of the zip."""
 
 
 def is_used(name: str) -> bool:
     """Whether the zip needs a file of this name, which only a file of a library may not."""
     left_out = (TEXT_RENDERING, TABLES_RULES, SHORT_NUMBERS, FOR_DEVELOPERS)
-    if name.startswith(TESTS) or any(pattern.match(name) for pattern in left_out):
+    if name.startswith((TESTS, FORMER_PYDANTIC)):
+        return False
+    if any(pattern.match(name) for pattern in left_out):
         return False
     if (service := SERVICE_DATA.match(name)) is not None:
         return service[1] in SERVICES
