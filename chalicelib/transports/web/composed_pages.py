@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.identity.flows import brands
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.services.rules.open_windows import Interval
 from chalicelib.domains.sites.flows import site_pages
@@ -59,7 +60,7 @@ def show(page: RenderedPage) -> str:
     footer = render.document(
         language,
         "sites/site_footer.html",
-        map_url=workspace.brand.map_url,
+        map_url=brands.brand_of(workspace).map_url,
         hours=group_hours(page_sections.weekly_hours(workspace.id)),
         policy=policy,
         weekday=partial(_weekday, language),

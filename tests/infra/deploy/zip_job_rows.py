@@ -36,6 +36,7 @@ from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
 from chalicelib.engine import file_uses, idempotency, indexing, jobs
 from chalicelib.engine.unit import run_unit
+from chalicelib.gateways.object_store import object_store
 from chalicelib.gateways.payments import local_merchant
 from tests.conftest import call_console, call_operator
 from tests.domains.events.conftest import receiver, world  # noqa: F401  fixtures
@@ -268,9 +269,9 @@ def file_purge(stage: Stage) -> Steps:
 def file_replaced(stage: Stage) -> Steps:
     file = uploads.upload(stage.api, "menu.txt", b"soup")
     stage.api.post("/api/files/replace", {"id": file["id"], "content": "cGll"})
-    assert uploads.store().get(uploads.key(file["url"])) == b"soup"
+    assert object_store().get(uploads.key(file["url"])) == b"soup"
     yield
-    assert uploads.store().get(uploads.key(file["url"])) == b"pie"
+    assert object_store().get(uploads.key(file["url"])) == b"pie"
 
 
 def folder_cascade(stage: Stage) -> Steps:

@@ -5,6 +5,7 @@ from urllib.parse import quote
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.store import page_settings
 from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
+from chalicelib.domains.identity.flows import brands
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.reading import Rows
 from chalicelib.lib.markup.brands import Brand
@@ -16,7 +17,7 @@ def brand_of(workspace_id: str) -> Brand:
     rows.read([workspaces.key(workspace_id), page_settings.key(workspace_id)])
     workspace = workspaces.get(workspace_id, rows)
     is_on = BookingPageRow.read(workspace_id, rows).is_on
-    return workspace.brand._replace(
+    return brands.brand_of(workspace)._replace(
         phone=open_page.phone_of(workspace, rows), home=home(workspace.slug) if is_on else None
     )
 

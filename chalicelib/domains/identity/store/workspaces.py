@@ -22,7 +22,6 @@ from chalicelib.engine.events import subscriptions
 from chalicelib.engine.reading import Key, Rows, fetch, fetch_of
 from chalicelib.engine.tables import IdentityRow
 from chalicelib.lib.currencies import RUB
-from chalicelib.lib.markup.brands import Brand
 
 SLUG_CLAIM = "workspace-slug"
 SORT_KEY = subscriptions.SORT_KEY
@@ -74,17 +73,6 @@ class WorkspaceRow(IdentityRow):
     @property
     def id(self) -> str:
         return self.pk.partition("#")[2]
-
-    @property
-    def brand(self) -> Brand:
-        return Brand(
-            name=self.name,
-            phone=self.phone,
-            logo_url=self.logo_url,
-            accent=self.accent,
-            address=self.address,
-            country=self.country,
-        )
 
     @property
     def plan_of_keys(self) -> str:

@@ -20,6 +20,7 @@ from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.clients.flows import contacts, matching
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.clients.store import contact_lookups
+from chalicelib.domains.identity.flows import brands
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows import lead_quota
@@ -126,7 +127,7 @@ def form_with_brand(form_id: str) -> PublicForm:
     _open_site(workspace_id, form, rows)
     workspace = workspaces.get(workspace_id, rows)
     return _public_form(form)._replace(
-        is_test=is_test(workspace_id), currency=workspace.currency, brand=workspace.brand
+        is_test=is_test(workspace_id), currency=workspace.currency, brand=brands.brand_of(workspace)
     )
 
 
