@@ -38,7 +38,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("end_second_factor", "remove_second_factor", "set_second_factor"),
         *("forget_browsers", "set_sign_in_factor", "sign_in_by_code"),
     ),
-    "a job tells the members by e-mail": ("reopen_workspace",),
+    "a job tells the members by e-mail": ("close_workspace", "reopen_workspace"),
     "an invitation gives no access until it is accepted": ("invite_member", "revoke_invitation"),
     "the operator's decision, who tells the owner": (
         *("create_workspace", "resume_site", "set_plan", "suspend_site"),
