@@ -22,6 +22,7 @@ from chalicelib.domains.leads.flows.form_html import (
     thanks_page,
 )
 from chalicelib.domains.leads.rules.form_fields import FieldSpec
+from chalicelib.lib.markup.brands import Brand
 
 URL = "https://api.workspace.example/api/public/forms/01M80E9WFFXHYTPJSSDX3X22Y7/submit"
 ALL_TYPES = (
@@ -287,3 +288,10 @@ print(before, "jinja2" in sys.modules)
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
     assert process.stdout == "False True\n"
+
+
+@pytest.mark.parametrize("logo", [None, "https://files.example/logo.png"])
+def test_a_page_loads_images_only_for_the_logo_of_its_business(logo: str | None) -> None:
+    brand = Brand(name="Bloom", phone=None, logo_url=logo, accent=None, address=None, country="GB")
+    policy = page_headers(brand)["Content-Security-Policy"]
+    assert ("img-src" in policy) is (logo is not None)

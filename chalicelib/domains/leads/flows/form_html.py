@@ -106,11 +106,12 @@ def page_headers(brand: Brand | None = None) -> dict[str, str]:
     The pages may be in a frame, because forms may be.
     """
     style = _content_source(_page_style(_accent(brand)))
+    logo = "img-src 'self' https:; " if brand and brand.logo_url else ""
     return {
         # form-action also applies to redirects after a form (CSP 3, 6.4.1), so all of https is
         # allowed.
         "Content-Security-Policy": (
-            f"default-src 'none'; style-src {style}; img-src 'self' https: data:; "
+            f"default-src 'none'; style-src {style}; {logo}"
             "base-uri 'none'; form-action 'self' https:"
         ),
         "X-Content-Type-Options": "nosniff",
