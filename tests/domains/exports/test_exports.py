@@ -16,7 +16,7 @@ from chalicelib.domains.exports.flows import contents, runs
 from chalicelib.domains.exports.operations import exports as operations
 from chalicelib.domains.exports.rules import read_scopes
 from chalicelib.domains.exports.rules.job_kinds import EXPORT, EXPORT_EXPIRED
-from chalicelib.domains.exports.store.exports import EXPORTS
+from chalicelib.domains.exports.store.exports import EXPORTS, ExportRow
 from chalicelib.engine import jobs
 from chalicelib.gateways.object_store import FolderStore, object_store
 from chalicelib.transports import scheduled_functions
@@ -232,36 +232,40 @@ class TestInterrupted:
         lines = sorted(json.dumps(line, sort_keys=True) for line in lines_of(file))
         assert lines == once[1]
 
-    def test_an_export_whose_upload_is_gone_begins_again(
-        self, api: Api, things: Things, owner: Owner, small_parts: None, short_runs: None
-    ) -> None:
+    @pytest.fixture
+    def begun(
+        self,
+        api: Api,
+        things: Things,
+        owner: Owner,
+        time: Time,
+        small_parts: None,
+        short_runs: None,
+    ) -> ExportRow:
+        """Start an export, and run its job until a part of the file is stored."""
+        jobs.run(JOB_HANDLERS)  # the export of ``things`` ends
         export_id = api.post(START, {})["exportId"]
-        (row,) = EXPORTS.latest(owner.workspace.id, 1)
-        handler = JOB_HANDLERS[EXPORT]
         job = jobs.row(EXPORT, owner.workspace.id, {"exportId": export_id})
+        (row,) = EXPORTS.latest(owner.workspace.id, 1)
         while not row.parts:
             with pytest.raises(runs.Postponed):
-                handler(job)
+                JOB_HANDLERS[EXPORT](job)
             (row,) = EXPORTS.latest(owner.workspace.id, 1)
-        object_store().abort_parts(row.key, row.upload_id)
-        export = run_until_done(lambda: api.get(f"/api/exports/{export_id}"))
+        assert row.id == export_id
+        return row
+
+    def test_an_export_whose_upload_is_gone_begins_again(self, api: Api, begun: ExportRow) -> None:
+        object_store().abort_parts(begun.key, begun.upload_id or "")
+        export = run_until_done(lambda: api.get(f"/api/exports/{begun.id}"))
         assert export["state"] == "ready"
         assert file_of(export).testzip() is None
 
     def test_an_export_that_does_not_succeed_in_a_day_is_given_up(
-        self, api: Api, things: Things, owner: Owner, time: Time, monkeypatch: pytest.MonkeyPatch
+        self, api: Api, owner: Owner, begun: ExportRow, time: Time
     ) -> None:
-        def fails(*_: Any, **__: Any) -> Any:
-            raise UnavailableError
-
-        jobs.run(JOB_HANDLERS)  # the export of ``things`` ends
-        export_id = api.post(START, {})["exportId"]
-        with monkeypatch.context() as patched:
-            patched.setattr(FolderStore, "put_part", fails)
-            jobs.run(JOB_HANDLERS)
         time.pass_by(days=1, seconds=1)
         jobs.run(JOB_HANDLERS)
-        assert api.get(f"/api/exports/{export_id}")["state"] == "failed"
+        assert api.get(f"/api/exports/{begun.id}")["state"] == "failed"
         assert stored_of(owner.workspace.id) == []
 
 
