@@ -65,8 +65,10 @@ def import_products(call: Call, workspace_id: str, path: Path, options: Options)
     for outcome in outcomes:
         if outcome.code != REFUSED or outcome.warnings != outcome.row.notes:
             for note in outcome.warnings:
-                click.echo(f"Row {outcome.row.number} ({outcome.row.sku}): {note}", err=True)
-    refusals = [(each.row, each.reason) for each in outcomes if each.code == REFUSED]
+                click.echo(
+                    f"Row {outcome.row.number} ({outcome.row.sku}): {note.sentence}", err=True
+                )
+    refusals = [(each.row, each.reason.sentence) for each in outcomes if each.reason is not None]
     if refusals:
         options.report.write_bytes(product_table.report(table, refusals))
     if stopped:
@@ -113,4 +115,4 @@ def _show_what_is_not_read(table: Table) -> None:
         counts = ", ".join(f"{name} ({count})" for name, count in table.partly_read.items())
         click.echo(f"Columns that are not read in some rows: {counts}.", err=True)
     for note in table.notes:
-        click.echo(note, err=True)
+        click.echo(note.sentence, err=True)

@@ -164,6 +164,7 @@ CUTS = {
         domains.imports.rules.tables.rows._SAMPLE_CHARACTERS
         domains.sites.operations.imports._SHOWN
         domains.files.rules.data_urls._START
+        domains.imports.rules.reasons._SHOWN
         domains.imports.rules.tables.shop_products._SHOWN
         domains.imports.rules.tables.shop_products.MAX_CODE
         domains.imports.rules.tables.file_kinds._START

@@ -9,8 +9,8 @@ import pytest
 from chalicelib.core.jobs import JOB_HANDLERS
 from chalicelib.domains.imports.flows.reading import read_table
 from chalicelib.domains.imports.operations.imports import FIELDS
-from chalicelib.domains.imports.rules import reasons
 from chalicelib.engine import jobs
+from chalicelib.lib.localized import LANGUAGES, Language
 from tests.conftest import Owner, call_console
 from tests.factories.console import Person, person
 from tests.factories.exports import download
@@ -141,11 +141,15 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("noun", "raw"), SENTENCES)
-def test_what_the_reader_says_is_known_to_the_page(noun: Any, raw: str) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_the_reader_says_has_a_sentence_in_each_language(
+    noun: Any, raw: str, language: Language
+) -> None:
     table = read_table(noun, raw.encode(), country="RU")
     said = [row.fault for row in table.rows if row.fault]
     said += [note for row in table.rows for note in row.notes]
     said += table.notes
     assert said
-    for sentence in said:
-        assert reasons.code_of(sentence) != reasons.UNKNOWN, sentence
+    for reason in said:
+        assert reason.shown(language) != reason.sentence
+        assert "{" not in reason.shown(language)

@@ -56,7 +56,7 @@ class Categories:
         ids = self._paths.get(name) or self._names.get(name) or []
         if len(ids) > 1:
             msg = f'category: several are named "{text}"; write the path, such as "Above / {text}"'
-            raise CellError(msg)
+            raise CellError.of("several_categories", msg, text=text)
         if not ids and not self._creates:
             raise self._missing(text)
         if ids:
@@ -81,7 +81,8 @@ class Categories:
         return self._find_or_create(way, lambda names: self._exact.get(tuple(names)))
 
     def _missing(self, text: str) -> CellError:
-        return CellError(f'category: there is no "{text}"; {self._remedy}')
+        msg = f'category: there is no "{text}"; {self._remedy}'
+        return CellError.of("no_category", msg, text=text)
 
     def _find_or_create(
         self, way: list[str], find: Callable[[list[str]], str | None]

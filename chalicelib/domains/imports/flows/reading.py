@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from chalicelib.domains.imports.rules import vcards, workbooks
 from chalicelib.domains.imports.rules.nouns import CLIENTS, PRODUCTS, Noun
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables import (
     client_table,
     product_table,
@@ -46,9 +47,9 @@ def read_table(
     """
     table, notes = open_table(body, noun)
     if len(table.lines) > MAX_ROWS:
-        received = f"{len(table.lines):,} rows"
-        msg = f"The table has {received}, but the maximum is {MAX_ROWS:,}. Divide it."
-        raise TableError(msg)
+        count, most = f"{len(table.lines):,}", f"{MAX_ROWS:,}"
+        msg = f"The table has {count} rows, but the maximum is {most}. Divide it."
+        raise TableError.of("too_many", msg, count=count, most=most)
     unit: Unit = "minor" if product_table.says_kopecks(table.names) else "major"
     match noun:
         case "products":
@@ -60,7 +61,7 @@ def read_table(
     return replace(read, notes=[*notes, *read.notes])
 
 
-def open_table(body: bytes, noun: Noun = PRODUCTS) -> tuple[TextTable, list[str]]:
+def open_table(body: bytes, noun: Noun = PRODUCTS) -> tuple[TextTable, list[Reason]]:
     """Return the table in a file as texts, and what of the file is left out.
 
     Raises:
@@ -69,19 +70,21 @@ def open_table(body: bytes, noun: Noun = PRODUCTS) -> tuple[TextTable, list[str]
     if vcards.is_vcard(body):
         if noun != CLIENTS:
             msg = f"These are contacts (vCard), which have no {noun}. Import them as clients."
-            raise TableError(msg)
+            raise TableError.of("contacts", msg)
         return vcards.vcard_table(body), []
     if not is_workbook(body):
         return text_tables.text_table(body, _DIALECTS[noun]), []
     sheets = _sheets(body)
     filled = [(name, rows) for name, rows in sheets if any(map(any, rows))]
     if not filled:
-        raise TableError("The workbook has no cells. Choose another file.")
+        raise TableError.of("empty", "The workbook has no cells. Choose another file.")
     table, at = text_tables.sheet_table([rows for _, rows in filled], _DIALECTS[noun])
     others = [name for name, _ in filled[:at] + filled[at + 1 :]]
     if not others:
         return table, []
-    return table, [f'The sheet "{filled[at][0]}" is read. Left out: {", ".join(others)}.']
+    name, left_out = filled[at][0], ", ".join(others)
+    msg = f'The sheet "{name}" is read. Left out: {left_out}.'
+    return table, [Reason.of("sheet", msg, text=name, others=left_out)]
 
 
 def _sheets(body: bytes) -> list[tuple[str, list[list[str]]]]:
@@ -89,11 +92,11 @@ def _sheets(body: bytes) -> list[tuple[str, list[list[str]]]]:
     try:
         text = isolation.call(_READER, body, None, memory_bytes=workbooks.MEMORY_BYTES)
     except isolation.RaisedError as error:
-        raise TableError(*error.args) from None
+        raise TableError(Reason(*error.args)) from None
     except isolation.IsolationError:
         msg = (
             "The workbook takes too much memory or time. Save only the sheet with the table as CSV "
             "(UTF-8), and import that file."
         )
-        raise TableError(msg) from None
+        raise TableError.of(workbooks.TOO_LARGE, msg) from None
     return workbooks.sheets_of(text)

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from chalicelib.core.errors import UnavailableError
 from chalicelib.domains.imports.flows.sending import Outcome
 from chalicelib.domains.imports.rules import reasons
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables.rows import Row, Table, report_cells, report_text
 from chalicelib.domains.imports.store.imports import ImportRow
 from chalicelib.engine.unit import split_batches
@@ -35,40 +36,45 @@ def read_rows(record: ImportRow, start: int) -> Iterator[Row]:
     number, skipped = divmod(start, ROWS_PER_OBJECT)
     while number * ROWS_PER_OBJECT < record.rows:
         rows = _get(f"{record.folder}rows/{number}.json")
-        yield from (Row(**row) for row in rows[skipped:])
+        yield from (_row(row) for row in rows[skipped:])
         number, skipped = number + 1, 0
 
 
+def _row(stored: dict[str, Any]) -> Row:
+    fault, notes = stored["fault"], stored["notes"]
+    read = {"fault": fault and Reason(**fault), "notes": [Reason(**note) for note in notes]}
+    return Row(**stored | read)
+
+
 class Refusal(NamedTuple):
-    """A row that was refused, with the code and the sentence of the reason."""
+    """A row that was refused."""
 
     row: int
     sku: str
-    code: str
-    reason: str
+    reason: Reason
     cells: Sequence[str]
+
+    @classmethod
+    def from_json(cls, row: int, sku: str, reason: dict[str, Any], cells: list[str]) -> Self:
+        return cls(row, sku, Reason(**reason), cells)
+
+    def to_json(self) -> list[Any]:
+        return [self.row, self.sku, asdict(self.reason), self.cells]
 
     def line(self, form: reasons.Form, *, has_sku: bool) -> list[str]:
         """Return the cells under ``report_columns`` and those of the row."""
         sku = [self.sku] if has_sku else []
-        reason = (
-            [self.code, self.reason] if form is None else [reasons.translated(form, self.reason)]
-        )
-        return [str(self.row), *sku, *reason, *self.cells]
+        code = [self.reason.code] if form is None else []
+        return [str(self.row), *sku, *code, self.reason.shown(form), *self.cells]
 
 
 def store_refused(record: ImportRow, start: int, refused: Sequence[Outcome]) -> None:
     """Store the rows from a position on that were refused."""
     codes = frozenset(_get(f"{record.folder}rows/about.json")["codes"])
     refusals = [
-        Refusal(
-            each.row.number,
-            each.row.sku,
-            each.reason_code,
-            each.reason,
-            report_cells(each.row, codes),
-        )
+        Refusal(each.row.number, each.row.sku, each.reason, report_cells(each.row, codes)).to_json()
         for each in refused
+        if each.reason is not None
     ]
     # A run that is repeated replaces the object.
     _put(f"{record.folder}refused/{start}.json", refusals)
@@ -79,7 +85,9 @@ def store_reports(record: ImportRow, starts: Iterable[int]) -> None:
     about = _get(f"{record.folder}rows/about.json")
     has_sku = about["hasSku"]
     refusals = [
-        Refusal(*each) for start in starts for each in _get(f"{record.folder}refused/{start}.json")
+        Refusal.from_json(*each)
+        for start in starts
+        for each in _get(f"{record.folder}refused/{start}.json")
     ]
     headers = {"Content-Disposition": 'attachment; filename="refused.csv"'}
     for form in reasons.FORMS:

@@ -16,8 +16,8 @@ from chalicelib.core.wire import parsing
 from chalicelib.core.wire.batch_items import InvalidItem
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.imports.flows.category_names import Call, Categories
-from chalicelib.domains.imports.rules import reasons
 from chalicelib.domains.imports.rules.nouns import CLIENTS, SERVICES, Noun
+from chalicelib.domains.imports.rules.reasons import Reason, of_operation, of_warning
 from chalicelib.domains.imports.rules.tables import spreadsheet_cells
 from chalicelib.domains.imports.rules.tables.rows import Row
 from chalicelib.domains.imports.rules.tables.table_errors import CellError
@@ -31,9 +31,8 @@ class Outcome(NamedTuple):
 
     row: Row
     code: str
-    reason: str = ""
-    reason_code: str = ""
-    warnings: Sequence[str] = ()
+    reason: Reason | None = None
+    warnings: Sequence[Reason] = ()
 
 
 class Sender(Protocol):
@@ -80,20 +79,21 @@ class _Sender(ABC):
 
 
 def _outcome(row: Row, result: Mapping[str, Any]) -> Outcome:
-    warnings = (*row.notes, *result["warnings"])
+    warnings = (*row.notes, *map(of_warning, result["warningDetails"]))
     if result["status"] != OK:
         code = result["key"] or result["code"]
-        return Outcome(row, REFUSED, result["message"], code, warnings)
+        reason = of_operation(code, result["message"], row.item)
+        return Outcome(row, REFUSED, reason, warnings)
     return Outcome(row, result["code"], warnings=warnings)
 
 
 def _refusal(row: Row, error: AppError | CellError) -> Outcome:
     if isinstance(error, AppError):
         keys = [each.key for each in error.errors if each.key]
-        code = next(iter(keys), error.code)
+        reason = of_operation(next(iter(keys), error.code), error.message, row.item)
     else:
-        code = reasons.code_of(str(error))
-    return Outcome(row, REFUSED, str(error), code, row.notes)
+        reason = error.reason
+    return Outcome(row, REFUSED, reason, row.notes)
 
 
 def _check(operation: str, item: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from chalicelib.domains.imports.flows.reading import read_table
 from chalicelib.domains.imports.flows.sending import REFUSED, Outcome, sender_of
 from chalicelib.domains.imports.rules.job_kinds import IMPORT, IMPORT_EXPIRED
 from chalicelib.domains.imports.rules.nouns import CLIENTS, PRODUCTS, SERVICES, Noun
-from chalicelib.domains.imports.rules.reasons import Form
+from chalicelib.domains.imports.rules.reasons import Form, Reason
 from chalicelib.domains.imports.rules.tables import client_table, product_table, service_table
 from chalicelib.domains.imports.rules.tables.client_table import ClientField
 from chalicelib.domains.imports.rules.tables.product_table import ProductField
@@ -80,6 +80,9 @@ class ImportStart(Wire, Generic[F]):
         default=False, description="Delete the file when all rows are imported."
     )
     dry_run: bool = Field(default=False, description="Only report what would happen.")
+    language: Language | None = optional(
+        "Language of the sentences in the result. Without it they are in English, for programs."
+    )
 
 
 class ProductsImport(ImportStart[ProductField]):
@@ -289,12 +292,14 @@ def _start(ctx: Context, noun: Noun, args: ImportStart[F]) -> ImportStarted:
     upload = file if isinstance(file, UploadRow) else None
     table = ctx.unit.run_side_effect_once("table", lambda: _read(ctx, noun, args, file))
     if args.dry_run:
-        preview = _preview(ctx, noun, table)
+        preview = _preview(ctx, noun, table, args.language)
         return ImportStarted(import_id=None, state=None, preview=preview)
     if table.fault:
-        raise ValidationError.of("columns", message=table.fault, key="columns")
+        message = table.fault.shown(args.language)
+        raise ValidationError.of("columns", message=message, key="columns")
     if not table.rows:
-        raise ValidationError.of("fileId", message="the table has no rows", key="no_rows")
+        message = Reason.of("no_rows", "the table has no rows").shown(args.language)
+        raise ValidationError.of("fileId", message=message, key="no_rows")
     import_id = ctx.unit.run_side_effect_once("import id", new_id)
     key_id = ctx.principal.key_id if isinstance(ctx.principal, ApiKeyPrincipal) else None
     record = ImportRow(
@@ -342,10 +347,11 @@ def _read(ctx: Context, noun: Noun, args: ImportStart[F], file: FileRow | Upload
             chosen=args.columns,
         )
     except TableError as error:
-        raise ValidationError.of("fileId", message=str(error), key="table") from None
+        message = error.reason.shown(args.language)
+        raise ValidationError.of("fileId", message=message, key="table") from None
 
 
-def _preview(ctx: Context, noun: Noun, table: Table) -> ImportPreview:
+def _preview(ctx: Context, noun: Noun, table: Table, form: Form) -> ImportPreview:
     limit = deadline.Deadline(PREVIEW_SECONDS)
     calls = PreviewCalls(ctx.principal, ctx.workspace_id)
     sender = sender_of(noun, calls, ctx.workspace_id, dry_run=True)
@@ -359,7 +365,7 @@ def _preview(ctx: Context, noun: Noun, table: Table) -> ImportPreview:
         counts.update(outcome.code for outcome in outcomes)
     return ImportPreview(
         program=table.shop or None,
-        problem=table.fault,
+        problem=table.fault.shown(form) if table.fault else None,
         rows=len(table.rows),
         checked=counts.total(),
         counts=_counts(counts),
@@ -370,15 +376,15 @@ def _preview(ctx: Context, noun: Noun, table: Table) -> ImportPreview:
         fields=list(FIELDS[noun]),
         not_read=list(table.ignored),
         partly_read=dict(table.partly_read),
-        notes=list(table.notes),
+        notes=[note.shown(form) for note in table.notes],
         preview=[
             ImportPreviewRow(
                 row=each.row.number,
                 outcome=each.code,  # type: ignore[arg-type]  # one of ``OUTCOMES``
-                reason=each.reason or None,
-                reason_code=each.reason_code or None,
+                reason=each.reason.shown(form) if each.reason else None,
+                reason_code=each.reason.code if each.reason else None,
                 values=dict(each.row.item),
-                warnings=list(each.warnings),
+                warnings=[warning.shown(form) for warning in each.warnings],
             )
             for each in first
         ],

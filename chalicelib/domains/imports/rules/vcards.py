@@ -67,8 +67,10 @@ def vcard_table(raw: bytes) -> TextTable:
     cards: list[dict[str, str]] = []
     for card in _cards(_decoded(raw)):
         if len(cards) == MAX_CARDS:
-            msg = f"The file has more than {MAX_CARDS:,} cards. Divide it."
-            raise TableError(msg)
+            most = f"{MAX_CARDS:,}"
+            raise TableError.of(
+                "too_many_cards", f"The file has more than {most} cards. Divide it.", most=most
+            )
         cards.append(_values(card))
     names = ["name", *dict.fromkeys(name for card in cards for name in card if name != "name")]
     lines = [

@@ -20,6 +20,8 @@ MAX_ROWS = 100_000
 MAX_COLUMNS = 2_000
 MAX_CELLS = 4_000_000  # of the rectangle around the cells of a sheet
 MAX_SHEETS = 20
+TOO_LARGE = "too_large"
+"""The code of a reason. The others are codes of ``rules.reasons``, too."""
 _PIECE = 2**16
 _CELL = re.compile("([A-Z]{1,4})([0-9]{1,8})")
 _XLSX_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
@@ -27,7 +29,7 @@ _ODS_SHEETS = "content.xml"
 
 
 class WorkbookError(Exception):
-    """The workbook cannot be read. The argument is the reason for a person."""
+    """The workbook cannot be read. The arguments are the code of the reason, and a sentence."""
 
 
 def read_sheets(_: str | None, body: bytes) -> str:
@@ -49,7 +51,7 @@ def read_sheets(_: str | None, body: bytes) -> str:
         ]
         if len(names) > MAX_SHEETS:
             msg = f"The workbook has {len(names)} sheets, but the maximum is {MAX_SHEETS}."
-            raise WorkbookError(msg)
+            raise WorkbookError(TOO_LARGE, msg)
         sheets = [
             (name, [list(map(_text, row)) for row in _rows(book.get_sheet_by_name(name))])
             for name in names
@@ -58,7 +60,7 @@ def read_sheets(_: str | None, body: bytes) -> str:
         is_locked = isinstance(error, PasswordError)
         reason = "is protected by a password" if is_locked else "cannot be opened"
         msg = f"The workbook {reason}. Save it as a new workbook, and import that file."
-        raise WorkbookError(msg) from None
+        raise WorkbookError("protected" if is_locked else "no_table", msg) from None
     return json.dumps(sheets)
 
 
@@ -70,9 +72,10 @@ def _rows(sheet: Any) -> Any:  # noqa: ANN401  of the library
 
 def _too_large(rows: int, columns: int) -> WorkbookError:
     return WorkbookError(
+        TOO_LARGE,
         f"A sheet reaches to row {rows:,} and column {columns:,}, but the maximum is {MAX_ROWS:,} "
         f"rows, {MAX_COLUMNS:,} columns and {MAX_CELLS:,} cells. Delete what stands far from the "
-        "table, and import the file again."
+        "table, and import the file again.",
     )
 
 
@@ -101,7 +104,7 @@ def _check_parts(body: bytes) -> None:
         with zipfile.ZipFile(BytesIO(body)) as parts:
             infos = parts.infolist()
             if sum(info.file_size for info in infos) > MAX_UNPACKED:
-                raise WorkbookError(_BOMB)
+                raise WorkbookError(TOO_LARGE, _BOMB)
             unpacked = 0
             for info in infos:
                 count = _counter_of(info.filename)
@@ -110,14 +113,14 @@ def _check_parts(body: bytes) -> None:
                     while piece := part.read(_PIECE):
                         unpacked += len(piece)
                         if unpacked > MAX_UNPACKED:
-                            raise WorkbookError(_BOMB)
+                            raise WorkbookError(TOO_LARGE, _BOMB)
                         if count is not None:
                             count.feed(piece)
                 if count is not None:
                     count.close()
     except (zipfile.BadZipFile, expat.ExpatError, NotImplementedError, EOFError, RuntimeError):
         msg = "The workbook is damaged. Save it as a new workbook, and import that file."
-        raise WorkbookError(msg) from None
+        raise WorkbookError("no_table", msg) from None
 
 
 _BOMB = (

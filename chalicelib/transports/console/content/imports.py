@@ -99,9 +99,14 @@ def _preview(
     request: ConsoleRequest, columns: dict[str, str | None], status: int = 200
 ) -> HttpResponse:
     noun = _noun(request)
-    arguments = {"fileId": request.http.path["table"], "columns": columns, "dryRun": True}
     try:
-        found = request.call(OPERATIONS[noun], **arguments)["preview"]
+        found = request.call(
+            OPERATIONS[noun],
+            fileId=request.http.path["table"],
+            columns=columns,
+            dryRun=True,
+            language=request.language,
+        )["preview"]
     except ValidationError as error:
         return _index(request, error.status, _problem(request, error))
     except NotFoundError:
@@ -114,7 +119,6 @@ def _preview(
         noun=noun,
         found={
             **found,
-            "notes": [reasons.translated(request.language, note) for note in found["notes"]],
             "preview": [_shown_row(request, row) for row in found["preview"]],
         },
         columns=shown,
@@ -140,16 +144,13 @@ def _shown_row(request: ConsoleRequest, row: dict[str, Any]) -> dict[str, Any]:
         "title": next(iter(titles), request.translate("import_row", n=row["row"])),
         "facts": facts,
         "price": price if isinstance(price, int) else None,
-        "reason": row["reason"] and reasons.translated(request.language, row["reason"]),
-        "warnings": [reasons.translated(request.language, each) for each in row["warnings"]],
     }
 
 
 def _problem(request: ConsoleRequest, error: AppError) -> Problem:
     messages = {each.field: each.message for each in error.errors}
     message = messages.get("fileId") or next(iter(messages.values()), error.message)
-    text = reasons.translated(request.language, message)
-    return Problem(request.translate("wrong_fields"), {CONTROL: text})
+    return Problem(request.translate("wrong_fields"), {CONTROL: message})
 
 
 def _chosen(request: ConsoleRequest) -> dict[str, str | None]:

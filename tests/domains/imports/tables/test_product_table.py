@@ -29,7 +29,8 @@ def items(text: str, unit: Any = "rubles") -> list[Any]:
 
 
 def faults(text: str, unit: Any = "rubles") -> list[str | None]:
-    return [row.fault for row in read(text.encode(), unit).rows]
+    rows = read(text.encode(), unit).rows
+    return [row.fault and row.fault.sentence for row in rows]
 
 
 @pytest.mark.parametrize(

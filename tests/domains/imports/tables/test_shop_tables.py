@@ -27,11 +27,16 @@ def by_sku(table: Table) -> dict[str, dict[str, Any]]:
 
 
 def notes_of(table: Table, sku: str) -> str:
-    return "; ".join(next(row for row in table.rows if row.sku == sku).notes)
+    row = next(row for row in table.rows if row.sku == sku)
+    return "; ".join(note.sentence for note in row.notes)
 
 
 def faults_of(table: Table) -> dict[int, str]:
-    return {row.number: row.fault for row in table.rows if row.fault is not None}
+    return {row.number: row.fault.sentence for row in table.rows if row.fault is not None}
+
+
+def codes_of(table: Table) -> list[str]:
+    return [note.code for note in table.notes]
 
 
 WOOCOMMERCE = f"""
@@ -216,7 +221,7 @@ def test_opencart_has_ids_of_categories_and_paths_of_images_which_are_named() ->
     assert (by_sku(table)["PALM"]["stock"], by_sku(table)["PALM"]["status"]) == (None, "inactive")
     assert "catalog/a.jpg" in notes_of(table, "28")
     assert {"name(en-gb)", "categories", "model"} <= set(table.ignored)
-    assert any("numbers of OpenCart" in note for note in table.notes)
+    assert "category_numbers" in codes_of(table)
 
 
 OZON = """
@@ -243,7 +248,7 @@ def test_goods_in_ozons_own_warehouse_do_not_become_sold_out() -> None:
     table = table_of(OZON.format(stock=0))
     assert all("stock" not in row.item for row in table.rows)
     assert "Доступно к продаже по схеме FBS, шт." in table.ignored
-    assert any("0 in all rows" in note for note in table.notes)
+    assert "no_stock" in codes_of(table)
 
 
 ONE_C = """
@@ -272,7 +277,7 @@ def test_a_price_list_of_1c_has_two_rows_of_header_and_a_total(encoding: str) ->
     assert "10,000 is read as 10" in notes_of(table, "ЧЕР-1")
     assert "- is read as 0" in notes_of(table, "КР-7")
     assert faults_of(table) == {7: "sku: is required"}
-    assert table.notes == ["Row 9 is a total, so it is left out."]
+    assert [(note.code, note.facts) for note in table.notes] == [("total", {"row": "9"})]
     assert (table.ignored, table.partly_read) == (["Ед."], {"Код": 2})
 
 
@@ -439,7 +444,7 @@ def test_bitrix_has_groups_as_levels() -> None:
 def test_a_corrected_report_of_a_shops_table_can_be_imported() -> None:
     table = table_of(WOOCOMMERCE.replace(",18.5,Caps,", ",dear,Media > CD/DVD,"))
     (row,) = [row for row in table.rows if row.sku == "cap"]
-    raw = report(table, [(row, row.fault or "")])
+    raw = report(table, [(row, faults_of(table)[row.number])])
     corrected = read(raw.replace(b"dear", b"18.5"), "rubles")
     assert by_sku(corrected) == {
         "cap": {
@@ -476,7 +481,8 @@ def test_prestashop_says_that_its_prices_may_be_without_tax() -> None:
         "images": [{"url": PHOTO}, {"url": "https://shop.example/2.jpg"}],
         "status": "active",
     }
-    assert table.notes == ['The prices in "Price tax excluded" may be without tax.']
+    (note,) = table.notes
+    assert (note.code, note.facts["text"]) == ("net", "Price tax excluded")
     assert {"On sale (0/1)", "Discount percent"} <= set(table.ignored)
     assert "barcode: left out" in notes_of(table, "RP-1")
 
@@ -496,7 +502,7 @@ def test_magento_has_translations_and_sets_that_are_left_out() -> None:
     assert by_sku(table)["24-X"]["price"] == 1700
     assert by_sku(table)["24-X"]["status"] == "inactive"
     assert list(faults_of(table)) == [5]
-    assert table.notes == ["Rows that are translations, left out: 1."]
+    assert [(note.code, note.facts["count"]) for note in table.notes] == [("translations", "1")]
 
 
 def test_square_adds_the_stock_of_all_places() -> None:

@@ -47,14 +47,14 @@ def parse_price(text: str, prices: Prices) -> int:
         whole, decimals = bare[:-4], bare[-3:]
         other = f"{whole}.{decimals[: currencies.DIGITS[currency]]}"
         msg = f'expected {whole}{decimals} or {other}, received "{text}", which may mean either'
-        raise CellError(msg)
+        raise CellError.of("ambiguous_number", msg, text=text)
     if not currencies.DIGITS[currency] and _GROUPS.fullmatch(bare):
         bare = re.sub("[.,]", "", bare)  # There are no decimals that it could mean.
     amount = number(bare, shown=text) * (1 if is_minor else currencies.step(currency))
     if amount != int(amount):
         unit = "whole kopecks" if currency == RUB else _finest(currency)
         msg = f'expected {unit} at the finest, received "{text}"'
-        raise CellError(msg)
+        raise CellError.of("too_many_decimals", msg, text=text)
     return int(amount)
 
 
@@ -95,6 +95,6 @@ def number(text: str, *, shown: str | None = None) -> Decimal:
     """
     value = money.decimal(text)
     if value is None:
-        msg = f'expected a number, received "{text if shown is None else shown}"'
-        raise CellError(msg)
+        text = text if shown is None else shown
+        raise CellError.of("not_a_number", f'expected a number, received "{text}"', text=text)
     return value

@@ -12,6 +12,7 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from chalicelib.core import clock
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.lib.contact_fields import FIRST_BIRTHDAY
 
 Order = Literal["day", "month"]
@@ -25,7 +26,7 @@ _MONTHS = (
     *("august август августа", "september сентябрь сентября", "october октябрь октября"),
     *("november ноябрь ноября", "december декабрь декабря"),
 )
-_NO_DATE = "which is no date from 1900 until today"
+_NO_DATE = "no_date", "which is no date from 1900 until today"
 _SHOWN = 60  # characters of a cell that is left out
 _MONTH_LETTERS = 3  # of the shortest abbreviation of a month
 _OTHER_WORDS = frozenset({"г", "год", "года", "of", "st", "nd", "rd", "th"})
@@ -42,7 +43,7 @@ class Reading(NamedTuple):
     """The date of a cell, or None if the cell has none that can be read, and what to say of it."""
 
     day: date | None
-    note: str = ""
+    note: Reason | None = None
 
 
 class BirthdayColumn:
@@ -80,7 +81,7 @@ class BirthdayColumn:
             if order is None and (first == second or self._is_day_first(separator)):
                 order = "day"
             if order is None:
-                return _left_out(text, "as either number may be the month")
+                return _left_out(text, "either_order", "as either number may be the month")
             day, month = (first, second) if order == "day" else (second, first)
             return _checked(text, year, month, day)
         return _with_name_of_month(text)
@@ -106,9 +107,9 @@ def _with_name_of_month(text: str) -> Reading:
     months = [number for word in words if (number := _month(word))]
     numbers = [word for word in words if word.isdecimal()]
     if _WITHOUT_YEAR.fullmatch(text) or (len(words), len(months), len(numbers)) == (2, 1, 1):
-        return _left_out(text, "as it has no year")
+        return _left_out(text, "no_year", "as it has no year")
     if (len(words), len(months), len(numbers)) != (3, 1, 2):
-        return _left_out(text, _NO_DATE)
+        return _left_out(text, *_NO_DATE)
     day, year = sorted(numbers, key=len) if len(numbers[0]) > 2 else numbers  # noqa: PLR2004  digits
     return _checked(text, year, str(months[0]), day)
 
@@ -129,9 +130,15 @@ def _checked(text: str, year: str, month: str, day: str) -> Reading:
             found = date(century + int(year), int(month), int(day))
             if FIRST_BIRTHDAY <= found <= today:
                 is_chosen = century == centuries[0] and len(centuries) > 1
-                return Reading(found, f"birthday: {text} is read as {found}" if is_chosen else "")
-    return _left_out(text, _NO_DATE)
+                if not is_chosen:
+                    return Reading(found)
+                said = Reason.of("read_as", f"{text} is read as {found}", text=text, value=found)
+                return Reading(found, said.about("birthday"))
+    return _left_out(text, *_NO_DATE)
 
 
-def _left_out(text: str, reason: str) -> Reading:
-    return Reading(None, f"birthday: {text[:_SHOWN]} left out, {reason}")
+def _left_out(text: str, code: str, reason: str) -> Reading:
+    shown = text[:_SHOWN]
+    return Reading(
+        None, Reason.of(code, f"{shown} left out, {reason}", text=shown).about("birthday")
+    )

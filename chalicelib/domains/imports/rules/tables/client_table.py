@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, get_args
 
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables.birthdays import BirthdayColumn
 from chalicelib.domains.imports.rules.tables.recognition import Dialects, roles_of
 from chalicelib.domains.imports.rules.tables.rows import (
@@ -154,8 +155,8 @@ CLIENTS = Dialects(PROGRAMS, OTHER)
 @dataclass(frozen=True, slots=True)
 class _Read:
     item: dict[str, Any]
-    notes: list[str]
-    fault: str | None = None
+    notes: list[Reason]
+    fault: Reason | None = None
 
 
 def read_table(
@@ -171,7 +172,10 @@ def read_table(
     columns = chosen_roles(roles_of(program, table.names), table.names, chosen, several=_SEVERAL)
     fault = None
     if not any(key in columns for key in _KEYS):
-        fault = "No column has phones, e-mail addresses or ids. Choose such a column."
+        fault = Reason.of(
+            "no_contact_column",
+            "No column has phones, e-mail addresses or ids. Choose such a column.",
+        )
     lines = [Line(number, cells, columns) for number, cells in table.lines]
     lines = [line for line in lines if not is_total(line)]
     births = {
@@ -192,7 +196,12 @@ def read_table(
         ignored=() if fault else ignored,
         partly_read={} if fault else partly_read,
         notes=[
-            f'The dates in "{table.names[index]}" are read with the {order} first, as in {country}.'
+            Reason.of(
+                "day_first" if order == "day" else "month_first",
+                f'The dates in "{table.names[index]}" are read with the {order} first, as in '
+                f"{country}.",
+                text=table.names[index],
+            )
             for index, column in births.items()
             if (order := column.order_of_country)
         ],
@@ -207,7 +216,7 @@ def _cells(lines: Sequence[Line], index: int) -> Iterator[str]:
 
 
 def _row(line: Line, country: str, births: Mapping[int, BirthdayColumn]) -> _Read:
-    notes: list[str] = []
+    notes: list[Reason] = []
     item: dict[str, Any] = {}
     if name := _name(line):
         item["name"] = name[:MAX_NAME]
@@ -229,7 +238,10 @@ def _row(line: Line, country: str, births: Mapping[int, BirthdayColumn]) -> _Rea
         item["email"] = valid_mails[0]
         kept += valid_mails[1:]
     wrong = [each for each, address in mails.items() if address is None]
-    notes += [f"email: {each} left out, which is no e-mail address" for each in wrong]
+    notes += [
+        Reason.of("no_email", f"email: {each} left out, which is no e-mail address", text=each)
+        for each in wrong
+    ]
     if external_id := " ".join(unmark_text(line.one("externalId")).split()):
         item["externalId"] = external_id
     if birthday := _birthday(line, births, notes):
@@ -238,11 +250,14 @@ def _row(line: Line, country: str, births: Mapping[int, BirthdayColumn]) -> _Rea
         item["tags"] = tags
     if text := "\n".join(dict.fromkeys(filter(None, map(str.strip, kept)))):
         if len(text) > MAX_NOTES:
-            notes.append(f"notes: only the first {MAX_NOTES} characters of {len(text)}")
+            msg = f"only the first {MAX_NOTES} characters of {len(text)}"
+            said = Reason.of("shortened", msg, most=MAX_NOTES, count=len(text))
+            notes.append(said.about("notes"))
         item["notes"] = text[:MAX_NOTES]
     if not any(name in item for name in _KEYS):
-        reason = "email: expected an e-mail address, a phone or an id, received none of them"
-        return _Read(item, notes, f"{wrong[0]} is no e-mail address; {reason}" if wrong else reason)
+        msg = "email: expected an e-mail address, a phone or an id, received none of them"
+        msg = f"{wrong[0]} is no e-mail address; {msg}" if wrong else msg
+        return _Read(item, notes, Reason.of("no_contact", msg))
     return _Read(item, notes)
 
 
@@ -254,7 +269,7 @@ def _name(line: Line) -> str:
     return name or company
 
 
-def _birthday(line: Line, births: Mapping[int, BirthdayColumn], notes: list[str]) -> date | None:
+def _birthday(line: Line, births: Mapping[int, BirthdayColumn], notes: list[Reason]) -> date | None:
     for index, column in births.items():
         cell = unmark_text(line.cells[index]) if index < len(line.cells) else ""
         day, note = column.read(cell)
@@ -273,7 +288,7 @@ def _several(line: Line, role: str, separators: re.Pattern[str]) -> Iterator[str
     yield from dict.fromkeys(part for part in parts if part)
 
 
-def _tags(line: Line, notes: list[str]) -> list[str]:
+def _tags(line: Line, notes: list[Reason]) -> list[str]:
     tags = [
         tag
         for tag in _several(line, "tags", _TAGS)
@@ -281,7 +296,9 @@ def _tags(line: Line, notes: list[str]) -> list[str]:
     ]
     short = list(dict.fromkeys(tag.strip("* ")[:MAX_TAG].strip() for tag in tags))
     if len(short) > MAX_TAGS:
-        notes.append(f"tags: {len(short) - MAX_TAGS} of {len(short)} left out")
+        count = len(short) - MAX_TAGS
+        msg = f"tags: {count} of {len(short)} left out"
+        notes.append(Reason.of("too_many_tags", msg, count=count, most=MAX_TAGS))
     return short[:MAX_TAGS]
 
 
@@ -293,7 +310,11 @@ def _without_repeats(rows: Sequence[Row]) -> list[Row]:
         keys = [(name, _key(name, row.item[name])) for name in _KEYS if name in row.item]
         if row.fault is None and (earlier := [key for key in keys if key in first]):
             name = earlier[0][0]
-            kept.append(replace(row, fault=f"{name}: row {first[earlier[0]]} has it, too"))
+            number = first[earlier[0]]
+            fault = Reason.of("repeated_contact", f"row {number} has it, too", row=number).about(
+                name
+            )
+            kept.append(replace(row, fault=fault))
             continue
         kept.append(row)
         if row.fault is None:

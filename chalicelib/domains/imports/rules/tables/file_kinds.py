@@ -3,6 +3,7 @@
 import re
 
 from chalicelib.domains.files.rules.file_types import sniff
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables.table_errors import TableError
 
 SAVE_AS_CSV = "Open it in Excel, LibreOffice or Google Sheets, save the sheet as CSV (UTF-8), and"
@@ -78,20 +79,24 @@ def is_workbook(raw: bytes) -> bool:
 def refuse_other_files(raw: bytes) -> None:
     """Raise TableError for a file that is no text with columns, with what it is and what to do."""
     if not raw.removeprefix(b"\xef\xbb\xbf").strip():
-        raise TableError("The file is empty.")
+        raise TableError.of("empty", "The file is empty.")
     kind = sniff(raw)
     if raw.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         message = next((text for part, text in _IN_ZIP if part in raw), None)
-        raise TableError(message or _OF_TYPE.get(kind, _OF_TYPE["application/zip"]))
+        raise _no_table(message or _OF_TYPE.get(kind, _OF_TYPE["application/zip"]))
     if kind in _OF_TYPE:
-        raise TableError(_OF_TYPE[kind])
+        raise _no_table(_OF_TYPE[kind])
     start = _decoded_start(raw)
     if start is None:
-        raise TableError(_BINARY)
+        raise _no_table(_BINARY)
     if _MARKUP_START.match(start):
-        raise TableError(next((text for part, text in _IN_XML if part in start), _XML))
+        raise _no_table(next((text for part, text in _IN_XML if part in start), _XML))
     if _JSON_START.match(start):
-        raise TableError(_JSON)
+        raise _no_table(_JSON)
+
+
+def _no_table(text: str) -> TableError:
+    return TableError(Reason("no_table", text))
 
 
 def utf16_encoding(raw: bytes) -> str | None:

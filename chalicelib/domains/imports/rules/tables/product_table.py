@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from chalicelib.core.text import fold, line_fold
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables import shop_products
 from chalicelib.domains.imports.rules.tables.amounts import Prices, Unit, number, parse_price
 from chalicelib.domains.imports.rules.tables.recognition import PRODUCTS, roles_of
@@ -18,8 +19,11 @@ from chalicelib.domains.imports.rules.tables.rows import (
     chosen_roles,
     letters,
     named_columns,
+    repeated_columns,
+    repeated_key,
     report_cells,
     report_text,
+    too_many_cells,
     unread_columns,
     without_reasons,
 )
@@ -92,7 +96,7 @@ ProductField = Literal[
 ]
 """A field that a column can be chosen for."""
 FIELDS: tuple[ProductField, ...] = get_args(ProductField)
-KOPECKS = "The header says that the prices are in kopecks."
+KOPECKS = Reason.of("unit", "The header says that the prices are in kopecks.")
 
 
 def read(raw: bytes, unit: Unit | None, currency: str = RUB) -> Table:
@@ -127,7 +131,7 @@ def read_table(
     """
     if unit in {"rubles", "kopecks"} and currency != RUB:
         msg = f"The prices of the workspace are in {currency}, not in rubles."
-        raise UnitError(msg)
+        raise UnitError.of("unit", msg)
     table = without_reasons(table)
     if _is_exported(table.names, table.lines):
         return _exported_table(table, unit, currency)
@@ -147,8 +151,7 @@ def read_table(
         )
     if unit is None:
         units = "rubles or in kopecks" if currency == RUB else f"{currency} or in its minor units"
-        msg = f"Say whether the prices are in {units}."
-        raise UnitError(msg)
+        raise UnitError.of("unit", f"Say whether the prices are in {units}.")
     return _product_table(table, shop, columns, Prices.of(unit, currency))
 
 
@@ -162,11 +165,14 @@ def _product_table(
 ) -> Table:
     all_lines = [Line(number, cells, columns) for number, cells in table.lines]
     totals = [line for line in all_lines if shop_products.is_total(line)]
-    notes = [f"Row {line.number} is a total, so it is left out." for line in totals]
-    lines, *sentences = shop_products.without_translations(
+    notes = [
+        Reason.of("total", f"Row {line.number} is a total, so it is left out.", row=line.number)
+        for line in totals
+    ]
+    lines, *said = shop_products.without_translations(
         [line for line in all_lines if line not in totals]
     )
-    sentences += [
+    said += [
         shop_products.without_ids(shop, lines),
         shop_products.without_empty_stock(shop, lines),
     ]
@@ -178,18 +184,22 @@ def _product_table(
         cells = cells_of[product.number]
         fault = product.fault
         if any(cell.strip() for cell in cells[width:]):
-            fault = f"expected at most {width} cells, received {len(cells)}"
+            fault = too_many_cells(cells, width)
         shown = cells if shop is OTHER else product.cells
         named = _named_by_name(product) if is_without_sku else product
         rows.append(_row(replace(named, fault=fault), shown, prices))
     net = [at for at in columns.get("net price", ()) if any(at in line.used for line in lines)]
-    notes += [f'The prices in "{table.names[at]}" may be without tax.' for at in net]
+    notes += [
+        Reason.of("net", f'The prices in "{name}" may be without tax.', text=name)
+        for name in (table.names[at] for at in net)
+    ]
     refused = {row.number for row in rows if row.fault}
     ignored, partly_read = unread_columns(
         table.names, [line for line in lines if line.number not in refused] or lines
     )
     if is_without_sku:
-        notes.append("No column has SKUs, so they are made from the names.")
+        msg = "No column has SKUs, so they are made from the names."
+        notes.append(Reason.of("made_skus", msg))
     return Table(
         columns=named_columns(table, columns, FIELDS, unread=ignored),
         header=table.names if shop is OTHER else PLAIN_HEADER,
@@ -198,7 +208,7 @@ def _product_table(
         shop=shop.name,
         ignored=ignored,
         partly_read=partly_read,
-        notes=[*notes, *filter(None, sentences)],
+        notes=[*notes, *filter(None, said)],
         codes=frozenset(at for role in ("sku", "id", "barcode") for at in columns.get(role, ()))
         if shop is OTHER
         else frozenset(map(PLAIN_HEADER.index, CODES.intersection(PLAIN_HEADER))),
@@ -218,11 +228,10 @@ def _exported_table(table: TextTable, unit: Unit | None, currency: str) -> Table
     if other := [name for name in names if _OF_PRICE.fullmatch(name.strip())]:
         if known.get(other[0].strip()) != "price":
             msg = f"{other[0].strip()}: the prices of the workspace are in {currency}."
-            raise UnitError(msg)
+            raise UnitError.of("unit", msg)
         if unit in ({"rubles", "major"} if currency == RUB else {"minor"}):
-            raise UnitError(
-                KOPECKS if currency == RUB else "The header says what the prices are in."
-            )
+            said = Reason.of("unit", "The header says what the prices are in.")
+            raise UnitError(KOPECKS if currency == RUB else said)
     fields = [known.get(name.strip(), "") for name in names]
     prices = Prices(currency, is_minor=currency == RUB)
     rows = [_exported_row(number, cells, prices, fields=fields) for number, cells in table.lines]
@@ -269,17 +278,19 @@ def _is_exported(names: Sequence[str], lines: Sequence[tuple[int, Sequence[str]]
 
 def _fault_of(
     names: Sequence[str], columns: Mapping[str, Sequence[int]], *, needs_sku: bool
-) -> str | None:
+) -> Reason | None:
     wanted = ("sku", "id") if needs_sku else ("sku", "id", "name")
     if not any(role in columns for role in wanted):
         shown = ", ".join(filter(None, names[:_SHOWN_HEADERS])) or "none"
-        return f"No column has the header sku or артикул. Headers: {shown}."
+        msg = f"No column has the header sku or артикул. Headers: {shown}."
+        return Reason.of("no_sku_column", msg, text=shown)
     if twice := [role for role, at in columns.items() if len(at) > 1 and role not in _SEVERAL]:
-        return f"Several columns contain {', '.join(twice)}. Leave one of each."
+        return repeated_columns(twice, "Leave")
     return None
 
 
 _SHOWN_HEADERS = 30
+NO_SKU = Reason.of("required", "is required").about("sku")
 # Roles that several columns of a table may have.
 _SEVERAL = frozenset({"barcode", "id", "images", "option"})
 
@@ -295,7 +306,7 @@ def _row(product: Product, cells: Sequence[str], prices: Prices) -> Row:
     if product.fault is not None:
         return Row(product.number, cells, item, product.fault)
     if "sku" not in item:
-        return Row(product.number, cells, item, "sku: is required")
+        return Row(product.number, cells, item, NO_SKU)
     fault = _convert(item, product.values, prices, notes)
     if fault is not None:
         return Row(product.number, cells, item, fault)
@@ -307,8 +318,7 @@ def _exported_row(
     number: int, cells: Sequence[str], prices: Prices, *, fields: Sequence[str]
 ) -> Row:
     if any(cell.strip() for cell in cells[len(fields) :]):
-        fault = f"expected at most {len(fields)} cells, received {len(cells)}"
-        return Row(number, cells, {}, fault)
+        return Row(number, cells, {}, too_many_cells(cells, len(fields)))
     row_cells = {name: cell for name, cell in zip(fields, cells, strict=False) if cell and name}
     item: dict[str, Any] = {
         name: cell.removeprefix(ESCAPE) if cell.startswith(ESCAPE) else _typed_text(name, cell=cell)
@@ -318,10 +328,11 @@ def _exported_row(
     if "category" in row_cells:
         item["category"] = row_cells["category"]
     if "id" in item and not _ID.fullmatch(item["id"]):
-        return Row(number, cells, item, "id: expected the id of a product, as it was exported")
+        msg = "expected the id of a product, as it was exported"
+        return Row(number, cells, item, Reason.of("wrong_id", msg).about("id"))
     if "sku" not in item and "id" not in item:
-        return Row(number, cells, item, "sku: is required")
-    notes: list[str] = []
+        return Row(number, cells, item, NO_SKU)
+    notes: list[Reason] = []
     return Row(number, cells, item, _convert(item, row_cells, prices, notes), notes)
 
 
@@ -333,8 +344,8 @@ def _typed_text(name: str, *, cell: str) -> str:
 
 
 def _convert(
-    item: dict[str, Any], cells: Mapping[str, str], prices: Prices, notes: list[str]
-) -> str | None:
+    item: dict[str, Any], cells: Mapping[str, str], prices: Prices, notes: list[Reason]
+) -> Reason | None:
     # A barcode that is none is left out, because the product can be sold without it.
     stock = item.get("stock", "")
     for name, convert in _CONVERTED.items():
@@ -342,24 +353,30 @@ def _convert(
             try:
                 item[name] = convert(item[name], prices)
             except CellError as error:
-                return f"{name}: {error}"
+                return error.reason.about(name)
     if item.get("stock", 0) < 0 or _THOUSANDS.fullmatch(stock):
-        notes.append(f"stock: {stock} is read as {max(0, item['stock'])}")
         item["stock"] = max(0, item["stock"])
+        msg = f"{stock} is read as {item['stock']}"
+        notes.append(Reason.of("read_as", msg, text=stock, value=item["stock"]).about("stock"))
     for name in ("sku", "externalId"):
         try:
             refuse_scientific(cells.get(name, ""))
         except CellError as error:
-            return f"{name}: {error}"
+            return error.reason.about(name)
     if "barcode" in item:
         try:
             refuse_scientific(cells["barcode"])
             item["barcode"], others = _barcode(item["barcode"])
         except (BarcodeError, CellError) as error:
-            notes.append(f"barcode: left out: {error}")
+            notes.append(Reason.of("barcode", f"barcode: left out: {error}"))
             del item["barcode"]
         else:
-            notes += [f"barcode: {other} left out, as a product has one" for other in others]
+            notes += [
+                Reason.of(
+                    "one_barcode", f"barcode: {other} left out, as a product has one", text=other
+                )
+                for other in others
+            ]
     return None
 
 
@@ -397,15 +414,14 @@ def _is_barcode(text: str) -> bool:
 def _stock(text: str, _: Prices) -> int:
     pieces = number(text)
     if pieces != int(pieces):
-        msg = f'expected a whole number, received "{text}"'
-        raise CellError(msg)
+        raise CellError.of("not_a_number", f'expected a whole number, received "{text}"', text=text)
     return int(pieces)
 
 
 def _status(text: str, _: Prices) -> str:
     if fold(text) not in STATUSES:
         msg = f'expected active or inactive, received "{text}"'
-        raise CellError(msg)
+        raise CellError.of("unknown_status", msg, text=text)
     return STATUSES[fold(text)]
 
 
@@ -420,7 +436,7 @@ def _metadata(text: str, _: Prices) -> dict[str, Any]:
         metadata = None
     if not isinstance(metadata, dict):
         msg = 'expected a JSON object, such as {"shelf": "A7"}'
-        raise CellError(msg)
+        raise CellError.of("no_object", msg)
     return metadata
 
 
@@ -446,7 +462,7 @@ def refuse_repeated(rows: Sequence[Row], live: Collection[str] | None = None) ->
     return [
         replace(
             row,
-            fault=f"{name}: expected once in the table, also in rows {_others(same, row.number)}",
+            fault=repeated_key(name, (number for number in same if number != row.number)),
         )
         if (name := keys[row.number][0])
         and row.fault is None
@@ -461,7 +477,3 @@ def _key(row: Row, live: Collection[str] | None) -> tuple[str, str]:
     if record_id and (live is None or record_id in live or not row.sku):
         return "id", str(record_id)
     return ("sku", line_fold(row.sku)) if row.sku else ("", str(row.number))
-
-
-def _others(numbers: Sequence[int], number: int) -> str:
-    return ", ".join(str(row_number) for row_number in numbers if row_number != number)

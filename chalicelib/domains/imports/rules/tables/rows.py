@@ -3,12 +3,13 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol
 
 from chalicelib.domains.imports.rules import reasons
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables.spreadsheet_cells import is_value
 from chalicelib.domains.imports.rules.tables.text_tables import TextTable
 
@@ -30,8 +31,8 @@ class Row:
     # The input of an upsert. That of a product has ``category`` as a path (``category_path``). A
     # row of an exported table of products also has ``id`` and ``categoryId``.
     item: Mapping[str, Any] = field(default_factory=dict)
-    fault: str | None = None  # reason to refuse the row
-    notes: Sequence[str] = ()  # values that were read differently or left out
+    fault: Reason | None = None  # why the row is refused
+    notes: Sequence[Reason] = ()  # values that were read differently or left out
 
     @property
     def sku(self) -> str:
@@ -60,11 +61,11 @@ class Table:
     ignored: Sequence[str] = ()  # headers of the columns that are not read
     # number of rows in which a column is not read, if it is in others
     partly_read: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # sentences about the whole table
+    notes: Sequence[Reason] = ()  # about the whole table
     # columns whose numbers are names, which a spreadsheet must not rewrite
     codes: frozenset[int] = frozenset()
     columns: Sequence[Column] = ()
-    fault: str | None = None  # what to choose before any row can be read
+    fault: Reason | None = None  # what to choose before any row can be read
 
 
 RECOGNIZED = "recognized"
@@ -157,6 +158,26 @@ def named_columns(
             role = None if name in unread else RECOGNIZED
         columns.append(Column(name, role, samples))
     return columns
+
+
+def repeated_key(name: str, numbers: Iterable[int]) -> Reason:
+    """Return why a row is refused whose record other rows name, too."""
+    rows = ", ".join(map(str, numbers))
+    msg = f"expected once in the table, also in rows {rows}"
+    return Reason.of("repeated_key", msg, rows=rows).about(name)
+
+
+def repeated_columns(fields: Iterable[str], remedy: str) -> Reason:
+    """Return why a table is refused that has several columns for a field."""
+    names = ", ".join(fields)
+    msg = f"Several columns contain {names}. {remedy} one of each."
+    return Reason.of("repeated_columns", msg, text=names)
+
+
+def too_many_cells(cells: Sequence[str], width: int) -> Reason:
+    """Return why a row is refused that is wider than the header."""
+    msg = f"expected at most {width} cells, received {len(cells)}"
+    return Reason.of("too_many_cells", msg, most=width, count=len(cells))
 
 
 def report_text(header: Sequence[str], lines: Sequence[Sequence[str]], *, delimiter: str) -> bytes:

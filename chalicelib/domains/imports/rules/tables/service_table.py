@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from chalicelib.core.text import fold
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables.amounts import Prices, parse_price
 from chalicelib.domains.imports.rules.tables.flag_words import NO, YES
 from chalicelib.domains.imports.rules.tables.recognition import Dialects, roles_of
@@ -15,6 +16,8 @@ from chalicelib.domains.imports.rules.tables.rows import (
     Table,
     chosen_roles,
     named_columns,
+    repeated_columns,
+    repeated_key,
     unread_columns,
     without_reasons,
 )
@@ -102,9 +105,10 @@ def read_table(
     columns = chosen_roles(roles_of(program, table.names), table.names, chosen, several=())
     fault = None
     if "name" not in columns:
-        fault = "No column has the names of the services. Choose the column."
+        msg = "No column has the names of the services. Choose the column."
+        fault = Reason.of("no_name_column", msg)
     elif twice := [role for role, at in columns.items() if len(at) > 1]:
-        fault = f"Several columns contain {', '.join(twice)}. Choose one of each."
+        fault = repeated_columns(twice, "Choose")
     headers = {
         role: fold(" ".join(table.names[at] for at in indexes)) for role, indexes in columns.items()
     }
@@ -126,7 +130,7 @@ def read_table(
 
 
 def _row(line: Line, headers: Mapping[str, str], prices: Prices) -> Row:
-    notes: list[str] = []
+    notes: list[Reason] = []
     item: dict[str, Any] = {}
     fault = None
     texts = {name: unmark_text(line.one(name)).strip() for name in FIELDS}
@@ -143,9 +147,9 @@ def _row(line: Line, headers: Mapping[str, str], prices: Prices) -> Row:
         if texts["status"]:
             item["status"] = _status(texts["status"])
     except CellError as error:
-        fault = str(error)
+        fault = error.reason
     if "name" not in item:
-        fault = "name: is required"
+        fault = Reason.of("required", "is required").about("name")
     return Row(line.number, line.cells, item, fault, notes)
 
 
@@ -168,18 +172,18 @@ def minutes(text: str, header: str = "") -> int:
             return round(value / 60)
         return round(value * 60) if _HOURS_IN_HEADER.search(header) else round(value)
     msg = f'durationMin: expected a length such as "90", "1:30" or "1 h 30 min", received "{text}"'
-    raise CellError(msg)
+    raise CellError.of("not_a_duration", msg, text=text)
 
 
-def _price(text: str, prices: Prices, notes: list[str]) -> int:
+def _price(text: str, prices: Prices, notes: list[Reason]) -> int:
     lowest = _RANGE.split(_FROM.sub("", text))[0]
     try:
         amount = parse_price(lowest, prices)
     except CellError as error:
-        msg = f"price: {error}"
-        raise CellError(msg) from None
+        raise CellError(error.reason.about("price")) from None
     if lowest != text:
-        notes.append(f"price: {text} is read as {lowest}")
+        said = Reason.of("read_as", f"{text} is read as {lowest}", text=text, value=lowest)
+        notes.append(said.about("price"))
     return amount
 
 
@@ -190,7 +194,7 @@ def _status(text: str) -> str:
     if word in NO | {"inactive", "неактивна", "неактивен", "архив", "archived"}:
         return "inactive"
     msg = f'status: expected active or inactive, received "{text}"'
-    raise CellError(msg)
+    raise CellError.of("unknown_status", msg, text=text)
 
 
 def _refuse_repeated(rows: Sequence[Row]) -> list[Row]:
@@ -202,9 +206,7 @@ def _refuse_repeated(rows: Sequence[Row]) -> list[Row]:
         others = [number for number in numbers[_key(row)] if number != row.number]
         if row.fault is None and others:
             name = "externalId" if "externalId" in row.item else "name"
-            listed = ", ".join(map(str, others))
-            fault = f"{name}: expected once in the table, also in rows {listed}"
-            kept.append(replace(row, fault=fault))
+            kept.append(replace(row, fault=repeated_key(name, others)))
         else:
             kept.append(row)
     return kept

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from chalicelib.core.text import fold
 from chalicelib.domains.catalog.rules.category_path import path_text
 from chalicelib.domains.files.rules.images import MAX_IMAGES
+from chalicelib.domains.imports.rules.reasons import Reason
 from chalicelib.domains.imports.rules.tables.amounts import amount, number
 from chalicelib.domains.imports.rules.tables.flag_words import NO, UNLIMITED, YES
 from chalicelib.domains.imports.rules.tables.headers import normalised
@@ -100,8 +101,8 @@ class Product:
     number: int
     values: Mapping[str, str]
     without: frozenset[str] = frozenset()  # fields that the product explicitly lacks
-    notes: tuple[str, ...] = ()  # what was read differently or left out
-    fault: str | None = None  # reason to refuse the product
+    notes: tuple[Reason, ...] = ()  # what was read differently or left out
+    fault: Reason | None = None  # why it is refused the product
     options: tuple[str, ...] = ()
 
     @property
@@ -115,8 +116,8 @@ def is_total(line: Line) -> bool:
     return _TOTAL.fullmatch(first) is not None and line.shown("sku") in ([], [first])
 
 
-def without_ids(shop: Shop, lines: Sequence[Line]) -> str | None:
-    """Stop reading categories that are only numbers, and return a sentence about that, if any."""
+def without_ids(shop: Shop, lines: Sequence[Line]) -> Reason | None:
+    """Stop reading categories that are only numbers, and return a note about that, if any."""
     if not shop.name:
         return None
     texts = [text for line in lines for text in line.shown("category")]
@@ -124,26 +125,30 @@ def without_ids(shop: Shop, lines: Sequence[Line]) -> str | None:
         return None
     for line in lines:
         line.columns = {role: at for role, at in line.columns.items() if role != "category"}
-    return f"The categories are numbers of {shop.name}, not names, so products get no category."
+    msg = f"The categories are numbers of {shop.name}, not names, so products get no category."
+    return Reason.of("category_numbers", msg)
 
 
-def without_translations(lines: Sequence[Line]) -> tuple[list[Line], str | None]:
-    """Return the rows in the language of the first, and a sentence about the others, if any."""
+def without_translations(lines: Sequence[Line]) -> tuple[list[Line], Reason | None]:
+    """Return the rows in the language of the first, and a note about the others, if any."""
     first = lines[0].one("view") if lines else ""
     kept = [line for line in lines if line.one("view") == first]
     if len(kept) == len(lines):
         return kept, None
-    return kept, f"Rows that are translations, left out: {len(lines) - len(kept)}."
+    count = len(lines) - len(kept)
+    msg = f"Rows that are translations, left out: {count}."
+    return kept, Reason.of("translations", msg, count=count)
 
 
-def without_empty_stock(shop: Shop, lines: Sequence[Line]) -> str | None:
-    """Stop reading a stock that is 0 everywhere at a marketplace, and return a sentence."""
+def without_empty_stock(shop: Shop, lines: Sequence[Line]) -> Reason | None:
+    """Stop reading a stock that is 0 everywhere at a marketplace, and return a note."""
     texts = [text for line in lines for text in line.shown("stock")]
     if not shop.is_zero_unknown or not texts or not all(map(_NO_PRICE.fullmatch, texts)):
         return None
     for line in lines:
         line.columns = {role: at for role, at in line.columns.items() if role != "stock"}
-    return "The stock is 0 in all rows, so it is not imported: products have no limit."
+    msg = "The stock is 0 in all rows, so it is not imported: products have no limit."
+    return Reason.of("no_stock", msg)
 
 
 def products(shop: Shop, lines: Sequence[Line], currency: str = RUB) -> list[Product]:
@@ -205,10 +210,11 @@ def _of_group(shop: Shop, group: Sequence[Line], currency: str) -> Iterator[Prod
         head = parent or line
         if kinds[line.number] == "group" and not line.has("price"):
             values = {"sku": line.one("sku"), "name": _name(shop, line, head, ())}
-            fault = (
+            msg = (
                 f"{line.one('kind')}: expected a product with a price, received one that consists "
                 "of others. Import those."
             )
+            fault = Reason.of("no_own_price", msg)
             yield Product(number=line.number, values=values, fault=fault)
         else:
             is_variant = line in variants
@@ -225,7 +231,7 @@ def _product(  # noqa: PLR0913  where its values stand
     is_variant: bool,
 ) -> Product:
     options = _options(shop, line) if is_variant or not shop.name else ()
-    notes: list[str] = []
+    notes: list[Reason] = []
     fault = None
 
     def inherited(role: Role) -> str:
@@ -244,14 +250,15 @@ def _product(  # noqa: PLR0913  where its values stand
     try:
         values["price"] = _price(shop, line, head, currency, notes)
     except CellError as error:
-        fault = f"price: {error}"
+        fault = error.reason.about("price")
     named = line.one("currency") or head.one("currency")
     if named and fold(named) not in (_RUBLES if currency == RUB else currencies.names_of(currency)):
         expected = "rubles" if currency == RUB else currency
-        fault = (
+        msg = (
             f"price: expected {expected}, received {named}. Convert the prices, and remove the "
             "column of the currency."
         )
+        fault = Reason.of("other_currency", msg, text=named)
     values["status"], status_fault = _status(line, head)
     values["stock"], is_unlimited = _stock(shop, line, inherited, notes)
     return Product(
@@ -345,21 +352,20 @@ def _unescaped(text: str) -> str:
     return html.unescape(text) if _ENTITY.search(text) else text
 
 
-def _images(line: Line, head: Line, group: Sequence[Line], notes: list[str]) -> list[str]:
+def _images(line: Line, head: Line, group: Sequence[Line], notes: list[Reason]) -> list[str]:
     cells = line.all("images") + [cell for each in group for cell in each.all("gallery")]
     if line is not head:
         cells += head.all("images")
     images = list(dict.fromkeys(address for cell in cells for address in addresses(cell)))
     kept = [image for image in images if is_address(image)]
     if others := [image for image in images if not is_address(image)]:
-        notes.append(
-            f"images: {shortened(others)} left out: expected addresses that begin with https://"
-        )
+        text = shortened(others)
+        msg = f"images: {text} left out: expected addresses that begin with https://"
+        notes.append(Reason.of("images", msg, text=text))
     if len(kept) > MAX_IMAGES:
-        notes.append(
-            f"images: {len(kept) - MAX_IMAGES} of {len(kept)} left out, as a product "
-            f"has at most {MAX_IMAGES}"
-        )
+        count = len(kept) - MAX_IMAGES
+        msg = f"images: {count} of {len(kept)} left out, as a product has at most {MAX_IMAGES}"
+        notes.append(Reason.of("too_many_images", msg, count=count, most=MAX_IMAGES))
     return kept[:MAX_IMAGES]
 
 
@@ -389,7 +395,7 @@ def _has_category(line: Line) -> bool:
     return line.has("category") or line.has("level")
 
 
-def _category(shop: Shop, line: Line, notes: list[str]) -> str:
+def _category(shop: Shop, line: Line, notes: list[Reason]) -> str:
     if levels := line.all("level"):
         return path_text(levels)
     cells = line.all("category")
@@ -407,7 +413,8 @@ def _category(shop: Shop, line: Line, notes: list[str]) -> str:
     others = [path for path in paths if path != best[: len(path)]]
     if others:
         names = ", ".join(" / ".join(path) for path in others)
-        notes.append(f"category: {names} left out, as a product has one")
+        msg = f"category: {names} left out, as a product has one"
+        notes.append(Reason.of("one_category", msg, text=names))
     return path_text(best)
 
 
@@ -419,7 +426,7 @@ def _split(text: str, separators: str) -> list[str]:
     return [bare for part in parts if (bare := re.sub(r"\\(?=[,;])", "", part).strip())]
 
 
-def _price(shop: Shop, line: Line, head: Line, currency: str, notes: list[str]) -> str:
+def _price(shop: Shop, line: Line, head: Line, currency: str, notes: list[Reason]) -> str:
     has_own = line.has("price") or line.has("net price") or "price" not in shop.inherited
     source = line if has_own else head
     price = source.one("price", is_last=source is not head) or source.one("net price")
@@ -431,24 +438,30 @@ def _price(shop: Shop, line: Line, head: Line, currency: str, notes: list[str]) 
     if not sale or _NO_PRICE.fullmatch(sale):
         return price
     if line.columns.get("on sale") and fold(is_on_sale) in NO:
-        notes.append(f"price: {sale} left out, a sale price that is off")
+        notes.append(_no_sale(sale, "a sale price that is off"))
         return price
     if dates := source.all("sale dates"):
-        notes.append(f"price: {sale} left out, a sale price of {' – '.join(dates)}")
+        notes.append(_no_sale(sale, f"a sale price of {' – '.join(dates)}"))
         return price
     if price and amount(sale, currency) >= amount(price, currency):
-        notes.append(f"price: {sale} left out, a sale price that is not below {price}")
+        notes.append(_no_sale(sale, f"a sale price that is not below {price}"))
         return price
     if price:
-        notes.append(f"price: {sale} is the sale price, and {price} the regular one is left out")
+        msg = f"price: {sale} is the sale price, and {price} the regular one is left out"
+        notes.append(Reason.of("sale_price", msg, text=sale, value=price))
     return sale
 
 
-def _status(line: Line, head: Line) -> tuple[str, str | None]:
+def _no_sale(price: str, reason: str) -> Reason:
+    return Reason.of("no_sale", f"price: {price} left out, {reason}", text=price)
+
+
+def _status(line: Line, head: Line) -> tuple[str, Reason | None]:
     words = line.all("status") or head.all("status")
     flags = [fold(flag) for flag in dict.fromkeys(line.all("published") + head.all("published"))]
     if unknown := [flag for flag in flags if flag not in YES | NO]:
-        return "", f'status: expected yes or no, received "{unknown[0]}"'
+        msg = f'status: expected yes or no, received "{unknown[0]}"'
+        return "", Reason.of("unknown_status", msg, text=unknown[0])
     if any(flag in NO for flag in flags):
         return "inactive", None
     if words:
@@ -456,7 +469,7 @@ def _status(line: Line, head: Line) -> tuple[str, str | None]:
     return ("active" if flags else ""), None
 
 
-def _stock(shop: Shop, line: Line, inherited: Inherited, notes: list[str]) -> tuple[str, bool]:
+def _stock(shop: Shop, line: Line, inherited: Inherited, notes: list[Reason]) -> tuple[str, bool]:
     cells = [unmark_text(cell) for cell in line.all("stock")]
     is_oversold = fold(line.one("oversold")) in YES
     flag = line.one("in stock")
@@ -472,21 +485,27 @@ def _stock(shop: Shop, line: Line, inherited: Inherited, notes: list[str]) -> tu
         reason = "the shop also sells it without stock"
     if reason:
         if stock and not _NO_PRICE.fullmatch(stock):
-            notes.append(f"stock: {stock} left out, as {reason}")
+            notes.append(
+                Reason.of("uncounted", f"stock: {stock} left out, as {reason}", text=stock)
+            )
         return "", True
     word = fold(flag or (words[0] if words else ""))
     if word in NO and word:
         if words or not _NO_PRICE.fullmatch(stock):
-            notes.append(f"stock: {stock or words[0]} is read as 0, as it is sold out")
+            text = stock or words[0]
+            msg = f"stock: {text} is read as 0, as it is sold out"
+            notes.append(Reason.of("sold_out", msg, text=text))
         return "0", False
     return stock, not stock and word in YES | UNLIMITED
 
 
-def _sum(cells: Iterable[str], notes: list[str]) -> str:
+def _sum(cells: Iterable[str], notes: list[Reason]) -> str:
     cells = list(cells)
     try:
         total = sum(number(cell) for cell in cells)
     except CellError:
         return next(cell for cell in cells if not re.fullmatch(r"[\d\s.,-]+", cell))
-    notes.append(f"stock: {total} is the sum of {len(cells)} places")
+    count = len(cells)
+    msg = f"stock: {total} is the sum of {count} places"
+    notes.append(Reason.of("sum", msg, value=total, count=count))
     return str(total)

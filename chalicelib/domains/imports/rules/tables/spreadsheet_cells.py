@@ -68,8 +68,7 @@ def restore(item: Mapping[str, Any], stored_fields: Mapping[str, str | None]) ->
             try:
                 refuse_scientific(cell)
             except CellError as error:
-                msg = f"{name}: {error}"
-                raise CellError(msg) from None
+                raise CellError(error.reason.about(name)) from None
             is_same = cell.isdecimal() and cell.lstrip("0") == text.lstrip("0")
         else:
             is_same = _LINE_END.sub("\n", cell) == _LINE_END.sub("\n", text)
@@ -88,4 +87,4 @@ def refuse_scientific(cell: str) -> None:
             f'expected all digits, received "{cell.strip()}", as a spreadsheet shortens a long '
             "number. Format the column as text and enter it again."
         )
-        raise CellError(msg)
+        raise CellError.of("lost_digits", msg, text=cell.strip())

@@ -45,8 +45,7 @@ def text_table(raw: bytes, dialects: Dialects = PRODUCTS) -> TextTable:
     try:
         rows = list(_rows(text, delimiter=delimiter))
     except csv.Error as error:
-        msg = f"This is no CSV: {error}."
-        raise TableError(msg) from None
+        raise TableError.of("no_table", f"This is no CSV: {error}.") from None
     return _with_header(rows, delimiter, dialects)
 
 
@@ -68,8 +67,9 @@ def sheet_table(
 def _with_header(rows: Sequence[Sequence[str]], delimiter: str, dialects: Dialects) -> TextTable:
     last, header = _header_of(rows, dialects)
     if len(header) > MAX_COLUMNS:
-        msg = f"The table has {len(header):,} columns, but the maximum is {MAX_COLUMNS:,}."
-        raise TableError(msg)
+        count, most = f"{len(header):,}", f"{MAX_COLUMNS:,}"
+        msg = f"The table has {count} columns, but the maximum is {most}."
+        raise TableError.of("too_many_columns", msg, count=count, most=most)
     # LibreOffice saves a file's byte order mark as a part of the first cell, before its quotes.
     names = [name.strip().strip('\ufeff"') for name in header]
     lines = [
