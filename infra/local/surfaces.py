@@ -21,6 +21,7 @@ REASONS = {
     "money": "Keys reach no balances, payments, cards or keys. This is a rule of the service.",
     "person": "It concerns a person's own account, session, membership or messages.",
     "access": "It gives people or programs access to the workspace, or takes it from them.",
+    "drafts": "Programs publish at once. People look at a draft before their visitors do.",
     "assembled": "It joins for a page of the console what keys do with several operations.",
     "by hand": "Members do it in the console. Keys have no route for it yet.",
     "programs": "Programs and AI clients do it. The console has no page for it yet.",
@@ -68,6 +69,8 @@ WITHOUT_ROUTE = _each(
             get_staff_calendar list_bookings_at_closed_times list_outbox list_page_savers
             list_readable_files
             list_unbookable_services upload_privately""",
+        "drafts": """
+            discard_page_draft get_page_draft list_page_drafts publish_page save_page_draft""",
         "as list_agent_dialogs": "list_dialogs",
         "as list_leads": "export_leads",
         "as list_clients": "export_clients",

@@ -70,6 +70,9 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "a copy for a person, who changes nothing": (
         *("export_client", "export_clients", "export_leads", "export_workspace"),
     ),
+    "a page that nobody sees until it is published, which is an event": (
+        *("discard_page_draft", "save_page_draft"),
+    ),
     "a read by a secret, which must not stand in a URL": ("get_managed_booking", "list_replies"),
     "a draft, which it stores nowhere": ("ai_fill_product", "ai_fill_service"),
     "an event only if a product changes, as upsert_products shows": ("upsert_products_by_id",),

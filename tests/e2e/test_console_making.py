@@ -82,8 +82,8 @@ def make_site(page: Page) -> None:
     html = page.get_by_label("HTML", exact=True)
     text = html.input_value()
     html.fill(text.replace("</main>", "<p>Ready in two days.</p>\n</main>"))
-    page.get_by_role("button", name="Save page").click()
-    expect(page.get_by_role("status")).to_contain_text("Page saved.")
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("status")).to_contain_text("Page published.")
 
 
 def place(page: Page) -> None:
@@ -164,10 +164,12 @@ def test_concurrent_change_of_a_page_is_compared(
         page.locator("#html").fill("<h1>Mine</h1>")
         theirs = {"id": workspace.page, "html": "<h1>Theirs</h1>"}
         call_console(workspace.workspace_id, "save_page_html", **theirs)
-        page.get_by_role("button", name="Сохранить страницу").click()
+        page.get_by_role("button", name="Опубликовать").click()
         expect(page.locator("#problem")).to_be_focused()
         expect(page.locator("mark")).to_have_text(["<h1>Theirs</h1>", "<h1>Mine</h1>"])
-        expect(page.locator("#html")).to_have_value("<h1>Mine</h1>")
+        for number, words in enumerate(("Theirs", "Mine")):
+            heading = page.frame_locator("iframe").nth(number).locator("h1")
+            expect(heading).to_have_text(words)
         check(page)
         save_screenshot(page, "console-page-conflict-phone-light")
         tab.errors = [error for error in tab.errors if "409" not in error]

@@ -49,7 +49,13 @@ def test_a_change_is_undone_and_a_version_looks_as_its_page(
         tab.open(path)
         check("versions")
         tab.page.locator("ul.rows a").first.click()
-        heading = tab.page.frame_locator("iframe").locator("h1")
+        frames = tab.page.locator("iframe")
+        expect(frames).to_have_count(2)
+        left, right = (frames.nth(number).bounding_box() for number in range(2))
+        assert left
+        assert right
+        assert (left["y"] == right["y"]) is (screen == "desktop")
+        heading = tab.page.frame_locator("iframe").first.locator("h1")
         expect(heading).to_have_css("color", "rgb(255, 0, 0)")
         expect(heading).to_have_css("margin-left", "7px")
         check("version")
@@ -58,3 +64,67 @@ def test_a_change_is_undone_and_a_version_looks_as_its_page(
         expect(tab.page.get_by_role("status")).to_be_visible()
         check("undone")
         assert api.get(f"/api/pages/{page['id']}")["page"]["html"] == RED
+        # A frame of the console shows no frames of others.
+        tab.errors = [error for error in tab.errors if "video.example" not in error]
+
+
+SCRIPT = """<h1>Soon</h1><script>
+document.querySelector("h1").dataset.origin = self.origin;
+try { document.cookie } catch (error) { document.querySelector("h1").dataset.cookies = error.name }
+fetch("/console", { credentials: "include" })
+  .catch((error) => { document.querySelector("h1").dataset.console = error.name });
+</script>"""
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_draft_is_looked_at_and_published_and_its_script_reaches_nothing(
+    screen: str, workspace: Place, open_console: OpenConsole
+) -> None:
+    api = Api(
+        call_operator(
+            "create_key",
+            workspaceId=workspace.workspace_id,
+            name="Pages",
+            scopes=["*:read", "*:write"],
+        )["token"]
+    )
+    site = new_site(api)
+    page = create(api, site, "Menu")
+    save(api, page, RED)
+    with open_console(**SCREENS[screen]) as tab:
+        tab.start_session()
+        path = f"{workspace.path}/sites/{site}/pages/{page['id']}"
+
+        def check(name: str) -> None:
+            assert findings(tab.page) == []
+            assert elements(tab.page, OVERFLOW) == []
+            assert markup_errors(tab.page) == []
+            save_screenshot(tab.page, f"draft-{screen}-{name}")
+
+        tab.open(f"{path}/html")
+        tab.page.locator("#html").fill(SCRIPT)
+        tab.page.locator("button[value=draft]").click()
+        expect(tab.page.get_by_role("status")).to_be_visible()
+        check("saved")
+        with tab.page.context.expect_page() as opened:
+            tab.page.locator("a[href*='?draft=']").click()
+        heading = opened.value.locator("h1")
+        expect(heading).to_have_attribute("data-origin", "null")
+        expect(heading).to_have_attribute("data-cookies", "SecurityError")
+        expect(heading).to_have_attribute("data-console", "TypeError")
+        opened.value.close()
+        for name, where in (("site", path.partition("/pages")[0]), ("page", path)):
+            tab.open(where)
+            check(name)
+        tab.open(f"{path}/sections")
+        check("sections")
+        save(api, page, VIDEO)
+        tab.open(f"{path}/draft")
+        draft = tab.page.frame_locator("iframe").nth(1).locator("h1")
+        expect(draft).to_have_text("Soon")
+        assert draft.get_attribute("data-origin") is None, "the frame runs no script"
+        check("outdated")
+        tab.page.locator(f"form[action='{path}/draft'] button").click()
+        expect(tab.page.get_by_role("status")).to_be_visible()
+        assert api.get(f"/api/pages/{page['id']}")["page"]["html"] == SCRIPT
+        tab.errors.clear()

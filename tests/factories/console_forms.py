@@ -24,8 +24,8 @@ from chalicelib.transports.console.routes import (
     WORKSPACE,
 )
 from infra.local.demo.examples import words_in
-from tests.conftest import PASSWORD, all_rows
-from tests.factories.console import EVENT
+from tests.conftest import PASSWORD, all_rows, call_console
+from tests.factories.console import EVENT, HOSTILE, Place
 from tests.factories.recipes import example_of
 from tests.support.sweep import sweep
 
@@ -138,6 +138,16 @@ every_route = pytest.mark.parametrize("route", OPEN)
 sweep_of_routes = sweep("route", OPEN)
 sweep_of_pages = sweep("route", READ)
 every_form = pytest.mark.parametrize("route", SENT)
+
+
+DRAFTS = {f"{SITE}/pages/{{page}}/{part}" for part in ("draft", "discard")}
+"""Pages about the draft of a page, which editors would show instead of the page."""
+
+
+def keep_draft(route: str, place: Place) -> None:
+    """Save a draft with a hostile text if the page of a route is about one."""
+    if route in DRAFTS:
+        call_console(place.workspace_id, "save_page_draft", id=place.page, html=HOSTILE)
 
 
 def read_rows() -> dict[str, Any]:

@@ -117,6 +117,11 @@ class WorkspaceRecipes(Recipes):
     def make_connection(self) -> Record:
         return vars(connect(self.workspace))
 
+    def make_drafted_page(self) -> Record:
+        page = self.value("PAGE_ID")
+        self.call("save_page_draft", id=page, html="<h1>Soon</h1>")
+        return {"id": page}
+
     def make_newcomer(self) -> Record:
         return self._new_account("newcomer")
 

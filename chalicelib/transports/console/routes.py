@@ -65,6 +65,7 @@ _apps = partial(_page, "settings.apps")
 _sites = partial(_page, "sites.sites")
 _making = partial(_page, "sites.making")
 _page_editor = partial(_page, "sites.page_editor")
+_drafts = partial(_page, "sites.drafts")
 _sections = partial(_page, "sites.sections", max_bytes=MAX_UPLOAD_BYTES)
 _bots = partial(_page, "bots.bots")
 _bot_settings = partial(_page, "bots.settings")
@@ -142,9 +143,15 @@ _OF_WORKSPACES = {
     "/sites/{site}/deleted-pages/{deleted_page}": _sites(post="restore_page", posts="restore_page"),
     "/sites/{site}/pages/{page}": _sites("versions", shows="list_page_versions"),
     "/sites/{site}/pages/{page}/html": _page_editor(
-        "show", "save", "save_page_html", max_bytes=LONG
+        "show", "save", "get_page_draft", "save_page_draft", max_bytes=LONG
     ),
-    "/sites/{site}/pages/{page}/sections": _sections("show", "save", "get_page", "update_page"),
+    "/sites/{site}/pages/{page}/sections": _sections(
+        "show", "save", "get_page_draft", "save_page_draft"
+    ),
+    "/sites/{site}/pages/{page}/draft": _drafts(
+        "show", "publish", "get_page_draft", "publish_page"
+    ),
+    "/sites/{site}/pages/{page}/discard": _drafts(post="discard", posts="discard_page_draft"),
     "/sites/{site}/pages/{page}/delete": _making(
         "confirm_delete_page", "delete_page", "delete_page"
     ),

@@ -12,7 +12,14 @@ from chalicelib.domains.sites.flows import site_pages
 from chalicelib.domains.sites.flows.site_pages import RenderedPage, State
 from chalicelib.domains.sites.rules import sections
 from chalicelib.transports import edge
-from chalicelib.transports.http import CACHED, HTML_TYPE, HttpRequest, HttpResponse, etag
+from chalicelib.transports.http import (
+    CACHED,
+    HTML_TYPE,
+    HttpRequest,
+    HttpResponse,
+    etag,
+    redirect,
+)
 from chalicelib.transports.lazy import Lazy
 from chalicelib.transports.web import render
 
@@ -32,11 +39,15 @@ _NOTICES: dict[State, tuple[str, str, str]] = {
     "inactive": ("power-off", "site_inactive", "site_inactive_about"),
     "suspended": ("ban", "site_suspended", "site_suspended_about"),
     "empty": ("clock", "site_empty", "site_empty_about"),
+    "no preview": ("clock", "preview_over", "preview_over_about"),
 }
 
 
 # Fills in sections, and frames composed pages. Other pages need no services and bookings.
 _SHOW: Lazy[[RenderedPage], str] = Lazy("chalicelib.transports.web.composed_pages:show")
+_DRAFT: Lazy[[str, str, str], RenderedPage] = Lazy(
+    "chalicelib.domains.sites.flows.draft_pages:render"
+)
 _SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
     "chalicelib.transports.web.discovery:site_llms"
 )
@@ -44,6 +55,13 @@ _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
     "chalicelib.transports.assistants:ucp_profile"
 )
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
+DRAFT = "draft"  # The parameter with the signature of a link to a draft (``draft_links``).
+# Nobody keeps a draft, lists it or learns its link.
+_UNPUBLISHED = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
 FAVICON = "favicon.ico"  # Names of files next to a site's pages. A slug has no dot.
 
 
@@ -58,10 +76,20 @@ def page(request: HttpRequest) -> HttpResponse:
         return _file(request, name, file=slug)
     if slug == FAVICON:
         return _favicon(name)
-    rendered = site_pages.render(name, page_slug=slug)
+    token = next(iter(request.query.get(DRAFT, ())), "")
+    if not token:
+        return _answer(request, name, site_pages.render(name, page_slug=slug))
+    response = _answer(request, name, _DRAFT(name, slug, token))
+    return response._replace(headers={**response.headers, **_UNPUBLISHED})
+
+
+def _answer(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResponse:
     redirection = _redirect(request, name, rendered)
     if redirection is not None:
         return redirection
+    if rendered.state == "no draft" and rendered.site is not None:
+        # It was published or discarded.
+        return redirect(f"{rendered.site.url}/{rendered.slug}")
     if not rendered.html:
         return _notice(request, rendered)
     return _html(rendered, sandboxed=not _is_own_host(name))

@@ -28,6 +28,7 @@ from tests.factories.console_forms import (
     OPEN,
     READ,
     SENT,
+    keep_draft,
     read_rows,
     sweep_of_pages,
 )
@@ -103,6 +104,7 @@ class TestPages:
     def test_names_are_shown_as_text(
         self, route: str, world: World, console_owner: Person, entry_of_the_audit_log: None
     ) -> None:
+        keep_draft(route, world.here)
         answer = console_owner.get(world.here.path_of(route))
         if answer.status == 303:
             return
@@ -164,6 +166,7 @@ class TestPages:
         self, route: str, shares: list[int], world: World
     ) -> None:
         console_owner, path = world.person("boss"), world.here.path_of(route)
+        keep_draft(route, world.here)
         visitor = Person("x")
         form = world.here.filled(FORMS.get(route, {}))
         requests = [
@@ -195,7 +198,9 @@ class TestPages:
             assert policy["default-src"] == "'none'"
             assert policy["frame-ancestors"] == "'none'"
             assert policy.get("script-src", "'self'") == "'self'"
-            if route.endswith("/{version}"):  # a page of a site, with its own styles, in a sandbox
+            if route.endswith(
+                ("/{version}", "/draft")
+            ):  # a page of a site, with its own styles, in a sandbox
                 styles = policy.get("style-src", "").removeprefix("'self'")
                 if styles == " 'unsafe-inline' https:":
                     del policy["style-src"]
@@ -225,6 +230,7 @@ class TestAccess:
         self, route: str, name: str, world: World
     ) -> None:
         person, path = world.person(name), world.here.path_of(route)
+        keep_draft(route, world.here)
         rows_before = read_rows()
         answer = person.post(path, world.here.filled(FORMS[route]))
         if may(name, ROUTES[route].posts) and not (route == OWN_APP and name != "boss"):

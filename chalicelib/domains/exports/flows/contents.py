@@ -91,7 +91,7 @@ from chalicelib.domains.payments.store import merchant_rows, merchants, payments
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
-from chalicelib.domains.sites.store import page_versions, pages, site_visits
+from chalicelib.domains.sites.store import page_drafts, page_versions, pages, site_visits
 from chalicelib.domains.webhooks.flows.sending_times import DELIVER_WEBHOOK
 from chalicelib.domains.webhooks.store import deliveries, turns, webhooks
 from chalicelib.engine import (
@@ -256,6 +256,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     payments.ProviderIdRow: "notifications of a provider go to the stage of the payment",
     budgets.VisitorSpendingRow: "a hash with the stage's salt of the day",
     budgets.LimitNoticeRow: "what the owner has been told here",
+    page_drafts.DraftRow: "pages are exported as visitors see them",
     page_versions.VersionRow: "pages are exported as they are",
     posts.PostRow: "the blog is the platform's own",
     posts.ContentTextRow: "as its post",
@@ -316,6 +317,7 @@ NOT_INCLUDED: Mapping[str, str] = {
     "apiKeys": "create new keys for programs and bots, and connect apps again",
     "auditLog": "it records events of one stage",
     "balances": "money belongs to an account of one stage, as do top-ups",
+    "pageDrafts": "pages are exported as visitors see them; publish a draft first",
     "pageVersions": "pages are exported as they are",
     "providerSecrets": "set up payments again; payments and refunds are exported for reading only",
     "webhookDeliveries": "webhooks are imported paused, with new secrets, so that a copy does not "

@@ -17,7 +17,7 @@ from chalicelib.domains.files.flows import storage
 from chalicelib.domains.files.store import files
 from chalicelib.domains.sites.flows.undoing import end_deletion
 from chalicelib.domains.sites.rules import page_html, third_parties
-from chalicelib.domains.sites.store import page_versions, pages
+from chalicelib.domains.sites.store import page_drafts, page_versions, pages
 from chalicelib.domains.sites.store.page_versions import VersionRow
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.engine import jobs
@@ -39,7 +39,9 @@ UNUSED_AFTER = timedelta(hours=1)
 
 
 @dataclass(slots=True)
-class _NewHtml:
+class NewHtml:
+    """An object of the store that no record uses yet."""
+
     key: str
     body: bytes | None = None  # the stored content, or None before the first write
 
@@ -90,15 +92,11 @@ def stage_html(ctx: Context, page: PageRow, html: str, *, files_size: int = 0) -
     storage.charge(ctx.unit, ctx.principal.plan, size, retry_if_full=files_size > 0)
     page.noindex, page.canonical = _orders_to_search_engines(html)
     _warn_of_missing_host(ctx, page, html)
-    digest = sha256(body).hexdigest()
+    digest = hash_of(html)
     # The same HTML needs neither a new object nor a version.
     if old is not None and page.html_hash == digest:
         return None
-    new = ctx.unit.run_side_effect_once("html", lambda: _new_object(ctx, page))
-    # A retry after a conflict may have to store other HTML under the same key.
-    if new.body != body:
-        object_store().put(new.key, body, HTML_TYPE)
-        new.body = body
+    new = store_object(ctx, page, html, replaced=old)
     version_id = None
     if old is not None and old != new.key:
         version_id = page_versions.keep(ctx.unit, page)
@@ -138,22 +136,41 @@ def parts_without_host(page_url: str, html: str) -> list[str]:
     return third_parties.needing_own_host(html, own_url=own_url)
 
 
-def _new_object(ctx: Context, page: PageRow) -> _NewHtml:
-    # One job covers the new object and the old one. The page's record decides which object is
+def hash_of(html: str) -> str:
+    """Return the SHA-256 of a page's HTML, by which equal HTML is known."""
+    return sha256(html.encode()).hexdigest()
+
+
+def store_object(ctx: Context, page: PageRow, html: str, *, replaced: str | None) -> NewHtml:
+    """Store HTML as an object that a record of the page will use instead of the ``replaced`` one.
+
+    The object is removed if the operation fails. If the process dies before, a job removes it.
+    """
+    body = html.encode()
+    new = ctx.unit.run_side_effect_once("html", lambda: _new_object(ctx, page, replaced))
+    # A retry after a conflict may have to store other HTML under the same key.
+    if new.body != body:
+        object_store().put(new.key, body, HTML_TYPE)
+        new.body = body
+    return new
+
+
+def _new_object(ctx: Context, page: PageRow, replaced: str | None) -> NewHtml:
+    # One job covers the new object and the old one. The page's records decide which object is
     # unused.
     folder = pages.html_folder(ctx.workspace_id, site_id=page.project_id, page_id=page.id)
     key = f"{folder}{new_id()}.html"
-    payload = {"pageId": page.id, "keys": [key, page.html_key]}
+    payload = {"pageId": page.id, "keys": [key, replaced]}
     job = jobs.row(UNUSED, ctx.workspace_id, payload, clock.now() + UNUSED_AFTER)
     # The job is written before the object, so that a process that dies leaves none behind.
     jobs.schedule(job)
     ctx.unit.on_failure(lambda: jobs.attempt(job, remove_unused_html))
-    return _NewHtml(key)
+    return NewHtml(key)
 
 
 @job_handler(UNUSED)
 def remove_unused_html(job: Job) -> None:
-    """Remove the objects of a save that neither the page nor a version uses.
+    """Remove the objects of a save that neither the page, its draft nor a version uses.
 
     Versions beyond the limits of the page are removed, too, each with its object.
     """
@@ -161,7 +178,9 @@ def remove_unused_html(job: Job) -> None:
     page_id = job.payload["pageId"]
     used = pages.find_html_key(job.workspace_id, page_id=page_id)
     versions = page_versions.read_all(job.workspace_id, page_id=page_id)
-    delete_unused(job.payload["keys"], {used, *(version.html_key for version in versions)})
+    draft = page_drafts.find(job.workspace_id, page_id=page_id)
+    kept_keys = {used, draft.html_key if draft else None}
+    delete_unused(job.payload["keys"], kept_keys | {version.html_key for version in versions})
     kept = page_versions.within_limits(versions, clock.now())
     surplus = [version for version in versions if version not in kept]
     cascade_over(job, surplus, MAX_ITEMS // 2, partial(_remove_versions, page_id))
@@ -181,10 +200,11 @@ def _remove_versions(page_id: str, unit: UnitOfWork, versions: list[VersionRow])
 
 @job_handler(PURGE)
 def purge_page(job: Job) -> None:
-    """Remove the HTML, versions and design system of a page that was deleted a month ago."""
+    """Remove the HTML, versions, draft and design system of a page deleted a month ago."""
     page_id, workspace_id = job.payload["pageId"], job.workspace_id
     if not end_deletion(PAGES, job, page_id, clock.now()):
         return
     page_versions.purge_of_page(workspace_id, page_id=page_id)
+    page_drafts.purge_of_page(workspace_id, page_id=page_id)
     pages.purge_design(workspace_id, page_id=page_id)
     object_store().delete_under(job.payload["folder"])

@@ -8,7 +8,7 @@ from chalicelib.core.errors import ValidationError
 from chalicelib.core.wire import parsing
 from chalicelib.domains.files.flows import rehosting
 from chalicelib.domains.files.store.files import FILES, is_image
-from chalicelib.domains.sites.flows.page_objects import check_size, read_html
+from chalicelib.domains.sites.flows.page_objects import check_size
 from chalicelib.domains.sites.rules.sections import (
     Photo,
     Section,
@@ -18,8 +18,10 @@ from chalicelib.domains.sites.rules.sections import (
 from chalicelib.domains.sites.store.pages import PageRow
 
 
-def set_sections(ctx: Context, page: PageRow, values: Sequence[Mapping[str, Any]]) -> str:
-    """Return a page's HTML with other sections instead of its own.
+def set_sections(
+    ctx: Context, page: PageRow, values: Sequence[Mapping[str, Any]], html: str
+) -> str:
+    """Return HTML of a page with other sections instead of its own.
 
     Raises:
         ValidationError: a section is invalid, or its file is not an image of the workspace.
@@ -27,7 +29,7 @@ def set_sections(ctx: Context, page: PageRow, values: Sequence[Mapping[str, Any]
     """
     sections = parsing.parse(SectionList, {"sections": list(values)}).sections
     html = replace_sections(
-        read_html(ctx, page), title=page.title, sections=sections, photos=_photos(ctx, sections)
+        html, title=page.title, sections=sections, photos=_photos(ctx, sections)
     )
     check_size("sections", html=html, size_label="they would make the HTML")
     return html

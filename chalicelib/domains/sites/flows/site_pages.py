@@ -20,7 +20,18 @@ HIT_PATH = "/api/public/hit"
 NOT_FOUND_SLUG = "404"  # shown for unknown pages
 MAX_MENU_PAGES = 50  # Sites with more pages have no menu: each page of the menu is read.
 REPORT = {"en": "Report this page", "ru": "Пожаловаться на страницу"}
-State = Literal["shown", "moved", "empty", "no site", "inactive", "suspended", "no page"]
+State = Literal[
+    "shown",
+    "moved",
+    "empty",
+    "no site",
+    "inactive",
+    "suspended",
+    "no page",
+    "draft",
+    "no draft",
+    "no preview",
+]
 
 
 class RenderedPage(NamedTuple):
@@ -44,7 +55,7 @@ def render(name: str, *, page_slug: str) -> RenderedPage:
 
 def listed_pages(name: str) -> tuple[RenderedPage, list[PageRow]]:
     """Return a site, and its pages that search engines may list, in order."""
-    found_site = _find(name)
+    found_site = find_site(name)
     if not isinstance(found_site, FoundSite):
         return found_site, []
     _, rows = pages.read_site_and_pages(found_site.workspace_id, site_id=found_site.row.id)
@@ -69,7 +80,7 @@ def menu_pages(workspace_id: str, site: SiteRow) -> list[PageRow]:
 
 def workspace_of(name: str) -> str | None:
     """Return the workspace of a site that visitors may see, or None."""
-    found_site = _find(name)
+    found_site = find_site(name)
     return found_site.workspace_id if isinstance(found_site, FoundSite) else None
 
 
@@ -80,23 +91,26 @@ def find_logo(name: str) -> str | None:
     return logo
 
 
-def _find(name: str) -> FoundSite | RenderedPage:
+def find_site(name: str, *, also_inactive: bool = False) -> FoundSite | RenderedPage:
+    """Return a site by its slug or host, or the state that its visitors see instead."""
     # Only a domain has a dot.
     found_site = sites.find_by_host(name) if "." in name else sites.find_by_slug(name)
     if found_site is None:
         return RenderedPage("no site")
     if halt := subscriptions.halt_of(found_site.workspace_id):
         return RenderedPage("suspended" if halt == "suspended" else "no site")
-    if found_site.row.status != "active":
-        return RenderedPage("suspended" if found_site.row.status == SUSPENDED else "inactive")
+    if found_site.row.status == SUSPENDED:
+        return RenderedPage("suspended")
+    if found_site.row.status != "active" and not also_inactive:
+        return RenderedPage("inactive")
     return found_site
 
 
 def _render(name: str, *, page_slug: str) -> RenderedPage:
-    found_site = _find(name)
+    found_site = find_site(name)
     if not isinstance(found_site, FoundSite):
         return found_site
-    site, page = found_site.row, _page(found_site, page_slug)
+    site, page = found_site.row, find_page(found_site, page_slug)
     if page is None and not page_slug:
         return RenderedPage("empty", site=site)
     if page is None:
@@ -110,10 +124,9 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
     if not html.strip():
         return RenderedPage("empty", site=site)
     home = workspaces.get(found_site.workspace_id)
-    complete_html = _complete_html(found_site, page, html, home)
     return RenderedPage(
         "shown",
-        complete_html,
+        complete_html(found_site, page, html, home),
         site,
         workspace_id=home.id,
         workspace=home,
@@ -134,7 +147,7 @@ def _moved_to(found_site: FoundSite, slug: str) -> str | None:
     name, _, extension = slug.rpartition(".")
     if extension.lower() not in {"html", "htm"} or not name:
         return None
-    if _page(found_site, name):
+    if find_page(found_site, name):
         return name
     if name.lower() == "index" and found_site.row.home_page_id:
         return ""
@@ -143,12 +156,12 @@ def _moved_to(found_site: FoundSite, slug: str) -> str | None:
 
 
 def _not_found(found_site: FoundSite) -> RenderedPage:
-    page = _page(found_site, NOT_FOUND_SLUG)
+    page = find_page(found_site, NOT_FOUND_SLUG)
     html = _read_html(page) if page else ""
     if page is None or not html.strip():
         return RenderedPage("no page", site=found_site.row)
     home = workspaces.get(found_site.workspace_id)
-    html = _complete_html(found_site, page, html, home, is_canonical=False)
+    html = complete_html(found_site, page, html, home, is_canonical=False)
     return RenderedPage(
         "no page",
         html,
@@ -160,7 +173,8 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
     )
 
 
-def _page(found_site: FoundSite, slug: str) -> PageRow | None:
+def find_page(found_site: FoundSite, slug: str) -> PageRow | None:
+    """Return a page of a site by its slug, "" for the home page, or None."""
     page_id = pages.find_id(found_site.workspace_id, found_site.row, slug)
     return PAGES.find(found_site.workspace_id, record_id=page_id) if page_id else None
 
@@ -174,14 +188,16 @@ def _read_html(page: PageRow) -> str:
     return body.decode()
 
 
-def _complete_html(
+def complete_html(  # noqa: PLR0913  the parts of a page
     found_site: FoundSite,
     page: PageRow,
     html: str,
     workspace: WorkspaceRow,
     *,
     is_canonical: bool = True,
+    is_counted: bool = True,
 ) -> str:
+    """Return a page's HTML with what the platform adds for visitors."""
     site = page.site = found_site.row
     logo = workspace.logo_url
     html = page_html.complete(
@@ -198,7 +214,7 @@ def _complete_html(
         # Nobody has looked at the pages, so their readers can report them.
         language = localized.language_of_country(workspace.country)
         html = page_html.add_report(html, url=url, text=REPORT[language])
-    if not site.stats_enabled:
+    if not (is_counted and site.stats_enabled):
         return html
     return page_html.add_beacon(
         html, hit_url=settings().public_url + HIT_PATH, project_id=site.id, page_id=page.id

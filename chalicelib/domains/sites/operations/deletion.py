@@ -24,7 +24,7 @@ from chalicelib.domains.sites.flows.undoing import (
     first_batch,
     how_to_undo,
 )
-from chalicelib.domains.sites.store import page_versions, pages
+from chalicelib.domains.sites.store import page_drafts, page_versions, pages
 from chalicelib.domains.sites.store.pages import PAGES, PageRow
 from chalicelib.domains.sites.store.sites import SITES, SiteRow
 from chalicelib.engine import jobs
@@ -158,9 +158,10 @@ def delete_rest_of_site(job: Job) -> None:
 
 @job_handler(PURGE)
 def purge_site_files(job: Job) -> None:
-    """Remove designs, versions and HTML of the pages of a site that was deleted a month ago."""
+    """Remove designs, versions, drafts and HTML of the pages of a site deleted a month ago."""
     if not end_deletion(SITES, job, job.payload["siteId"], clock.now()):
         return
     pages.purge_designs(job.workspace_id, site_id=job.payload["siteId"])
     page_versions.purge_of_site(job.workspace_id, site_id=job.payload["siteId"])
+    page_drafts.purge_of_site(job.workspace_id, site_id=job.payload["siteId"])
     object_store().delete_under(pages.html_folder(job.workspace_id, site_id=job.payload["siteId"]))

@@ -387,7 +387,7 @@ def update_page(ctx: Context, args: PagePatch) -> PageWritten:
         pages.set_design(ctx.unit, page, changes.pop("design_system"))
     pages.rename(page, changes.pop("slug", page.slug))
     if "sections" in changes:
-        html = page_sections.set_sections(ctx, page, changes.pop("sections"))
+        html = page_sections.set_sections(ctx, page, changes.pop("sections"), read_html(ctx, page))
         stage_html(ctx, page, html)
     merge_metadata(changes, page.metadata)
     for name, value in changes.items():

@@ -1,7 +1,7 @@
-"""The page that edits a site's page as sections.
+"""The page that edits a site's page, or its draft, as sections.
 
 Buttons that add, move or remove sections return the page with the typed values. Nothing is stored
-until the page is saved, so the page needs no script.
+until the draft is saved or published, so the page needs no script.
 """
 
 import re
@@ -16,14 +16,15 @@ from chalicelib.transports.console.choices import FORMS
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, Typed
-from chalicelib.transports.console.sites import placing
+from chalicelib.transports.console.sites import drafts
 from chalicelib.transports.console.sites.sites import site_path
 from chalicelib.transports.console.uploads import REFUSED_FILE, store_files
-from chalicelib.transports.http import HttpResponse
+from chalicelib.transports.http import HttpResponse, redirect
 from chalicelib.transports.web import texts
 
 TYPES = get_args(SectionType)
 NAMES = ("title", "text", "fileId", "formId")
+PUBLISH = "publish"  # The button that saves and publishes.
 Sections = list[dict[str, Any]]
 
 _ACTION = re.compile(r"(up|down|remove):([0-9]{1,2})", re.ASCII)
@@ -101,20 +102,41 @@ def _problems(request: ConsoleRequest, error: AppError) -> Problem | None:
             )
     if fields:
         return Problem(request.translate("wrong_fields"), fields)
-    return placing.problem(request, error)
+    return drafts.problem(request, error)
 
 
-FORM = Form(SectionsField("sections", "page_sections"), changes="update_page", problems=_problems)
+def _if_draft(request: ConsoleRequest, arguments: dict[str, Any]) -> dict[str, Any]:
+    return arguments | drafts.marks(request, drafts.IF_DRAFT)
+
+
+FORM = Form(
+    SectionsField("sections", "page_sections"),
+    changes="save_page_draft",
+    problems=_problems,
+    prepare=_if_draft,
+)
 
 
 def save(request: ConsoleRequest) -> HttpResponse:
-    """Save the sections, or return the page with a section added, moved or removed."""
+    """Save or publish the sections, or return the page with one added, moved or removed."""
     action = request.form_value("action")
-    if action in {"", "save"}:
+    if action in {"", PUBLISH, drafts.DRAFT}:
         return _save(request)
     form_values = FORM.read_form(request)
     _act(form_values["sections"], action)
-    return _page(request, _find(request), State(form_values=form_values), is_unsaved=True)
+    return _page(request, drafts.find(request), State(form_values=form_values), is_unsaved=True)
+
+
+def _saved(request: ConsoleRequest, read: Record, answer: Record) -> HttpResponse:
+    path, draft = f"{drafts.path_of(request)}/sections", read["draft"]
+    if request.form_value("action") == drafts.DRAFT:
+        return redirect(f"{path}?done=draft_saved")
+    if answer:
+        return drafts.publish_shown(request, path, ifDraft=answer["mark"])
+    if draft is None:  # Nothing was changed.
+        return redirect(f"{path}?done=page_saved")
+    shown = drafts.marks(request, drafts.IF_DRAFT)
+    return drafts.publish_shown(request, path, **{drafts.IF_DRAFT: draft["mark"], **shown})
 
 
 def _act(sections: Sections, action: str) -> None:
@@ -134,15 +156,11 @@ def _act(sections: Sections, action: str) -> None:
         sections[place], sections[neighbour] = sections[neighbour], sections[place]
 
 
-def _find(request: ConsoleRequest) -> dict[str, Any]:
-    page: dict[str, Any] = request.call("get_page", id=request.http.path["page"])["page"]
-    return page
-
-
 def _page(
-    request: ConsoleRequest, page: Record, state: State = STORED, *, is_unsaved: bool = False
+    request: ConsoleRequest, read: Record, state: State = STORED, *, is_unsaved: bool = False
 ) -> HttpResponse:
-    values = FORM.page_values(request, page, state)
+    page, html = read["page"], read["html"]
+    values = FORM.page_values(request, read, state)
     sections = values["typed"]["sections"]
     chosen = [section["formId"] for section in sections if section["type"] == "form"]
     forms = FORMS.offer(request, "form", chosen) if chosen else None
@@ -154,14 +172,15 @@ def _page(
     return request.page(
         "page_sections",
         page=page,
-        path=f"{site_path(request)}/pages/{page['id']}",
+        draft=read["draft"],
+        path=drafts.path_of(request),
         site_path=site_path(request),
         just_saved=request.query_value("done") == "page_saved",
-        frame_hosts=parts_without_host(page["url"], page["html"]),
+        frame_hosts=parts_without_host(page["url"], html),
         types=TYPES,
         forms=[*choices, *(forms.names.items() if forms else ())],
         offered_forms=forms,
-        has_own_html=page["sections"] is None and page["html"].strip() not in {"", *starters},
+        has_own_html=read["sections"] is None and html.strip() not in {"", *starters},
         full=len(sections) >= MAX_SECTIONS,
         most=MAX_SECTIONS,
         is_unsaved=is_unsaved,
@@ -169,4 +188,4 @@ def _page(
     )
 
 
-show, _save = FORM.editing(_find, _page, "page_saved")
+show, _save = FORM.editing(drafts.find, _page, _saved)

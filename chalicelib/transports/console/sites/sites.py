@@ -1,15 +1,14 @@
 """Pages of sites, earlier versions and deleted sites."""
 
 from chalicelib.core.errors import AppError, NotFoundError
-from chalicelib.domains.sites.rules import sections, side_by_side
+from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, status_switch
+from chalicelib.transports.console.sites import frames
 from chalicelib.transports.http import HttpResponse, redirect
-from chalicelib.transports.lazy import Lazy
 
 SITES_PER_PAGE = 50
-_FILL: Lazy[[str, str], str] = Lazy("chalicelib.transports.web.page_sections:fill")
 FORM = Form(
     Field("title", "site_title", empty=""),
     status_switch("site_is_visible"),
@@ -87,6 +86,7 @@ def _versions(request: ConsoleRequest, status: int, problem: Problem | None = No
         savers={saver["savedBy"]: saver for saver in savers},
         page=response["page"],
         versions=response["versions"],
+        draft=request.call("get_page_draft", id=page_id)["draft"],
     )
 
 
@@ -113,27 +113,19 @@ def _comparison(
         id=request.http.path["page"],
         versionId=request.http.path["version"],
     )
-    html = response["versionHtml"]
-    rows = side_by_side.compare(html, new_text=response["html"])
-    if sections.BEGIN in html:
-        html = _FILL(request.current_membership.workspace.id, html)
+    html, page = response["versionHtml"], response["page"]
     shown_page = request.page(
         "page_version",
         status=status,
         problem=problem,
         path=site_path(request),
-        rows=rows,
-        page=response["page"],
+        rows=side_by_side.compare(html, new_text=response["html"]),
+        page=page,
         version=response["version"],
-        version_html=html,
+        version_html=frames.as_visitors_see(request, page, html),
+        page_html=frames.as_visitors_see(request, page, response["html"]),
     )
-    # A document in a frame has the policy of its page, and pages of sites have styles of their own.
-    # Scripts stay forbidden, by this policy and by the sandbox of the frame.
-    policy = shown_page.headers["Content-Security-Policy"].replace(
-        "style-src 'self'",
-        "style-src 'self' 'unsafe-inline' https:; font-src 'self' https: data:; media-src https:",
-    )
-    return shown_page._replace(headers={**shown_page.headers, "Content-Security-Policy": policy})
+    return frames.allow_their_styles(shown_page)
 
 
 def _index(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
@@ -172,10 +164,12 @@ def find_site(request: ConsoleRequest) -> Record:
 
 def _site_page(request: ConsoleRequest, site: Record, state: State = STORED) -> HttpResponse:
     deleted = request.call("list_deleted_pages", projectId=site["id"])
+    drafts = request.call("list_page_drafts", projectId=site["id"])["drafts"]
     return request.page(
         "site",
         site=site,
         pages=request.call("list_pages", projectId=site["id"])["pages"],
+        drafts={draft["pageId"]: draft for draft in drafts},
         deleted=deleted["deleted"],
         deleted_total=deleted["total"],
         typed_domain=request.form_value("domain"),

@@ -34,3 +34,10 @@ def value_of(answer: Answer, field: str) -> str:
     input_value = re.search(rf'<input id="{field}"[^>]* value="([^"]*)"', answer.body.decode())
     assert input_value
     return html.unescape(input_value[1])
+
+
+def hidden_fields(answer: Answer, *names: str) -> dict[str, str]:
+    """Return the first value of each of these hidden fields."""
+    page = answer.body.decode()
+    found = {name: re.search(rf'name="{name}" value="([^"]*)"', page) for name in names}
+    return {name: html.unescape(match[1]) for name, match in found.items() if match}

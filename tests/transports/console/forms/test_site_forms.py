@@ -9,7 +9,7 @@ from chalicelib.transports.console.sites import page_editor, starters
 from tests.conftest import Answer, Api, call_console, call_operator
 from tests.factories.console import HOSTILE, World
 from tests.factories.images import drawn, saved
-from tests.transports.console.forms.helpers import error_beside, text, value_of
+from tests.transports.console.forms.helpers import error_beside, hidden_fields, text, value_of
 
 
 def sites_of(world: World) -> str:
@@ -126,25 +126,26 @@ class TestEditing:
         world.person("boss").post(f"{page_of(world)}/html", {"html": "<h1>Menu</h1>\r\n<p>Oat"})
         assert html_of(world) == "<h1>Menu</h1>\r\n<p>Oat"
 
-    def test_a_change_that_was_made_meanwhile_is_shown_beside_what_was_typed(
+    def test_a_page_that_was_saved_meanwhile_is_shown_beside_what_was_typed(
         self, world: World
     ) -> None:
         console_owner, path = world.person("boss"), f"{page_of(world)}/html"
         save(world, "one\ntwo\nthree")
-        version = re.search(r'name="ifVersion" value="(\d+)"', text(console_owner.get(path)))
-        assert version
+        opened = hidden_fields(console_owner.get(path), "beganFrom", "ifDraft")
         save(world, "one\nTWO\nthree")
-        answer = console_owner.post(path, {"html": "one\ntwo\nTHREE", "ifVersion": version[1]})
+        answer = console_owner.post(path, {"html": "one\ntwo\nTHREE", **opened})
         assert answer.status == 409
         page = text(answer)
+        assert "Your text is kept as the draft" in page
         assert "<mark>TWO</mark>" in page
         assert "<mark>THREE</mark>" in page
-        assert ">\none\ntwo\nTHREE</textarea>" in page
+        frames = re.findall('<iframe[^>]+ sandbox srcdoc="([^"]*)"', answer.body.decode())
+        assert frames == ["one\nTWO\nthree", "one\ntwo\nTHREE"]
         assert html_of(world) == "one\nTWO\nthree"
-        current = re.search(r'name="ifVersion" value="(\d+)"', page)
-        assert current
-        assert console_owner.post(path, {"html": "mine", "ifVersion": current[1]}).status == 303
-        assert html_of(world) == "mine"
+        shown = hidden_fields(answer, "ifDraft", "ifHtml")
+        answer = console_owner.post(f"{page_of(world)}/draft", shown)
+        assert answer.headers["Location"] == f"{page_of(world)}?done=page_saved"
+        assert html_of(world) == "one\ntwo\nTHREE"
 
     @pytest.mark.parametrize("editor", ["html", "sections"])
     def test_an_editor_says_that_frames_need_a_domain(self, editor: str, world: World) -> None:
@@ -188,7 +189,7 @@ class TestEditing:
             save(world, each)
         versions = call_console(world.here.workspace_id, "list_page_versions", id=world.here.page)
         answer = world.person("boss").get(f"{page_of(world)}/{versions['versions'][0]['id']}")
-        (frame,) = re.findall("<iframe[^>]+>", answer.body.decode())
+        frame, _ = re.findall("<iframe[^>]+>", answer.body.decode())
         assert ' loading="lazy" sandbox srcdoc="&lt;style&gt;' in frame
         policy = answer.headers["Content-Security-Policy"]
         assert "style-src 'self' 'unsafe-inline'" in policy
@@ -202,8 +203,25 @@ class TestEditing:
         save(world, "now")
         versions = call_console(workspace_id, "list_page_versions", id=page)["versions"]
         answer = world.person("boss").get(f"{page_of(world)}/{versions[0]['id']}")
-        (frame,) = re.findall("<iframe[^>]+>", answer.body.decode())
-        assert "&lt;table&gt;" in frame
+        version, now = re.findall("<iframe[^>]+>", answer.body.decode())
+        assert "&lt;table&gt;" in version
+        assert 'srcdoc="now"' in now
+
+    def test_a_version_of_sections_has_the_header_and_footer_of_its_business(
+        self, world: World
+    ) -> None:
+        console_owner, path = world.person("boss"), f"{site_of(world)}/pages"
+        editor = console_owner.post(path, {"title": "Menu", "once": "1"}).headers["Location"]
+        path = editor.removesuffix("?done=page_created")
+        for words in ("Rye", "Oat"):
+            console_owner.post(path, [("type", "heading"), ("text-0", words)])
+        page = path.removesuffix("/sections")
+        (version,) = re.findall(rf'href="({page}/\w{{26}})"', text(console_owner.get(page)))[:1]
+        frames = re.findall("<iframe[^>]+>", console_owner.get(version).body.decode())
+        assert len(frames) == 2
+        for frame, words in zip(frames, ("Rye", "Oat"), strict=True):
+            assert "svc-bar" in frame
+            assert words in frame
 
     def test_links_to_a_page_lead_past_its_cached_copies(self, world: World) -> None:
         console_owner, paths = world.person("boss"), ("", "/html", "/sections")
