@@ -107,7 +107,7 @@ def test_a_draft_is_looked_at_and_published_and_its_script_reaches_nothing(
         expect(tab.page.get_by_role("status")).to_be_visible()
         check("saved")
         with tab.page.context.expect_page() as opened:
-            tab.page.locator("a[href*='?draft=']").click()
+            tab.page.locator("a[href*='?_draft=']").click()
         heading = opened.value.locator("h1")
         expect(heading).to_have_attribute("data-origin", "null")
         expect(heading).to_have_attribute("data-cookies", "SecurityError")

@@ -55,7 +55,7 @@ _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
     "chalicelib.transports.assistants:ucp_profile"
 )
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
-DRAFT = "draft"  # The parameter with the signature of a link to a draft (``draft_links``).
+DRAFT = "_draft"  # The parameter with the signature of a link to a draft (``draft_links``).
 # Nobody keeps a draft, lists it or learns its link.
 _UNPUBLISHED = {
     "Cache-Control": "no-store",

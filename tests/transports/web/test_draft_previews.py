@@ -102,7 +102,7 @@ def test_a_link_of_another_page_or_workspace_is_refused(
     assert get(f"/s/{slug}/?{token}").status == 404
     assert get(f"/s/bakery/?{token}").status == 404
     assert get(f"/s/bakery/none?{token}").status == 404
-    until, signature = token.removeprefix("draft=").split(".")
+    until, signature = token.removeprefix("_draft=").split(".")
     for wrong in (
         f"{int(until) + 1}.{signature}",
         f"{until}.{signature[:-1]}",
@@ -110,7 +110,7 @@ def test_a_link_of_another_page_or_workspace_is_refused(
         "1",
         f"{until}.é{signature[1:]}",
     ):
-        answer = get(f"/s/bakery/about?draft={wrong}")
+        answer = get(f"/s/bakery/about?_draft={wrong}")
         assert answer.status == 404
         assert "Soon" not in answer.body.decode()
 
@@ -142,6 +142,6 @@ def test_a_draft_of_a_home_page_has_a_link_with_the_path_of_the_site(
 ) -> None:
     call_console(owner.workspace.id, "save_page_draft", id=bakery.home, html="<h1>Soon</h1>")
     path = link(owner, bakery.home)
-    assert path.startswith("/s/bakery/?draft=")
+    assert path.startswith("/s/bakery/?_draft=")
     assert get(path).status == 200
     assert get(path.replace("/?", "?")).status == 301

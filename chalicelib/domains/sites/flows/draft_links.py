@@ -11,7 +11,8 @@ from chalicelib.core import clock
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.gateways.master_key import derived_token
 
-PARAMETER = "draft"  # of the page's address
+# Of the page's address. A page of a customer may have a parameter ``draft`` of its own.
+PARAMETER = "_draft"
 LASTS = timedelta(hours=1)
 _TOKEN = re.compile(r"([0-9]{1,12})\.([\w-]{43})", re.ASCII)
 
