@@ -1,13 +1,14 @@
 """Render the subject, the plain-text part and the HTML part of an e-mail from templates."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.core.text import CONTROL, collapse_spaces
-from chalicelib.lib import accents
+from chalicelib.lib import quotes
 from chalicelib.lib.localized import Language
-from chalicelib.lib.markup import templates
+from chalicelib.lib.markup import brands, templates
+from chalicelib.lib.markup.brands import Brand
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,21 +26,24 @@ class RenderedMail(NamedTuple):
 # with the subject line and an empty line; the plain-text part follows. ``<kind>/<language>.html``
 # extends ``base.html``, the layout of every e-mail, and fills its block ``content``. ``parts.html``
 # has a button and a table of facts.
-def render(folder: Path, kind: str, language: Language, /, **values: object) -> RenderedMail:
+def render(
+    folder: Path, kind: str, language: Language, /, brand: Brand | None = None, **values: object
+) -> RenderedMail:
     """Render a kind of e-mail in a language.
 
     In the HTML part every value is escaped. In the plain-text part a value is one line. A template
-    writes lists with a loop. The layout shows the image ``logo_url``, and buttons in the colours
-    ``accent`` (``accents.colours``). Raises jinja2.TemplateNotFound for an unknown kind, and
-    jinja2.UndefinedError for a missing value.
+    writes lists with a loop. The layout has the header and the accent of a ``brand``, whose
+    ``home`` is then a URL, or the look of the platform. ``quoted`` puts a value into quotation
+    marks. Raises jinja2.TemplateNotFound for an
+    unknown kind, and jinja2.UndefinedError for a missing value.
     """
-    values = {"accent": accents.colours(None), "logo_url": None, **values}
+    light, dark = brands.palette(brand.accent if brand else None)
+    values = {"brand": brand, "quoted": partial(quotes.quoted, language=language), **values}
     message = _texts(folder).get_template(f"{kind}/{language}.txt").render(values)
     subject, _, text = message.partition("\n")
     html = _pages(folder).get_template(f"{kind}/{language}.html")
-    return RenderedMail(
-        subject.strip(), f"{text.strip()}\n", html.render(values, lang=language, subject=subject)
-    )
+    values |= {"lang": language, "subject": subject, "light": light, "dark": dark}
+    return RenderedMail(subject.strip(), f"{text.strip()}\n", html.render(values))
 
 
 @cache

@@ -6,12 +6,14 @@ import pytest
 
 from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.client_mail_texts import BookingFacts, Kind, kind_of
-from chalicelib.domains.notifications.rules.messages import MAX_TITLE
+from chalicelib.domains.notifications.rules.messages import MAX_TITLE, mailed_name
+from chalicelib.lib.markup.brands import Brand
 
 CREATED, MOVED, CHANGED = (f"booking.{name}" for name in ("created", "moved", "status_changed"))
 KOLKATA = timezone(timedelta(hours=5, minutes=30))
+BRAND = Brand("Bakery", None, None, None, None, "RU")
 FACTS = BookingFacts(
-    workspace="Bakery",
+    brand=BRAND,
     service="Haircut",
     resource="Eve",
     starts_at=datetime(2027, 1, 20, 14, 30, tzinfo=KOLKATA),
@@ -19,6 +21,8 @@ FACTS = BookingFacts(
     price=150_000,
     page_url="https://link.example",
 )
+
+ACTIONS = {"cancelled": "View the booking"}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,7 @@ def test_email_has_the_title_of_its_kind_and_the_facts(kind: Kind, title: str, p
     for text in (
         part,
         "Time: Wednesday, 20 January 2027, 14:30 (Asia/Kolkata, UTC+05:30)",
-        "View, move or cancel the booking: https://link.example",
+        f"{ACTIONS.get(kind, 'View, move or cancel the booking')}: https://link.example",
         "this address was entered for a booking at “Bakery”",
     ):
         assert text in mail.text
@@ -87,7 +91,9 @@ def test_empty_facts_of_a_booking_are_left_out() -> None:
 
 def test_names_in_an_email_are_shortened_to_one_line() -> None:
     long = "a\n" + "b" * 200
-    names = FACTS._replace(service=long, resource=long, workspace=long)
+    names = FACTS._replace(
+        service=long, resource=long, brand=BRAND._replace(name=mailed_name(long))
+    )
     mail, short_name = (
         client_mail_texts.mail("en", "confirmed", names),
         "a " + "b" * (MAX_TITLE - 3) + "…",
@@ -96,3 +102,12 @@ def test_names_in_an_email_are_shortened_to_one_line() -> None:
     assert mail.text.count(f"“{short_name}”") == 2
     values = dict(client_mail_texts.fact_pairs("en", names))
     assert (values["Service"], values["Staff"]) == (short_name, short_name)
+
+
+def test_names_with_quotes_have_inner_quotes_in_an_email() -> None:
+    facts = FACTS._replace(brand=BRAND._replace(name="Салон «Цветение»"))
+    mail = client_mail_texts.mail("ru", "cancelled", facts)
+    assert mail.text.count("«Салон „Цветение“»") == 2
+    assert "\nСалон «Цветение»\n" in mail.text
+    english = FACTS._replace(brand=BRAND._replace(name="The “Rose”"))
+    assert "“The ‘Rose’”" in client_mail_texts.mail("en", "cancelled", english).html

@@ -304,7 +304,7 @@ def test_email_has_all_facts_and_a_link_to_the_console() -> None:
     mail = messages.mail("en", lead, workspace="B", unsubscribe_url="u", console_url=CONSOLE)
     assert f"Open the lead: {CONSOLE}/leads/l1\n" in mail.text
     for link in ("tel:+74951234567", "mailto:ada@example.com"):
-        assert f'<a href="{link}">' in mail.html
+        assert f'<a class="link" href="{link}"' in mail.html
 
 
 @pytest.mark.parametrize("phone", ["call me", "javascript:alert(1)", "12"])

@@ -11,9 +11,12 @@ from chalicelib.engine.reading import Rows
 from chalicelib.lib.markup.brands import Brand
 
 
-def brand_of(workspace_id: str) -> Brand:
-    """Return the brand of a workspace. It costs one request to the database."""
-    rows = Rows()
+def brand_of(workspace_id: str, rows: Rows | None = None) -> Brand:
+    """Return the brand of a workspace. It costs one request to the database.
+
+    Callers find the workspace in ``rows`` then.
+    """
+    rows = Rows() if rows is None else rows
     rows.read([workspaces.key(workspace_id), page_settings.key(workspace_id)])
     workspace = workspaces.get(workspace_id, rows)
     is_on = BookingPageRow.read(workspace_id, rows).is_on

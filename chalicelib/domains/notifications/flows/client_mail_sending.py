@@ -12,15 +12,14 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules import calendar_files
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow
-from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.mails.flows.mail_gate import Verdict
 from chalicelib.domains.mails.rules.mail_budgets import MailClass
+from chalicelib.domains.notifications.flows import mail_brands
 from chalicelib.domains.notifications.rules import client_mail_texts
 from chalicelib.domains.notifications.rules.client_mail_texts import (
     BookingFacts,
-    Business,
     Kind,
     Refund,
 )
@@ -31,6 +30,7 @@ from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail
 from chalicelib.lib import emails, localized
 from chalicelib.lib.localized import Language
+from chalicelib.lib.markup.brands import Brand
 
 
 class MailOptions(NamedTuple):
@@ -77,8 +77,8 @@ def send_to_client(  # noqa: PLR0913  the parts of an e-mail
         )
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
-    workspace = workspaces.get(job.workspace_id)
-    facts = booking_facts(workspace, booking)._replace(refund=refund)
+    workspace, brand = mail_brands.read(job.workspace_id)
+    facts = booking_facts(workspace, brand, booking)._replace(refund=refund)
     message = _mail(workspace, booking, kind, job.job_id, facts)
     until = since + mail_gate.LONGEST_WAIT
     if refund is None:  # Another e-mail about a booking that has begun is of no use.
@@ -89,19 +89,18 @@ def send_to_client(  # noqa: PLR0913  the parts of an e-mail
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     """Send the link that books what a visitor has requested, once and if the gate admits it."""
-    workspace, booking = workspaces.get(job.workspace_id), requested.booking
+    (workspace, brand), booking = mail_brands.read(job.workspace_id), requested.booking
     content = client_mail_texts.mail(
         _language(workspace, requested.language),
         "link",
         BookingFacts(
-            workspace=workspace.name,
+            brand=brand,
             service=booking["serviceName"],
             resource=booking["resourceName"],
             starts_at=datetime.fromisoformat(booking["startLocal"]),
             timezone=booking["timezone"],
             price=booking["price"],
             page_url=settings().public_url + booking_links.BOOK_PAGE.format(token=token),
-            business=_business(workspace),
             currency=workspace.currency,
         ),
     )
@@ -141,21 +140,17 @@ def _mail(
     )
 
 
-def _business(workspace: WorkspaceRow) -> Business:
-    return Business(workspace.address, workspace.phone, workspace.logo_url, workspace.accent)
-
-
 def _language(workspace: WorkspaceRow, page_language: str | None) -> Language:
     return cast("Language", page_language or localized.language_of_country(workspace.country))
 
 
-def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
-    """Return what e-mails and the client's page show of a booking."""
+def booking_facts(workspace: WorkspaceRow, brand: Brand, booking: BookingRow) -> BookingFacts:
+    """Return what e-mails show of a booking."""
     zone = ZoneInfo(booking.timezone)
     local: datetime = booking.starts_at.astimezone(zone)
     held_until = booking.hold_expires_at
     return BookingFacts(
-        workspace=workspace.name,
+        brand=brand,
         service=booking.service_name,
         resource=booking.resource_name,
         starts_at=local,
@@ -163,7 +158,6 @@ def booking_facts(workspace: WorkspaceRow, booking: BookingRow) -> BookingFacts:
         price=int(booking.price),
         page_url=booking_links.page_url(workspace.id, booking),
         pay_url=_pay_url(workspace.id, booking),
-        business=_business(workspace),
         due=int(booking.due or 0) if booking.is_payable else 0,
         due_until=held_until and held_until.astimezone(zone),
         paid=int(booking.paid or 0) if booking.paid_by else 0,

@@ -6,9 +6,9 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.domains.chat.flows import reply_addresses
 from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store.dialogs import DIALOGS
-from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store.leads import LEADS
 from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.notifications.flows import mail_brands
 from chalicelib.domains.notifications.rules.messages import TEMPLATES, mailed_name
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail
@@ -28,13 +28,13 @@ def mail_reply(job: Job) -> None:
     address = reply_addresses.address_of(dialog, lead)
     if address is None:
         return
-    workspace = workspaces.get(job.workspace_id)
+    workspace, brand = mail_brands.read(job.workspace_id)
     # The e-mail has nothing that the visitor wrote, because anyone can enter any address in a chat.
     content = mails.render(
         TEMPLATES,
         "reply",
         localized.language_of_message(reply["text"]),
-        workspace=mailed_name(workspace.name),
+        brand=brand,
         author=mailed_name(reply["author"]),
         lines=reply["text"].splitlines(),
     )

@@ -12,23 +12,17 @@ from typing import NamedTuple
 from chalicelib.domains.notifications.rules import who_is_told
 from chalicelib.domains.notifications.rules.messages import LOCALE, TEMPLATES, mailed_name
 from chalicelib.domains.notifications.rules.who_is_told import ClientKind
-from chalicelib.lib import accents, localized, po_files
+from chalicelib.lib import localized, po_files, quotes
 from chalicelib.lib.currencies import RUB
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup import mails
+from chalicelib.lib.markup.brands import Brand
 from chalicelib.lib.markup.mails import RenderedMail
 
 Kind = ClientKind
+# Kinds about a booking that its client may still move or cancel.
+_MANAGED = {"confirmed", "pending", "moved", "reminder", "link"}
 _BEFORE_CONFIRMATION = {"pending_payment", "cancelled"}
-
-
-class Business(NamedTuple):
-    """What e-mails show of the business, besides its name."""
-
-    address: str | None = None
-    phone: str | None = None
-    logo_url: str | None = None
-    accent: str | None = None
 
 
 class Refund(NamedTuple):
@@ -41,7 +35,7 @@ class Refund(NamedTuple):
 class BookingFacts(NamedTuple):
     """Facts of a booking that an e-mail shows. Amounts are in minor units."""
 
-    workspace: str
+    brand: Brand  # as in ``mail_brands``
     service: str
     resource: str
     starts_at: datetime  # in the zone of the staff member
@@ -49,7 +43,6 @@ class BookingFacts(NamedTuple):
     price: int
     page_url: str | None  # the client's own link
     pay_url: str | None = None  # the page that pays the booking, if it can be paid online
-    business: Business = Business()
     refund: Refund | None = None
     due: int = 0  # what is due now
     due_until: datetime | None = None
@@ -85,28 +78,24 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
     texts = _catalogue(language).texts
     if kind not in {"confirmed", "pending"}:
         facts = facts._replace(due=0, due_until=None, paid=0)
-    service, workspace = mailed_name(facts.service), mailed_name(facts.workspace)
     title = str(texts[f"client_{kind}"])
     action, url = "client_action", facts.page_url
     if kind == "link":
         action = "client_link_action"
     elif kind == "pending" and facts.pay_url is not None:
         action, url = "client_pay_action", facts.pay_url
+    elif kind not in _MANAGED:
+        action = "client_view_action"
     return mails.render(
         TEMPLATES,
         "client",
         language,
-        subject_line=f"{title}: {service}, {facts.starts_at:%d.%m %H:%M}",
+        brand=facts.brand,
+        subject_line=f"{title}: {mailed_name(facts.service)}, {facts.starts_at:%d.%m %H:%M}",
         title=title,
-        about=_about(language, kind, facts.refund).format(workspace=workspace),
+        about=quotes.nest(_about(language, kind, facts.refund).format(workspace=facts.brand.name)),
         facts=fact_pairs(language, facts),
-        workspace=workspace,
         page_url=url,
-        reach=[
-            mailed_name(text) for text in (facts.business.address, facts.business.phone) if text
-        ],
-        logo_url=facts.business.logo_url,
-        accent=accents.colours(facts.business.accent),
         action=str(texts[action]),
     )
 
