@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import Site, save_screenshot
 from tests.factories.widget import (
     AGENT,
+    NAME,
     Opened,
     accessibility_errors,
     ask,
@@ -35,6 +36,9 @@ from tests.fakes.chat_server import (
 )
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+
+AGREED = "Даю согласие на обработку контактов."
+LOGO = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>"
 
 
 class TestFunnel:
@@ -70,6 +74,44 @@ class TestFunnel:
         assert chat.stages == ["loaded", "opened"]
 
 
+class TestTheBusiness:
+    def test_the_head_has_its_logo_name_and_colour(self, chat: FakeChat, open_page: Opened) -> None:
+        brand = {"name": "Салон", "logoUrl": LOGO, "colors": ["#0b6b70", "#7bd3d6"]}
+        chat.agents[AGENT] |= {"brand": brand}
+        for scheme, colour in (("light", "rgb(11, 107, 112)"), ("dark", "rgb(123, 211, 214)")):
+            with open_page(f'data-theme="{scheme}"') as page:
+                open_chat(page)
+                head = panel(page).locator("header")
+                expect(head.locator("img")).to_be_visible()
+                expect(head).to_contain_text(f"{NAME}Салон · Отвечает ИИ")
+                expect(head).to_have_css("background-color", colour)
+                expect(page.locator("chat-widget .band")).to_have_count(0)
+                assert accessibility_errors(page) == []
+
+    def test_the_colour_of_the_tag_wins_and_a_missing_logo_is_left_out(
+        self, chat: FakeChat, open_page: Opened
+    ) -> None:
+        brand = {"name": None, "logoUrl": f"{chat.url}/none.png", "colors": ["#0b6b70", "#7bd3d6"]}
+        chat.agents[AGENT] |= {"brand": brand}
+        with open_page('data-color="#112233"') as page:
+            open_chat(page)
+            head = panel(page).locator("header")
+            expect(head).to_have_css("background-color", "rgb(17, 34, 51)")
+            expect(head.locator("img")).to_have_count(0)
+
+    def test_a_bot_of_a_test_workspace_says_so(self, chat: FakeChat, open_page: Opened) -> None:
+        chat.agents[AGENT] |= {"isTest": True, "privacyUrl": "https://bakery.example/rules"}
+        chat.will(saying("Раз"))
+        with open_page() as page:
+            chatting(page)
+            expect(panel(page)).to_contain_text("Тест: всё не по-настоящему.")
+            page.get_by_role("button", name="Оставить контакты").click()
+            expect(page.get_by_role("link", name="Политика")).to_have_attribute(
+                "href", "https://bakery.example/rules"
+            )
+            assert accessibility_errors(page) == []
+
+
 class TestContacts:
     def test_contacts_are_sent_as_a_message_and_as_fields(
         self, chat: FakeChat, open_page: Opened
@@ -95,13 +137,20 @@ class TestContacts:
             assert accessibility_errors(page) == []
             reach.fill("8 999 123-45-67")
             page.get_by_role("button", name="Отправить").click()
+            agreed = page.get_by_label("Даю согласие")
+            expect(agreed).to_be_focused()
+            expect(agreed).not_to_be_checked()
+            expect(page.get_by_role("alert")).to_have_text("Заполните это поле.")
+            assert len(chat.questions) == 1
+            agreed.check()
+            page.get_by_role("button", name="Отправить").click()
             expect(last(page)).to_contain_text("Спасибо, Анна!")
             expect(last(page).locator(".note")).to_have_text("Ваши контакты отправлены.")
             expect(field(page)).to_be_focused()
             expect(leave).to_have_count(0)
         body = chat.questions[1].body
         assert body["message"] == "Меня зовут Анна. Мой контакт: 8 999 123-45-67"
-        assert body["contact"] == {"name": "Анна", "phone": "8 999 123-45-67"}
+        assert body["contact"] == {"name": "Анна", "phone": "8 999 123-45-67", "consent": AGREED}
 
     def test_the_contact_form_can_be_closed_without_sending(
         self, chat: FakeChat, open_page: Opened
@@ -131,11 +180,12 @@ class TestContacts:
             assert accessibility_errors(page) == []
             save_screenshot(page, "widget-refused")
             reach.fill("ada@example.com")
+            page.get_by_label("Даю согласие").check()
             reach.press("Enter")
             expect(page.get_by_role("log")).to_contain_text("Ваши контакты отправлены.")
         (contact,) = chat.contacts
         assert contact["message"] == "Есть столик?"
-        assert contact["contact"] == {"email": "ada@example.com"}
+        assert contact["contact"] == {"email": "ada@example.com", "consent": AGREED}
 
 
 class TestFirstQuestions:

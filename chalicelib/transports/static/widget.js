@@ -1,6 +1,6 @@
-/* The chat widget of a bot, for any web page (docs/widget.md lists the options):
-   <script src="https://…/widget.js" data-agent="BOT ID" async></script> */
 (() => {
+  // The chat widget of a bot, for any web page (docs/widget.md lists the options):
+  // <script src="https://…/widget.js" data-agent="BOT ID" async></script>
   "use strict";
 
   const WORDS = {
@@ -20,7 +20,7 @@
       fresh: "The previous conversation has ended. This is a new one.",
       leave: "Leave contact details", name: "Name (optional)", reach: "Phone or e-mail",
       wrong: "Enter a phone number with the country code, or an e-mail address.", back: "Back",
-      consent: "By sending them, you agree to the processing of your contact details.",
+      consent: "I agree to the processing of my contact details.",
       privacy: "Privacy policy", taken: "Your contact details have been sent.",
       contact: (name, reach) => `${name ? `My name is ${name}. ` : ""}You can reach me at ${reach}`,
       sources: "Sources:", card: "Please confirm", sending: "Sending…", need: "Fill in this field.", check: "Check this field.",
@@ -29,7 +29,7 @@
       ended: "This card is no longer valid. Ask for a new one.", older: "A newer card has replaced this one.",
       expired: "The time to confirm is over. Ask for a new card.", calendar: "Add to calendar", pay: "Pay", next: "Continue",
       undo: "Cancel booking", sure: "Press again to cancel the booking", undone: "The booking is cancelled.",
-      times: "Which times are free?", ask: "Leave your contact details, and we will reply.", questions: "First questions",
+      times: "Which times are free?", ask: "Leave your contact details, and we will reply.", questions: "First questions", test: "Test: nothing here is real.",
     },
     ru: {
       title: "Чат", open: "Открыть чат", close: "Закрыть чат", news: "есть новый ответ",
@@ -46,7 +46,7 @@
       long: "Сообщение слишком длинное.", fresh: "Прошлый разговор закончился. Это новый.",
       leave: "Оставить контакты", name: "Имя (необязательно)", reach: "Телефон или эл. почта",
       wrong: "Введите номер телефона с кодом страны или адрес эл. почты.", back: "Назад",
-      consent: "Отправляя контакты, вы соглашаетесь на их обработку.",
+      consent: "Даю согласие на обработку контактов.",
       privacy: "Политика конфиденциальности", taken: "Ваши контакты отправлены.",
       contact: (name, reach) => `${name ? `Меня зовут ${name}. ` : ""}Мой контакт: ${reach}`,
       sources: "Источники:", card: "Подтвердите", sending: "Отправляю…", need: "Заполните это поле.",
@@ -55,10 +55,11 @@
       ended: "Эта карточка больше не действует. Попросите новую.", older: "Её заменила новая карточка.",
       expired: "Время на подтверждение вышло. Попросите новую карточку.", calendar: "Добавить в календарь", pay: "Оплатить",
       next: "Продолжить", undo: "Отменить запись", sure: "Нажмите ещё раз, чтобы отменить запись", undone: "Запись отменена.",
-      times: "Когда есть свободное время?", ask: "Оставьте контакты, и мы ответим.", questions: "Первые вопросы",
+      times: "Когда есть свободное время?", ask: "Оставьте контакты, и мы ответим.", questions: "Первые вопросы", test: "Тест: всё не по-настоящему.",
     },
   };
 
+  const top = document.documentElement;
   const MAX_MESSAGE = 10000;
   // Messages on the page. Half of them are kept when the visitor opens another page.
   const MAX_TURNS = 60;
@@ -74,12 +75,11 @@
 *{box-sizing:border-box;margin:0}
 [hidden]{display:none!important}
 .w{--bg:#fff;--ink:#1b1d22;--soft:#eff1f5;--line:#d9dde4;--edge:#868d9a;--mute:#565d6b;--bad:#b3261e;
-font:1em/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
+font:1em/1.5 system-ui,sans-serif;
 color:var(--ink);color-scheme:light;text-align:start}
 .w.dark{--bg:#181a1f;--ink:#eceef2;--soft:#282c34;--line:#383d47;--edge:#7b8494;--mute:#a9b0bd;--bad:#ffa198;color-scheme:dark}
 button,input,textarea,select{font:inherit;color:inherit;letter-spacing:inherit}
 button{border:0;background:none;padding:0;cursor:pointer;touch-action:manipulation}
-button:disabled{cursor:default}
 svg{display:block;width:1.5em;height:1.5em;fill:none;stroke:currentColor;stroke-width:2;stroke-linecap:round;stroke-linejoin:round}
 :focus{outline:none}
 :focus-visible{outline:3px solid var(--ink);outline-offset:2px;box-shadow:0 0 0 2px var(--bg)}
@@ -88,16 +88,17 @@ svg{display:block;width:1.5em;height:1.5em;fill:none;stroke:currentColor;stroke-
 width:60px;height:60px;border-radius:50%;display:grid;place-items:center;background:var(--accent);color:var(--on);
 border:1px solid transparent;box-shadow:0 4px 20px #0004}
 .launcher svg{width:28px;height:28px}
-.launcher.news::after{content:"";position:absolute;top:2px;right:2px;width:14px;height:14px;border-radius:50%;background:#d92d20;border:2px solid #fff}
+.launcher.news::after{content:"";position:absolute;top:2px;right:2px;width:14px;height:14px;border-radius:50%;background:var(--bad);border:2px solid #fff}
 .panel{z-index:2147483001;bottom:calc(20px + var(--over) + env(safe-area-inset-bottom));right:calc(20px + env(safe-area-inset-right));
 width:400px;max-width:calc(100vw - 40px);height:min(640px,100vh - 40px - var(--over));display:flex;flex-direction:column;overflow:hidden;
 background:var(--bg);border:1px solid var(--line);border-radius:18px;box-shadow:0 12px 48px #0000003d}
 .left .launcher,.left .panel{right:auto;left:calc(20px + env(safe-area-inset-left))}
-header{display:flex;align-items:center;gap:12px;padding:14px 12px 14px 18px;background:var(--accent);color:var(--on)}
-[dir=rtl] header{padding:14px 18px 14px 12px}
+header{display:flex;align-items:center;gap:12px;padding-block:14px;padding-inline:18px 12px;background:var(--accent);color:var(--on)}
 [dir=rtl] :is(h2,h3,label,dt,dd,.tell){unicode-bidi:plaintext;text-align:right}
 [dir=rtl] textarea:placeholder-shown{direction:rtl}
 header div{flex:1;min-width:0}
+header img{height:40px;max-width:96px;border-radius:8px}
+.band{padding:6px 18px;background:#fdf0dc;color:#000}
 h2{font-size:1.0625em;line-height:1.3;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 header p{font-size:.8125em;line-height:1.35}
 .icon{flex:none;width:44px;height:44px;border-radius:12px;display:grid;place-items:center}
@@ -114,7 +115,7 @@ header .icon:focus-visible{outline-color:var(--on);outline-offset:-4px;box-shado
 .bubble li+li{margin-top:.2em}
 .bubble a{color:inherit;text-underline-offset:2px}
 .bubble hr{border:0;border-top:1px solid var(--edge)}
-code,pre{font:.9375em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+code,pre{font:.9375em/1.5 ui-monospace,Menlo,Consolas,monospace}
 p>code,li>code{background:var(--bg);border-radius:5px;padding:1px 4px}
 pre{white-space:pre;overflow-x:auto;background:var(--bg);border-radius:8px;padding:8px 10px;direction:ltr;text-align:left}
 .note{display:flex;flex-wrap:wrap;align-items:center;gap:0 10px;font-size:.9375em;color:var(--mute);padding:4px 2px 0}
@@ -181,18 +182,22 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (typeof value === "function") node.addEventListener(name, value);
       else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
     }
-    node.append(...children);
+    node.append(...children.filter(Boolean));
     return node;
   };
 
+  const button = (kind, click, ...inside) => el("button", { class: kind, type: "button", click }, ...inside);
+
   /** Return a button that looks like a link. */
-  const act = (text, click) => el("button", { class: "link", type: "button", click }, text);
+  const act = (text, click) => button("link", click, text);
+
+  /** Return a paragraph in the direction of the panel. */
+  const para = (kind, ...inside) => el("p", { class: `tell ${kind}` }, ...inside);
 
   const icon = (path) => {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const [svg, line] = ["svg", "path"].map((each) => document.createElementNS("http://www.w3.org/2000/svg", each));
     svg.setAttribute("viewBox", "0 0 24 24");
-    svg.setAttribute("aria-hidden", "true");
-    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    svg.ariaHidden = "true";
     line.setAttribute("d", path);
     svg.append(line);
     return svg;
@@ -453,6 +458,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     return /^http/.test(protocol) ? (origin + pathname).slice(0, 2000) : undefined;
   };
 
+  const luminance = (r, g, b) => 0.2126 * r + 0.7152 * g + 0.0722 * b;
+
   /** Whether black text has more contrast than white on a colour, #rgb or #rrggbb (WCAG, relative luminance). */
   const needsBlack = (colour) => {
     const digits = colour.length < 5 ? colour.replace(/[^#]/g, "$&$&") : colour;
@@ -460,15 +467,15 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const part = parseInt(digits.slice(from, from + 2), 16) / 255;
       return part > 0.04045 ? ((part + 0.055) / 1.055) ** 2.4 : part / 12.92;
     });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
+    return luminance(r, g, b) > 0.179;
   };
 
   /** Whether the page is dark: by the background that it paints, or else by its colour scheme. */
   const isDark = (prefersDark) => {
-    const scheme = getComputedStyle(document.documentElement).colorScheme;
-    for (const each of [document.body, document.documentElement]) {
+    const scheme = getComputedStyle(top).colorScheme;
+    for (const each of [document.body, top]) {
       const [r, g, b, a = 1] = ((each && getComputedStyle(each).backgroundColor.match(/[\d.]+/g)) || [0, 0, 0, 0]).map(Number);
-      if (a > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 96;
+      if (a > 0.5) return luminance(r, g, b) < 96;
     }
     return /dark/.test(scheme) && (prefersDark || !/light/.test(scheme));
   };
@@ -501,7 +508,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       document.body.append(tools);
     }
 
-    const language = options.language || document.documentElement.lang || navigator.language || "";
+    const language = options.language || top.lang || navigator.language || "";
     const words = WORDS[/^ru\b/i.test(language) ? "ru" : "en"];
     const [memory, save] = loadMemory(`chat:${agentId}`);
     const title = options.title || agent.name || words.title;
@@ -534,7 +541,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       root.append(el("style", { nonce: script.nonce }, CSS));
     }
     const titleId = "title";
-    const launcher = el("button", { class: "launcher", type: "button", click: () => toggle() });
+    const launcher = button("launcher", () => toggle());
     const log = el("div", { class: "log", role: "log", "aria-live": "off", "aria-label": words.log, tabindex: 0 });
     const live = el("div", { class: "sr", "aria-live": "polite" });
     const field = el("textarea", {
@@ -547,53 +554,61 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         if (!abort) submit();
       },
     });
-    const go = el("button", { class: "icon go", type: "button", click: () => (abort ? stop() : submit()) });
-    const leave = el("button", { class: "chip", type: "button", click: () => showContact(true) }, words.leave);
+    const go = button("icon go", () => (abort ? stop() : submit()));
+    const leave = button("chip", () => showContact(true), words.leave);
     // Chips with first questions, until the visitor has written something.
     const asked = [...(agent.offersTimes ? [words.times] : []), ...(options.questions || "").split("|")];
     const questions = el("div", { class: "row first", role: "group", "aria-label": words.questions }, ...asked
       .map((each) => each.trim().slice(0, 80)).filter(Boolean).slice(0, MAX_QUESTIONS)
-      .map((each) => el("button", { class: "chip", type: "button", dir: "auto", click: () => abort || (field.focus(), post(each)) }, each)));
+      .map((each) => button("chip", () => abort || (field.focus(), post(each)), el("bdi", null, each))));
     const composer = el("div", null, questions, leave, el("div", { class: "box" }, field, go));
     const nameField = el("input", { name: "name", autocomplete: "name", maxlength: 200 });
     const reachField = el("input", { name: "contact", maxlength: 320, required: "", "aria-describedby": "wrong", inputmode: "email" });
     const wrong = el("p", { id: "wrong", class: "tell bad small", role: "alert" });
-    const consent = el("p", { class: "tell small" }, words.consent);
-    const policy = options.privacy && link(options.privacy, [words.privacy]);
-    if (policy) consent.append(" ", policy);
+    const policyUrl = options.privacy || agent.privacyUrl;
+    const agreed = el("input", { type: "checkbox", required: "" });
+    const policy = link(policyUrl, [words.privacy]);
     const contact = el(
       "form", { class: "contact", hidden: "", novalidate: "", "aria-label": words.leave,
         submit: (event) => { event.preventDefault(); sendContact(); } },
-      el("label", null, words.name, nameField), el("label", null, words.reach, reachField), wrong, consent,
+      el("label", null, words.name, nameField), el("label", null, words.reach, reachField), el("label", { class: "check" }, agreed, el("span", null, words.consent, " ", policy)), wrong,
       el("div", { class: "row" }, el("button", { class: "button" }, words.send),
         act(words.back, () => showContact(false))),
     );
+    const brand = agent.brand || {};
+    const shut = button("icon", () => toggle(false), icon(ICONS.close));
+    shut.ariaLabel = words.close;
     const panel = el(
       "div", { class: "panel", role: "dialog", "aria-labelledby": titleId, tabindex: -1, hidden: "" },
-      el("header", null, el("div", null, el("h2", { id: titleId, dir: "auto" }, title), el("p", { class: "tell" }, words.ai)),
-        el("button", { class: "icon", type: "button", "aria-label": words.close, click: () => toggle(false) }, icon(ICONS.close))),
-      log, live, el("div", { class: "foot" }, composer, contact),
+      el("header", null, brand.logoUrl && el("img", { src: brand.logoUrl, alt: "", loading: "lazy", error: ({ target }) => target.remove() }),
+        el("div", null, el("h2", { id: titleId, dir: "auto" }, title), para("", brand.name ? `${brand.name} · ${words.ai}` : words.ai)),
+        shut),
+      agent.isTest && para("band", words.test), log, live, el("div", { class: "foot" }, composer, contact),
     );
     const box = el("div", { class: "w" }, launcher, panel);
     root.append(box);
 
-    const style = getComputedStyle(document.documentElement);
+    const style = getComputedStyle(top);
     const rtl = (document.body && getComputedStyle(document.body).direction === "rtl") || style.direction === "rtl";
     box.dir = rtl ? "rtl" : "ltr";
     box.lang = words === WORDS.ru ? "ru" : "en";
     const left = options.position ? options.position === "left" : rtl;
     box.classList.toggle("left", left);
-    const accent = /^#([\da-f]{3}){1,2}$/i.test(options.color || "") ? options.color : "#3257d6";
-    box.style.setProperty("--accent", accent);
-    box.style.setProperty("--on", needsBlack(accent) ? "#000" : "#fff");
+    const set = (name, value) => box.style.setProperty(`--${name}`, value);
     // Launchers on the same side are stacked, and a panel opens above all of them.
     const beside = () => [...widgets.values()].filter((each) => each && each.left === left);
     const stack = (place, count) => {
-      box.style.setProperty("--up", `${place * 72}px`);
-      box.style.setProperty("--over", `${count * 72}px`);
+      set("up", `${place * 72}px`);
+      set("over", `${count * 72}px`);
     };
     const dark = matchMedia("(prefers-color-scheme:dark)");
-    const paint = () => box.classList.toggle("dark", options.theme ? options.theme === "dark" : isDark(dark.matches));
+    const paint = () => {
+      const on = options.theme ? options.theme === "dark" : isDark(dark.matches);
+      const accent = /^#([\da-f]{3}){1,2}$/i.test(options.color || "") ? options.color : (brand.colors || [])[+on] || "#3257d6";
+      box.classList.toggle("dark", on);
+      set("accent", accent);
+      set("on", needsBlack(accent) ? "#000" : "#fff");
+    };
     dark.addEventListener("change", paint);
     paint();
 
@@ -636,7 +651,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     /** Show links to the pages that an answer is based on. */
     const showSources = ({ turn }, sources = []) => {
       const links = sources.slice(0, MAX_SOURCES).map((each) => link(each.url, [each.title || each.url])).filter(Boolean);
-      if (links.length) turn.append(el("p", { class: "tell small sources" }, words.sources, ...links.flatMap((each, place) => [place ? ", " : " ", each])));
+      if (links.length) turn.append(para("small sources", words.sources, ...links.flatMap((each, place) => [place ? ", " : " ", each])));
     };
     const remember = (turn) => {
       memory.turns.push(turn);
@@ -798,7 +813,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
           }
           restartWatch();
           response = await request();
-          if (response.ok && status === 404) turn.turn.before(el("p", { class: "tell note between" }, words.fresh));
+          if (response.ok && status === 404) turn.turn.before(para("note between", words.fresh));
         }
         if (!failure) {
           if (!/^text\/event-stream/.test(response.headers.get("Content-Type"))) throw new Error("no stream");
@@ -829,7 +844,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       removeEventListener("pagehide", keepText);
       if (failure) {
         if (failure.newKey) call.key = call.body = call.session = null;
-        const note = el("p", { class: control.stopped || failure.isNote ? "tell note" : "tell note bad" }, failure.text);
+        const note = para(control.stopped || failure.isNote ? "note" : "note bad", failure.text);
         if (failure.again) note.append(act(words.retry, () => abort || (field.focus(), answer(call, turn))));
         turn.turn.append(note);
         announce(failure.text);
@@ -843,7 +858,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       if (call.contact && (!failure || failure.isNote)) {
         memory.left = true;
         save();
-        turn.turn.append(el("p", { class: "tell note" }, words.taken));
+        turn.turn.append(para("note", words.taken));
         announce(words.taken);
       }
       if (panel.hidden) unread(true);
@@ -875,7 +890,11 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         reachField.focus();
         return;
       }
-      const details = { name: name || undefined, [email ? "email" : "phone"]: reach };
+      if (!agreed.checked) {
+        wrong.textContent = words.need;
+        return agreed.focus();
+      }
+      const details = { name: name || undefined, [email ? "email" : "phone"]: reach, consent: words.consent };
       if (refused) {
         const body = { agentId, message: refused, contact: details, pageUrl: pageUrl() };
         const [code] = await send("api/agents/public/contact", body);
@@ -884,7 +903,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         memory.left = true;
         save();
         showContact(false);
-        log.append(el("p", { class: "tell note" }, words.taken));
+        log.append(para("note", words.taken));
         face();
         return toEnd();
       }
@@ -928,7 +947,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
         : el("input", { ...attributes, type: kind });
       const error = el("p", { id, class: "tell bad small", hidden: "" });
       const ticks = type === "checkbox";
-      const labelled = el("label", ticks ? { class: "check" } : null, ...(ticks ? [input, el("span", null, label)] : [el("span", null, label), input]));
+      const named = el("span", null, label);
+      const labelled = el("label", ticks && { class: "check" }, ...(ticks ? [input, named] : [named, input]));
       const value = () => (ticks ? (input.checked ? "on" : "") : input.value.trim());
       const fail = (text) => {
         error.textContent = text;
@@ -945,14 +965,14 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const { card } = kept, say = WORDS[card.language] || words, id = `card${++cards}`;
       const fields = (card.fields || []).map((each, place) => cardField(each, `${id}-${place}`, say));
       const status = el("p", { class: "note tell", hidden: "" });
-      const agreed = el("p", { class: "tell small" }, card.consent ? card.consent.text : "");
-      const terms = link((card.consent && card.consent.url) || options.privacy, [say.privacy]);
+      const agreed = para("small", card.consent ? card.consent.text : "");
+      const terms = link((card.consent && card.consent.url) || policyUrl, [say.privacy]);
       if (terms) agreed.append(" ", terms);
       const yes = el("button", { class: "button" }, card.confirm);
       const no = act(card.cancel, () => decide("cancel"));
       const form = el(
         "form", { novalidate: "", submit: (event) => { event.preventDefault(); decide("confirm"); } },
-        ...fields.flatMap((each) => each.nodes), el("p", { class: "tell small" }, card.note || ""), agreed, el("div", { class: "row" }, yes, no),
+        ...fields.flatMap((each) => each.nodes), para("small", card.note || ""), agreed, el("div", { class: "row" }, yes, no),
       );
       const lines = (card.details || []).map(({ label, value }) => el("div", null, el("dt", null, label), el("dd", null, value)));
       const node = el(
@@ -992,7 +1012,7 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
             fit();
             field.focus();
           };
-          return el("button", { class: "chip", type: "button", click: ask }, when);
+          return button("chip", ask, when);
         };
         const parts = [pay && link(pay, [say.pay]), ics && link(ics, [say.calendar]), next && link(next, [say.next]), token && cancel, ...times.map(chip)].filter(Boolean);
         if (parts.length) node.append(el("div", { class: "row" }, ...parts));
@@ -1101,8 +1121,8 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
       const view = window.visualViewport;
       cover(!panel.hidden && small.matches);
       if (!view || panel.hidden) return;
-      box.style.setProperty("--top", `${view.offsetTop}px`);
-      box.style.setProperty("--tall", `${view.height}px`);
+      set("top", `${view.offsetTop}px`);
+      set("tall", `${view.height}px`);
     };
     const toggle = (open = panel.hidden, focus = true) => {
       if (open) for (const each of widgets.values()) if (each && each.host !== host) each.toggle(false, false);
@@ -1143,13 +1163,13 @@ header{padding-top:calc(10px + env(safe-area-inset-top));padding-bottom:10px}
     }
     face();
     const opens = memory.stages.includes("opened") ? memory.open : "open" in options && options.open !== "false";
-    document.documentElement.append(host);
+    top.append(host);
     widgets.set(base + agentId, { host, left, toggle, stack });
     beside().forEach((each, place, { length }) => each.stack(place, length));
     toggle(opens && !small.matches, false);
     report("loaded");
     // A script that replaces the body keeps the widget, but one that clears the page removes it: add it again.
-    new MutationObserver(() => host.isConnected || document.documentElement.append(host)).observe(document.documentElement, { childList: true });
+    new MutationObserver(() => host.isConnected || top.append(host)).observe(top, { childList: true });
   };
 
   const script = document.currentScript || document.querySelector('script[src*="widget.js"]:is([data-agent],[src*="agent="])');

@@ -14,8 +14,16 @@ from chalicelib.core.principals import Role, SessionPrincipal
 from chalicelib.domains.bots.operations import bots as records
 from chalicelib.domains.bots.store import bot_keys
 from chalicelib.domains.bots.store.agents import AGENTS
-from chalicelib.lib import tokens
-from tests.conftest import Api, Owner, Time, all_rows, call_operator, run_concurrently
+from chalicelib.lib import accents, tokens
+from tests.conftest import (
+    Api,
+    Owner,
+    Time,
+    all_rows,
+    call_console,
+    call_operator,
+    run_concurrently,
+)
 from tests.factories.examples import AGENT
 from tests.support.keyed import keyed
 from tests.support.warned import warned
@@ -260,6 +268,13 @@ class TestPublicSettings:
                 "name": agent["name"],
                 "isPrivate": False,
                 "offersTimes": False,
+                "privacyUrl": None,
+                "isTest": False,
+                "brand": {
+                    "name": "Workspace",
+                    "logoUrl": None,
+                    "colors": list(accents.colours(None)),
+                },
                 **public_fields,
             },
         )
@@ -270,6 +285,19 @@ class TestPublicSettings:
         settings = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
         assert settings["isPrivate"] is True
         assert (settings["name"], settings["welcomeMessage"]) == ("", None)
+        assert (settings["brand"], settings["privacyUrl"]) == (None, None)
+
+    def test_a_page_receives_the_look_of_the_business_and_the_bots_policy(
+        self, api: Api, owner: Owner
+    ) -> None:
+        home = owner.workspace
+        call_console(home.id, "set_workspace", account_id=home.owner_id, accent="teal")
+        agent = create(api, name=home.name)
+        update(api, agent["id"], privacyUrl="https://bakery.example/privacy")
+        settings = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
+        assert settings["brand"]["colors"] == list(accents.colours("teal"))
+        assert settings["brand"]["name"] is None, "the bot has the same name"
+        assert settings["privacyUrl"] == "https://bakery.example/privacy"
 
     def test_unknown_and_inactive_bots_get_the_same_response(self, api: Api) -> None:
         agent = create(api)

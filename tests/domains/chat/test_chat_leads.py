@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core import plans
+from chalicelib.core import clock, plans
+from chalicelib.core.clock import iso
 from chalicelib.domains.leads.flows import lead_quota
 from chalicelib.engine import visitors
-from tests.conftest import Api
+from tests.conftest import Api, Time
 from tests.domains.chat.helpers import stats
 from tests.factories.chat import Bot, answer_to, ask, newest_dialog
 from tests.factories.examples import FORM, request_to, submit
@@ -49,6 +50,19 @@ class TestLeads:
         assert lead["email"] == "ada@example.com"
         (client,) = api.get("/api/clients/list")["clients"]
         assert (client["name"], client["phone"], client["email"]) == ("Ada", "+74951234567", None)
+
+    def test_a_consent_is_stored_with_its_text_and_time(
+        self, api: Api, bot: Bot, time: Time
+    ) -> None:
+        text = "I agree to the processing of my contact details."
+        reply = ask(bot, "ada@example.com")
+        later_contact = {"email": "ada@example.com", "consent": text}
+        ask(bot, "Here it is", contact=later_contact, sessionId=reply.session)
+        before = iso(clock.now())
+        time.pass_by(minutes=1)
+        ask(bot, "Once more", contact=later_contact, sessionId=reply.session)
+        (lead,) = self.leads(api)
+        assert lead["data"]["consent"] == {"label": text, "at": before}
 
     def test_an_invalid_form_is_refused_by_field(self, bot: Bot) -> None:
         response = answer_to(request_to(bot.id, "Hi", contact={"email": "nobody"}))

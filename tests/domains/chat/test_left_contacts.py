@@ -28,6 +28,13 @@ def test_a_question_to_a_bot_without_money_becomes_a_lead(api: Api, owner: Owner
     )
 
 
+def test_a_consent_to_a_left_contact_is_stored_with_its_text(owner: Owner) -> None:
+    contact = {"email": "a@example.com", "consent": "I agree."}
+    visitor.post(LEAVE, {"agentId": new_bot(owner).id, "message": "Hi", "contact": contact})
+    (lead,) = call_console(owner.workspace.id, "list_leads")["collections"]
+    assert lead["data"]["consent"]["label"] == "I agree."
+
+
 def test_a_message_without_a_contact_is_refused(owner: Owner) -> None:
     answer = visitor.call_refused("POST", LEAVE, {"agentId": new_bot(owner).id, "message": "Hello"})
     assert answer.status == 400

@@ -18,6 +18,7 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails, phones, sources
 
 LEAD_SOURCE = "chat"  # in statistics
+_CONSENT = "consent"  # name of the consent among the values of a lead
 
 
 def find_contact(request: ChatRequest, country: str, *, channel: str) -> Contact | None:
@@ -30,6 +31,11 @@ def find_contact(request: ChatRequest, country: str, *, channel: str) -> Contact
     find = phones.find_phone if form.phone else phones.first_phone_in
     phone = find(form.phone or text, country=country)
     return Contact(form.name, email, phone, form.phone) if email or phone or form.phone else None
+
+
+def consent_in(request: ChatRequest) -> str | None:
+    """Return the text to which the visitor has agreed in the widget's form, or None."""
+    return request.contact.consent if request.contact else None
 
 
 def contacts_in(request: ChatRequest, country: str) -> list[str]:
@@ -51,14 +57,16 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
     text: str,
     at: datetime,
     subjects: Sequence[str],
+    consent: str | None,
 ) -> bool:
     """Stage the lead of a dialog, and return whether it is new. The caller stages the dialog.
 
     A lead over the plan's quota, or over the share of the visitor of ``subjects``, is stored and
-    marked.
+    marked. ``consent`` is the text to which the visitor has agreed with the contact.
     """
+    consents = {_CONSENT: leads.consent(consent, at)} if consent else {}
     if dialog.lead_id is not None:
-        _fill(unit, dialog.lead_id, contact)
+        _fill(unit, dialog.lead_id, contact, consents)
         return False
     match = matching.match(workspace.id, contact)
     if match is not None:
@@ -80,7 +88,7 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
         or lead_quota.is_over_quota(unit, workspace)
         or None,
     )
-    leads.set_data(unit, lead, {"message": text})
+    leads.set_data(unit, lead, {"message": text} | consents)
     unit.create(lead)
     crm_metrics.count_created(unit, [(lead, match is not None and match.is_new)])
     dialog.lead_id = lead.id
@@ -88,7 +96,9 @@ def stage_lead(  # noqa: PLR0913, PLR0917  the fields of a lead
     return True
 
 
-def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
+def _fill(
+    unit: UnitOfWork, lead_id: str, contact: Contact, consents: dict[str, dict[str, str]]
+) -> None:
     lead = leads.find(unit.workspace_id, lead_id=lead_id)
     if lead is None:
         return
@@ -101,8 +111,12 @@ def _fill(unit: UnitOfWork, lead_id: str, contact: Contact) -> None:
         for name, value in contact._asdict().items()
         if value and not getattr(lead, name)
     }
-    if not missing:
+    if consents.keys() <= lead.whole_data.keys():
+        consents = {}
+    if not (missing or consents):
         return
+    if consents:
+        leads.set_data(unit, lead, lead.whole_data | consents)
     for name, value in missing.items():
         setattr(lead, name, value)
     unit.save(lead)

@@ -15,6 +15,8 @@ ACTIONS = "actions"  # the feature of clients that show cards with actions to co
 SOURCES = "sources"  # the feature of clients that show the sources of an answer
 # Names that the service does not know have no effect.
 Features = Annotated[list[Annotated[str, StringConstraints(max_length=40)]], Field(max_length=20)]
+# The text beside a box, as the visitor read it. It may be in any language.
+Consent = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 _Token = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -32,6 +34,7 @@ class ChatContact(Wire):
     name: PersonName | None = optional("Name.")
     email: Email | None = optional("E-mail address.")
     phone: PhoneText | None = optional("In any format.")
+    consent: Consent | None = optional("Text to which the visitor has agreed by a tick.")
 
 
 class ChatRequest(Wire):

@@ -222,7 +222,14 @@ class CheckedMessage:
             counts, today = Increments(unit.tenant), clock.local_day(now, workspace.timezone)
             measures = {bot_metrics.MESSAGES: 1, bot_metrics.DIALOGS: int(stored_dialog is None)}
             if contact and chat_leads.stage_lead(
-                unit, workspace, dialog, contact, text, now, self._unproved
+                unit,
+                workspace,
+                dialog,
+                contact,
+                text,
+                now,
+                self._unproved,
+                chat_leads.consent_in(self.args),
             ):
                 measures[bot_metrics.LEADS] = 1
                 if dialog.visit_id is not None:

@@ -79,7 +79,8 @@ def leave_contact(ctx: Context, args: ChatRequest) -> ContactTaken:
         messages_count=0,
     )
     number = dialog.record_message(text, now)
-    chat_leads.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects)
+    consent = chat_leads.consent_in(args)
+    chat_leads.stage_lead(ctx.unit, workspace, dialog, contact, text, now, subjects, consent)
     message = messages.row(
         ctx.workspace_id, dialog_id=dialog.id, number=number, created_at=now, role=USER
     )

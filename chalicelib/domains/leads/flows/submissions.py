@@ -12,7 +12,6 @@ from pydantic_core import to_json
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
 from chalicelib.core.call_warnings import CallWarning, WarningCode
-from chalicelib.core.clock import iso
 from chalicelib.core.errors import FieldError
 from chalicelib.core.limits import Limit
 from chalicelib.core.test_workspaces import is_test
@@ -351,9 +350,9 @@ def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
 
 
 def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
-    at = iso(clock.now())
+    now = clock.now()
     return {
-        spec.name: {"label": spec.label, "at": at}
+        spec.name: leads.consent(spec.label, now)
         for spec in form.specs
         if spec.type == "consent" and data.get(spec.name)
     }

@@ -1,6 +1,7 @@
 """Store leads, which visitors submit, with their status and history."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, Literal, Self, get_args
 
 from pynamodb.attributes import (
@@ -12,6 +13,7 @@ from pynamodb.attributes import (
 )
 
 from chalicelib.core import clock
+from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConcurrentUpdateError
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.history import HistoryRow
@@ -226,6 +228,11 @@ def attach_data(leads: Iterable[LeadRow], rows: Iterable[Row]) -> None:
             if data is None or data.revision != lead.data_revision:
                 raise ConcurrentUpdateError
             lead.long_data = lead.long_data_read = data.data
+
+
+def consent(label: str, at: datetime) -> dict[str, str]:
+    """Return what is stored of a consent: the text to which a visitor has agreed, and when."""
+    return {"label": label, "at": iso(at)}
 
 
 def set_data(unit: UnitOfWork, lead: LeadRow, data: dict[str, Any]) -> None:
