@@ -44,6 +44,7 @@ def show(page: RenderedPage) -> str:
     workspace, pages = page.workspace, site_pages.menu_pages(page.workspace_id, page.site)
     language = sections.language(html, title="")
     policy = find_policy(pages)
+    hours = page_sections.weekly_hours(workspace.id)
     values = {
         "workspace": workspace,
         "home": f"{page.site.url}/",
@@ -61,14 +62,19 @@ def show(page: RenderedPage) -> str:
         language,
         "sites/site_footer.html",
         map_url=brands.brand_of(workspace).map_url,
-        hours=group_hours(page_sections.weekly_hours(workspace.id)),
+        hours=[] if composed.has_hours else group_hours(hours),
         policy=policy,
         weekday=partial(_weekday, language),
         **values,
     )
-    framed = composed.in_frame(head=_head(workspace, language), header=header, footer=footer)
+    framed = composed.in_frame(
+        head=_head(workspace, language),
+        header=header,
+        footer=footer,
+        photo_of=lambda title: texts.translate(language, "site_photo_of", title=title),
+    )
     policy_url = policy.canonical_url if policy else None
-    return page_sections.fill(page.workspace_id, framed, policy_url=policy_url)
+    return page_sections.fill(page.workspace_id, framed, policy_url=policy_url, hours=hours)
 
 
 def find_policy(pages: list[PageRow]) -> PageRow | None:

@@ -30,10 +30,16 @@ MAX_RECORDS = 200
 _CONTACTS = frozenset({"email", "phone"})
 
 
-def fill(workspace_id: str, html: str, *, policy_url: str | None = None) -> str:
+Hours = list[tuple[open_windows.Interval, ...]]
+
+
+def fill(
+    workspace_id: str, html: str, *, policy_url: str | None = None, hours: Hours | None = None
+) -> str:
     """Return a page's HTML with the present content of its sections.
 
-    Forms link to the privacy policy at ``policy_url``.
+    Forms link to the privacy policy at ``policy_url``. ``hours`` are those of the week, if the
+    caller has read them.
     """
     language = sections.language(html, title="")
 
@@ -42,7 +48,7 @@ def fill(workspace_id: str, html: str, *, policy_url: str | None = None) -> str:
             case "prices":
                 return _prices(language, workspace_id)
             case "hours":
-                return _hours(language, weekly_hours(workspace_id))
+                return _hours(language, weekly_hours(workspace_id) if hours is None else hours)
             case "booking":
                 return _booking(language, workspace_id, label=unescape(label))
             case _:
@@ -63,7 +69,7 @@ def _prices(language: Language, workspace_id: str) -> str:
     )
 
 
-def weekly_hours(workspace_id: str) -> list[tuple[open_windows.Interval, ...]]:
+def weekly_hours(workspace_id: str) -> Hours:
     """Return the hours of each weekday, Monday first, or an empty list if there are none.
 
     A weekday has the hours at which at least one resource is open.
@@ -77,7 +83,7 @@ def weekly_hours(workspace_id: str) -> list[tuple[open_windows.Interval, ...]]:
     return days if any(days) else []
 
 
-def _hours(language: Language, days: list[tuple[open_windows.Interval, ...]]) -> str:
+def _hours(language: Language, days: Hours) -> str:
     if not days:
         return ""
     return render.document(

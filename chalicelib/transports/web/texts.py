@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from chalicelib.core import clock
-from chalicelib.lib import po_files
+from chalicelib.lib import po_files, quotes
 from chalicelib.lib.localized import language_of, money, sign
 from chalicelib.transports.web.languages import LANGUAGES, Language
 
@@ -57,13 +57,13 @@ def translate(language: Language, key: str, **values: object) -> str:
     """Return a translation of the catalogue. ``n`` selects the plural form."""
     text = catalogue(language).texts[key]
     if isinstance(text, str):
-        return text.format(**values)
+        return quotes.nest(text.format(**values))
     n = values["n"]
     if not isinstance(n, int):
         msg = f"{key} needs n, a whole number, to select the plural form"
         raise TypeError(msg)
     form = text[catalogue(language).plural_index(n)]
-    return form.format(**{**values, "n": number(language, n)})
+    return quotes.nest(form.format(**{**values, "n": number(language, n)}))
 
 
 def has(language: Language, key: str) -> bool:

@@ -1,5 +1,7 @@
 """Tests of the header and the footer around pages of sections."""
 
+import re
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from chalicelib.domains.services.rules.open_windows import Interval
 from chalicelib.lib import accents
 from chalicelib.transports.web import composed_pages
 from tests.conftest import Api, Owner, call_console
+from tests.factories.images import drawn, saved
 from tests.factories.pages import create, read, save, update
 
 HOSTILE = "</style><script>alert(1)</script>\"'"
@@ -139,3 +142,34 @@ def test_a_form_that_takes_contacts_says_what_a_visitor_agrees_to(
     form_html = visit(page).partition("<form")[2].partition("</form>")[0]
     assert ("By sending the form" in form_html) is agrees
     assert f'href="{policy["url"]}"' in form_html
+
+
+def test_hours_in_a_section_are_not_repeated_in_the_footer(owner: Owner, site: str) -> None:
+    api = owner.api()
+    staff = call_console(owner.workspace.id, "create_resource", name="Ada")["resource"]["id"]
+    rules = [{"weekdays": ["mon"], "start": "10:00", "end": "19:00"}]
+    call_console(owner.workspace.id, "set_availability", resourceId=staff, rules=rules)
+    page = composed(api, site)
+    assert "10:00–19:00" in visit(page).partition("<footer")[2]
+    update(api, page, sections=[{"type": "hours"}])
+    content, _, footer = visit(page).partition("<footer")
+    assert "10:00–19:00" in content
+    assert "10:00" not in footer
+
+
+def test_the_photo_of_a_hero_says_what_it_shows(owner: Owner, site: str) -> None:
+    api = owner.api()
+    image = call_console(
+        owner.workspace.id,
+        "upload_file",
+        name="hall.jpg",
+        content=b64encode(saved(drawn(), "JPEG")).decode(),
+    )
+    photo = image["file"]["id"]
+    hero = {"type": "hero", "title": 'Hair & "Co"', "fileId": photo}
+    columns = {"type": "columns", "text": "Beside", "fileId": photo}
+    html = visit(update(api, composed(api, site), sections=[hero, columns]))
+    assert re.findall(r'alt="([^"]*)" width', html) == ["Photo: Hair &amp; &quot;Co&quot;", ""]
+    hero.pop("fileId")
+    html = visit(update(api, composed(api, site, "Other"), sections=[hero, columns]))
+    assert re.findall(r'alt="([^"]*)" width', html) == [""]

@@ -6,6 +6,7 @@ its author's keeps its own look.
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from chalicelib.domains.sites.rules import page_html, sections
@@ -19,6 +20,10 @@ _OPENING = '<div class="svc-sections">\n'
 # The style that stored sections bring to a page of any look.
 _OWN_STYLE = re.compile(r"<style>[^<]*</style>\n")
 _HERO_TITLE = re.compile(r'<h2 class="svc-title">([^<]*)</h2>')
+# The end of the hero's words, and its photo without a description.
+_HERO_PHOTO = re.compile(r'(</div>\n<img src="[^"<>]*" alt=")"')
+_WORDS_END = "</div>\n"
+_HOURS = "<!--section:hours-->"
 
 
 class ComposedPage(NamedTuple):
@@ -29,20 +34,37 @@ class ComposedPage(NamedTuple):
     sections_html: str  # with the comments
     tail: str  # after the main element
 
-    def in_frame(self, *, head: str, header: str, footer: str) -> str:
+    @property
+    def has_hours(self) -> bool:
+        return _HOURS in self.sections_html
+
+    def in_frame(
+        self, *, head: str, header: str, footer: str, photo_of: Callable[[str], str]
+    ) -> str:
         """Return the page with elements of the head, a header and a footer.
 
-        The title of a hero that comes first is the heading of the page.
+        The title of a hero that comes first is the heading of the page. ``photo_of`` returns what
+        its photo shows, by the title as HTML.
         """
         heading, body = f"{self.heading}\n", self.sections_html
         # The comment before the opening has no tag: the JSON escapes its signs.
         if body.partition(_OPENING)[2].startswith('<div class="svc-hero'):
-            heading, body = "", _HERO_TITLE.sub(r'<h1 class="svc-title">\1</h1>', body, count=1)
+            heading, body = "", _described(body, photo_of)
+            body = _HERO_TITLE.sub(r'<h1 class="svc-title">\1</h1>', body, count=1)
         page = (
             f'{self.head}{head}\n</head>\n<body class="svc-page">\n{header}\n<main id="main">\n'
             f"{heading}{body}\n</main>\n{self.tail}"
         )
         return page_html.before_body_end(page, addition=f"{footer}\n")
+
+
+def _described(body: str, photo_of: Callable[[str], str]) -> str:
+    # A hero has a title (``sections.Section``), and its photo follows its words.
+    end = body.index(_WORDS_END)
+    photo, title = _HERO_PHOTO.match(body, end), _HERO_TITLE.search(body, 0, end)
+    if photo is None or title is None:
+        return body
+    return f'{body[:end]}{photo[1]}{photo_of(title[1])}"{body[photo.end() :]}'
 
 
 def find_composed(html: str) -> ComposedPage | None:
