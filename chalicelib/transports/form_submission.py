@@ -38,6 +38,7 @@ _CAMPAIGN = ("source", "medium", "campaign", "term", "content")
 _OWN_NAMES = frozenset(
     {
         *(form_html.PAGE, form_html.REFERRER, form_html.ELAPSED, form_html.HONEYPOT),
+        form_html.CONSENT,
         form_data.CHARSET_FIELD,
         *(f"_utm_{part}" for part in _CAMPAIGN),
     }
@@ -62,6 +63,10 @@ BODY: Mapping[str, Any] = {
             "type": "integer",
             "minimum": 0,
             "description": "Milliseconds that the visitor took. Under 2,000 is refused.",
+        },
+        form_html.CONSENT: {
+            **_TEXT,
+            "description": "A word such as `on`, if the visitor has ticked the box for consent.",
         },
     },
     "additionalProperties": True,
@@ -120,6 +125,7 @@ def _submission_input(request: HttpRequest, submitted: Mapping[str, Any]) -> dic
         "page": page,
         "referrer": text_of(form_html.REFERRER),
         "campaign": campaign,
+        "consent": form_fields.is_consent(text_of(form_html.CONSENT)),
     }
 
 

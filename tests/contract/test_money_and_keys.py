@@ -62,7 +62,7 @@ def test_settings_by_key_have_no_field_of_money(owner: Owner) -> None:
     # A currency is none: it changes only while there is no price and no payment.
     names = set(REGISTRY["set_workspace"].input_schema["properties"]) - {"currency"}
     assert names == {
-        *("accent", "address", "country", "logoUrl", "name", "phone", "timezone"),
+        *("accent", "address", "country", "logoUrl", "name", "phone", "privacyUrl", "timezone"),
     }
     terms = set(REGISTRY["set_payment_terms"].input_schema["properties"])
     assert terms == {"id", "depositPercent", "refundUntilMin"}

@@ -29,6 +29,7 @@ class Brand(NamedTuple):
     address: str | None
     country: str  # ISO 3166-1 alpha-2
     home: str | None = None  # path of the booking page, or None if it is off
+    privacy_url: str | None = None  # privacy policy, to which forms lead
 
     @property
     def map_url(self) -> str:

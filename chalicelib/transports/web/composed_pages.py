@@ -40,10 +40,12 @@ def show(page: RenderedPage) -> str:
     html = page.html
     composed = composed_pages.find_composed(html)
     if composed is None or page.workspace is None or page.site is None:
-        return page_sections.fill(page.workspace_id, html)
+        policy_url = page.workspace.privacy_url if page.workspace else None
+        return page_sections.fill(page.workspace_id, html, policy_url=policy_url)
     workspace, pages = page.workspace, site_pages.menu_pages(page.workspace_id, page.site)
     language = sections.language(html, title="")
     policy = find_policy(pages)
+    policy_url = workspace.privacy_url or (policy.canonical_url if policy else None)
     hours = page_sections.weekly_hours(workspace.id)
     values = {
         "workspace": workspace,
@@ -63,7 +65,7 @@ def show(page: RenderedPage) -> str:
         "sites/site_footer.html",
         map_url=brands.brand_of(workspace).map_url,
         hours=[] if composed.has_hours else group_hours(hours),
-        policy=policy,
+        policy_url=policy_url,
         weekday=partial(_weekday, language),
         **values,
     )
@@ -73,7 +75,6 @@ def show(page: RenderedPage) -> str:
         footer=footer,
         photo_of=lambda title: texts.translate(language, "site_photo_of", title=title),
     )
-    policy_url = policy.canonical_url if policy else None
     return page_sections.fill(page.workspace_id, framed, policy_url=policy_url, hours=hours)
 
 

@@ -26,8 +26,6 @@ from chalicelib.transports.web.texts import Language
 # Maximum number of services or resources that a section reads: the first ones in their order.
 # Prices say how many more there are. Hours are those of these resources together.
 MAX_RECORDS = 200
-# Types of fields that hold a contact.
-_CONTACTS = frozenset({"email", "phone"})
 
 
 Hours = list[tuple[open_windows.Interval, ...]]
@@ -110,14 +108,11 @@ def _form(workspace_id: str, *, form_id: str, policy_url: str | None) -> str:
     if form is None:
         return ""
     url = f"{settings().public_url}/api/public/forms/{form.id}/submit"
-    html = embed_html(form.title, form.specs, url, language=form.language)
-    kinds = {field.type for field in form.specs}
-    note = render.document(
-        "ru" if form.language == "ru" else "en",
-        "sites/form_note.html",
+    return embed_html(
+        form.title,
+        form.specs,
+        url,
+        language=form.language,
+        on_own_page=True,
         policy_url=policy_url,
-        agrees="consent" not in kinds and not kinds.isdisjoint(_CONTACTS),
-    ).strip()
-    # The note is in the form, below its fields and before the button's status.
-    head, end, tail = html.rpartition("</form>")
-    return f"{head}{note}{end}{tail}"
+    )

@@ -293,6 +293,9 @@ class TestPublicSettings:
         home = owner.workspace
         call_console(home.id, "set_workspace", account_id=home.owner_id, accent="teal")
         agent = create(api, name=home.name)
+        call_console(home.id, "set_workspace", privacyUrl="https://bakery.example/rules")
+        settings = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
+        assert settings["privacyUrl"] == "https://bakery.example/rules"
         update(api, agent["id"], privacyUrl="https://bakery.example/privacy")
         settings = Api(None).get(f"/api/public/agents/{agent['id']}")["agent"]
         assert settings["brand"]["colors"] == list(accents.colours("teal"))

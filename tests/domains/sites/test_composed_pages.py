@@ -13,6 +13,7 @@ from tests.conftest import Api, Owner, call_console
 from tests.factories.images import drawn, saved
 from tests.factories.pages import create, read, save, update
 
+PHONE_FIELDS = [{"name": "phone", "label": "Phone", "type": "phone"}]
 HOSTILE = "</style><script>alert(1)</script>\"'"
 
 
@@ -130,7 +131,7 @@ def test_a_hero_is_the_heading_of_its_page_and_has_the_booking_link(
 @pytest.mark.parametrize(
     ("kind", "agrees"), [("phone", True), ("email", True), ("text", False), ("consent", False)]
 )
-def test_a_form_that_takes_contacts_says_what_a_visitor_agrees_to(
+def test_a_form_that_takes_contacts_has_a_box_for_consent(
     owner: Owner, site: str, kind: str, agrees: bool
 ) -> None:
     api = owner.api()
@@ -140,8 +141,24 @@ def test_a_form_that_takes_contacts_says_what_a_visitor_agrees_to(
     update(api, page, sections=[{"type": "form", "formId": form}])
     policy = composed(api, site, "Privacy policy")
     form_html = visit(page).partition("<form")[2].partition("</form>")[0]
-    assert ("By sending the form" in form_html) is agrees
+    box = re.search(r'<input type="checkbox" name="_consent"[^>]*>', form_html)
+    assert (box is not None) is agrees
+    assert box is None or (" required" in box[0] and " checked" not in box[0])
     assert f'href="{policy["url"]}"' in form_html
+
+
+def test_the_policy_that_an_owner_names_wins(owner: Owner, site: str) -> None:
+    api, named = owner.api(), "https://hair.example/rules"
+    form = api.post("/api/forms/create", {"title": "Call me", "fields": PHONE_FIELDS})["form"]["id"]
+    page = create(api, site)
+    update(api, page, sections=[{"type": "form", "formId": form}])
+    policy = composed(api, site, "Privacy policy")
+    brand(owner, privacyUrl=named)
+    html = visit(page)
+    assert html.count(f'href="{named}"') == 2, "in the form and in the footer"
+    assert policy["url"] not in html.partition("</header>")[2]
+    brand(owner, privacyUrl=None)
+    assert visit(page).count(f'href="{policy["url"]}"') == 2
 
 
 def test_hours_in_a_section_are_not_repeated_in_the_footer(owner: Owner, site: str) -> None:

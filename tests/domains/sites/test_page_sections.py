@@ -199,7 +199,7 @@ def test_prices_are_in_the_workspaces_currency_and_the_pages_language(
     page = create(api, site)
     update(api, page, title=title)
     update(api, page, sections=[{"type": "prices"}])
-    assert f'<th scope="row">Cut</th><td>{shown}</td>' in visit(page)
+    assert f'<th scope="row">Cut</th><td class="svc-price">{shown}</td>' in visit(page)
 
 
 def test_prices_are_in_their_order_and_say_how_many_they_lack(

@@ -145,7 +145,7 @@ class TestSetWorkspace:
             "timezone": "Europe/Moscow",
             "country": "RU",
             "currency": "RUB",
-            **dict.fromkeys(("address", "phone", "logoUrl", "accent")),
+            **dict.fromkeys(("address", "phone", "logoUrl", "accent", "privacyUrl")),
         }
         printed = operator.run(*words, "--timezone", "Europe/Berlin", "--country", "DE")
         assert list(printed)[:5] == ["workspaceId", "name", "timezone", "country", "currency"]

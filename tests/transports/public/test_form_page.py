@@ -117,3 +117,31 @@ def test_the_form_and_the_pages_after_it_show_the_business(owner: Owner) -> None
         assert "--accent:#0b6b70" in style.replace(" ", "")
         assert '<a class="phone" href="tel:+7495123-45-67">' in html
         assert owner.workspace.name in html.partition("</header>")[0]
+
+
+def test_a_form_without_a_field_for_consent_has_a_box_and_stores_its_text(owner: Owner) -> None:
+    call_console(owner.workspace.id, "set_workspace", privacyUrl="https://hair.example/rules")
+    form = make(owner)
+    html = Api(None).call("GET", path_of(form)).body.decode()
+    (box,) = re.findall(r'<input type="checkbox" name="_consent"[^>]*>', html)
+    assert " required" in box
+    assert " checked" not in box
+    assert 'href="https://hair.example/rules"' in html
+    route = "/api/" + form["submitUrl"].partition("/api/")[2]
+    headers = {"Content-Type": FORM, "Accept": "text/html"}
+    again = Api(None).call("POST", route, b"phone=&_consent=on", headers).body.decode()
+    assert re.search(r'name="_consent"[^>]* checked', again), "the tick is kept"
+    Api(None).call("POST", route, b"phone=%2B74951234567&_consent=on", headers)
+    (lead,) = call_console(owner.workspace.id, "list_leads")["collections"]
+    consent = lead["data"].pop("consent")
+    assert consent["label"] == "I agree to the processing of my personal data"
+    assert consent["at"]
+    assert lead["data"] == {"phone": "+74951234567"}
+
+
+@pytest.mark.parametrize("value", ["", "no", "off", "не согласен"])
+def test_no_other_word_is_a_consent_and_the_lead_is_taken(owner: Owner, value: str) -> None:
+    route = "/api/" + make(owner)["submitUrl"].partition("/api/")[2]
+    Api(None).post(route, {"phone": "+74951234567", "_consent": value})
+    (lead,) = call_console(owner.workspace.id, "list_leads")["collections"]
+    assert lead["data"] == {"phone": "+74951234567"}

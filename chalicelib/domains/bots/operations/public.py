@@ -83,6 +83,7 @@ def get_public_agent(ctx: Context, args: AgentRef) -> PublicAgentResult:
         public_agent = PublicAgent.from_row(
             agent.values,
             offers_times=not {"slots", "booking"}.isdisjoint(agent.capabilities),
+            privacy_url=agent.privacy_url or workspace.privacy_url,
             is_test=is_test(ctx.workspace_id),
             brand=PublicBrand(
                 name=None if workspace.name == agent.name else workspace.name,

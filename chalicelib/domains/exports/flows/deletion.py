@@ -66,6 +66,12 @@ def _stage_no_membership(account_id: str, unit: UnitOfWork) -> None:
 
 def _stage_blank_workspace(unit: UnitOfWork) -> None:
     workspace = workspaces.get(unit.workspace_id)
-    facts = (WorkspaceRow.logo_url, WorkspaceRow.address, WorkspaceRow.phone, WorkspaceRow.accent)
+    facts = (
+        WorkspaceRow.logo_url,
+        WorkspaceRow.address,
+        WorkspaceRow.phone,
+        WorkspaceRow.accent,
+        WorkspaceRow.privacy_url,
+    )
     removals = [fact.remove() for fact in facts]
     unit.update(workspace, [WorkspaceRow.name.set(workspace.slug), *removals])

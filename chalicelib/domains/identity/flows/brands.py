@@ -13,4 +13,5 @@ def brand_of(workspace: WorkspaceRow) -> Brand:
         accent=workspace.accent,
         address=workspace.address,
         country=workspace.country,
+        privacy_url=workspace.privacy_url,
     )

@@ -68,7 +68,7 @@ Country = Annotated[
 ]
 
 
-def _check_logo(url: str) -> str:
+def _check_https(url: str) -> str:
     if url.startswith(f"{settings().public_url}/"):
         return url
     try:
@@ -86,7 +86,12 @@ def _check_currency(code: str) -> str:
 Currency = Annotated[
     str, Pattern("[A-Z]{3}", "three capital letters, such as RUB"), AfterValidator(_check_currency)
 ]
-LogoUrl = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_check_logo)]
+LogoUrl = Annotated[str, StringConstraints(max_length=1_000), AfterValidator(_check_https)]
+PrivacyUrl = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=1_000),
+    AfterValidator(_check_https),
+]
 Address = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=300),
@@ -197,6 +202,7 @@ class WorkspacePatch(Patch):
     phone: PhoneText | None = optional("Phone for clients; null: none.")
     logo_url: LogoUrl | None = optional("HTTPS URL of the logo; null: none.")
     accent: Accent | None = optional("Colour of the booking page and of e-mails; null: indigo.")
+    privacy_url: PrivacyUrl | None = optional("HTTPS URL of the privacy policy; null: none.")
 
 
 class WorkspaceSettings(Wire):
@@ -211,6 +217,7 @@ class WorkspaceSettings(Wire):
     phone: str | None = Field(description="Phone for clients, or null.")
     logo_url: str | None = Field(description="URL of the logo, or null.")
     accent: str | None = Field(description="Colour of the booking page and of e-mails, or null.")
+    privacy_url: str | None = Field(description="URL of the privacy policy, or null.")
 
 
 class WorkspaceSettingsResult(Wire):

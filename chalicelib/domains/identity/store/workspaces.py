@@ -37,6 +37,7 @@ class WorkspaceRow(IdentityRow):
     address = UnicodeAttribute(null=True)
     phone = UnicodeAttribute(null=True)
     accent = UnicodeAttribute(null=True)  # ``lib.accents``
+    privacy_url = UnicodeAttribute(null=True)  # forms that take contacts lead to it
     owner_id = UnicodeAttribute()
     plan = UnicodeAttribute()
     timezone = UnicodeAttribute()  # IANA name

@@ -38,6 +38,7 @@ PAGE = "_page"
 REFERRER = "_referrer"
 # Milliseconds since the form was shown. Only the script of the embed code sends them.
 ELAPSED = "_elapsed"
+CONSENT = "_consent"  # Box of a form that takes contacts and has no field for consent.
 
 _TYPES = {"phone": "tel", "consent": "checkbox"}
 _LENGTHS = {
@@ -46,6 +47,7 @@ _LENGTHS = {
     "email": MAX_EMAIL,
     "phone": MAX_PHONE,
 }
+_CONTACTS = frozenset({"email", "phone"})
 _AUTOCOMPLETE_BY_TYPE = {"email": "email", "phone": "tel"}
 # Values of the ``autocomplete`` attribute (HTML, autofill field names), by field name.
 _AUTOCOMPLETE_BY_NAME = {
@@ -139,8 +141,26 @@ class _Control(NamedTuple):
     autocomplete: str | None
 
 
-def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, *, language: str) -> str:
-    """Return the embed code of a form. Without script, it shows one of the pages below."""
+def lacks_consent(fields: Sequence[FieldSpec]) -> bool:
+    """Whether a form takes contacts, but has no field for the consent to their processing."""
+    kinds = {field.type for field in fields}
+    return "consent" not in kinds and not kinds.isdisjoint(_CONTACTS)
+
+
+def embed_html(  # noqa: PLR0913  a form and what surrounds it
+    title: str,
+    fields: Sequence[FieldSpec],
+    submit_url: str,
+    *,
+    language: str,
+    on_own_page: bool = False,
+    policy_url: str | None = None,
+) -> str:
+    """Return the embed code of a form. Without script, it shows one of the pages below.
+
+    On a page of the service, the form asks for the consent that it has no field for, and leads to
+    the privacy policy at ``policy_url``.
+    """
     return _render(
         "embed",
         language=language,
@@ -149,6 +169,7 @@ def embed_html(title: str, fields: Sequence[FieldSpec], submit_url: str, *, lang
         style=_FORM_STYLE,
         script=_script(language),
         **_form(fields, {}, {}, "send"),
+        **_consent(fields if on_own_page else (), {}, policy_url),
     )
 
 
@@ -166,6 +187,7 @@ def preview_html(title: str, fields: Sequence[FieldSpec], language: str) -> str:
         style=_FORM_STYLE,
         script="",
         **_form(fields, {}, {}, "send"),
+        **_consent((), {}, None),
     )
 
 
@@ -219,6 +241,7 @@ def form_page(  # noqa: PLR0913  a form and what surrounds it
         report_url=report_url,
         total=_money(language, sum(line.price * line.quantity for line in order), currency),
         **_form(fields, values, {}, "send"),
+        **_consent(fields, {}, brand.privacy_url if brand else None),
     )
 
 
@@ -238,6 +261,7 @@ def error_page(  # noqa: PLR0913  a form, its values and errors
     hidden fields. ``errors`` are messages by field name.
     """
     form = _form(fields, values, errors, "again")
+    form |= _consent(fields, values, brand.privacy_url if brand else None)
     return _page("error", language=language, title=title, message=message, brand=brand, **form)
 
 
@@ -313,6 +337,16 @@ def _form(
         "cart": _display_value(values.get(CART)),
         "others": _others(fields, values),
         "button": button,
+    }
+
+
+def _consent(
+    fields: Sequence[FieldSpec], values: Mapping[str, object], policy_url: str | None
+) -> dict[str, Any]:
+    return {
+        "consent_name": CONSENT if lacks_consent(fields) else "",
+        "has_agreed": bool(values.get(CONSENT)),
+        "policy_url": policy_url,
     }
 
 

@@ -73,6 +73,7 @@ class FormSubmission(Wire):
     page: str | None = optional("URL of the page with the form.")
     referrer: str | None = optional("URL of the page before it.")
     campaign: Campaign | None = optional("UTM parameters of the visit.")
+    consent: bool | None = optional("Whether the visitor ticked the box beside the form's fields.")
 
 
 class SubmissionResult(Wire):
@@ -333,7 +334,7 @@ def _new_lead(  # noqa: PLR0913, PLR0917  the sources of a lead
         ),
         day=clock.local_day(now, workspace.timezone).isoformat(),
     )
-    leads.set_data(ctx.unit, lead, data | _consents(form, data))
+    leads.set_data(ctx.unit, lead, data | _consents(form, data, has_agreed=bool(args.consent)))
     ctx.unit.create(lead)
     crm_metrics.count_created(ctx.unit, [(lead, match is not None and match.is_new)])
     return lead
@@ -349,9 +350,11 @@ def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
     return None if slug is None else pages.find_id(ctx.workspace_id, site, slug)
 
 
-def _consents(form: FormRow, data: dict[str, Any]) -> dict[str, Any]:
-    now = clock.now()
-    return {
+def _consents(form: FormRow, data: dict[str, Any], *, has_agreed: bool) -> dict[str, Any]:
+    now, label = clock.now(), form_text(form.language, "label_consent")
+    # The box of a form without a field for consent. The visitor has read this text beside it.
+    own = {"consent": leads.consent(label, now)} if has_agreed else {}
+    return own | {
         spec.name: leads.consent(spec.label, now)
         for spec in form.specs
         if spec.type == "consent" and data.get(spec.name)

@@ -184,6 +184,11 @@ def is_no_consent(field: FieldSpec, value: object) -> bool:
     return field.type == "consent" and not words <= _YES | _UNTICKED | {"", "none"}
 
 
+def is_consent(value: object) -> bool:
+    """Whether a value is one of the words for yes, by which alone a consent is given."""
+    return _parse_consent(value) is True
+
+
 def rejection(
     fields: Sequence[FieldSpec], errors: Sequence[FieldError], language: str
 ) -> ValidationError:

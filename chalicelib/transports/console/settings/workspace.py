@@ -54,6 +54,7 @@ FORM = Form(
     Field("phone", "workspace_phone", wrong="wrong_booking_phone"),
     LOGO,
     Field("accent", "workspace_accent", names=_accents),
+    Field("privacyUrl", "privacy_url"),
     changes="set_workspace",
     prepare=_use_uploaded_logo,
 )
