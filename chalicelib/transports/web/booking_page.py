@@ -172,6 +172,7 @@ class _Visit:
             address=page["address"],
             country=page["country"],
             home=self.home,
+            privacy_url=page["privacyUrl"],
         )
 
     def weekday(self, number: int) -> str:

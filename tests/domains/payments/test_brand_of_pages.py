@@ -91,3 +91,16 @@ def test_titles_name_the_step(branded: Checkout, step: str, title: str) -> None:
     branded.hold()
     name = branded.owner.workspace.name
     assert f"<title>{title} · {name}</title>" in branded.page_of_booking(step)
+
+
+def test_pages_lead_to_the_privacy_policy_if_there_is_one(branded: Checkout) -> None:
+    link = 'href="https://salon.example/rules"'
+    slug, service = branded.owner.workspace.slug, branded.salon.service
+    path = f"/book/{slug}/{service}?staff=any&at=2027-01-18T10:00:00%2B03:00"
+    assert link not in visitor.call("GET", path).body.decode()
+    branded.console("set_workspace", privacyUrl="https://salon.example/rules")
+    form = visitor.call("GET", path).body.decode()
+    assert link in form.partition("<form")[2].partition("</form>")[0]
+    assert link in form.partition("<footer")[2]
+    branded.hold()
+    assert link in branded.page_of_booking().partition("<footer")[2]

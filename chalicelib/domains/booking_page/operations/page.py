@@ -126,6 +126,7 @@ class PublicBookingPage(Wire):
     logo_url: str | None = Field(description="URL of the workspace's logo, or null.")
     address: str | None = Field(description="Address of the business, or null.")
     accent: str | None = Field(description="Name of the colour of the page, or null.")
+    privacy_url: str | None = Field(description="Privacy policy of the business, or null.")
     hours: list[PageHours] = Field(
         description="Weekly hours in which any of the staff works; empty for a named service."
     )
@@ -183,6 +184,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         logo_url=page.workspace.logo_url,
         address=page.workspace.address,
         accent=page.workspace.accent,
+        privacy_url=page.workspace.privacy_url,
         hours=[
             PageHours(first=first, last=last, intervals=list(map(_hours_text, spans)))
             for first, last, spans in page.hours
