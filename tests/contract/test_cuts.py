@@ -30,6 +30,7 @@ CUTS = {
         domains.files.operations.folder_deletion.FOLDERS_PER_TRANSACTION
         domains.files.operations.folder_deletion.MOVES_IN_DELETION
         domains.knowledge.flows.indexing.READERS
+        domains.overview.flows.cancelling.BATCH
         domains.overview.flows.emptying.BATCH
         domains.payments.flows.former_accounts.PAGE
         domains.sites.operations.deletion.RECORDS_PER_TRANSACTION
@@ -58,6 +59,9 @@ CUTS = {
         domains.schedule.operations.opening_hours.MAX_CHECKED
         domains.schedule.operations.opening_hours.MAX_LISTED
         domains.schedule.operations.time_off.MAX_AFFECTED
+        domains.overview.flows.waiting.MAX_READ
+        domains.overview.operations.overview.MAX_ROWS
+        domains.overview.operations.overview.MAX_VISITS
         domains.sites.operations.deleted.MAX_SHOWN
         domains.sites.operations.imports.MAX_IMAGES
     """,
@@ -105,7 +109,6 @@ CUTS = {
     "a heading of the latest or the next ones, with a way to all": """
         domains.bookings.flows.placement.ALTERNATIVES
         domains.overview.operations.first_steps.MAX_ROWS
-        domains.overview.operations.overview.MAX_ROWS
         transports.console.services.services.TIMES_SHOWN
         transports.web.blog.FEED_POSTS
         transports.web.blog.OTHER_POSTS

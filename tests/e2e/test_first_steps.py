@@ -104,13 +104,18 @@ def test_the_browsers_zone_is_offered(workspace: Place, open_console: OpenConsol
         expect(tab.page.locator("#timezone")).to_have_value("Europe/Berlin")
 
 
-def test_the_overview_begins_with_what_waits(workspace: Place, open_console: OpenConsole) -> None:
+def test_the_overview_begins_with_today_and_what_waits(
+    workspace: Place, open_console: OpenConsole
+) -> None:
     for screen in SCREENS:
         with open_console(**SCREENS[screen]) as tab:
             tab.start_session()
-            expect(tab.page.locator("h2").first).to_have_text(
-                {"phone": "Ближайшие записи", "desktop": "Next bookings"}[screen]
-            )
+            today, waits = {
+                "phone": ("Сегодня", "Ждёт вас"),
+                "desktop": ("Today", "Waiting for you"),
+            }[screen]
+            expect(tab.page.locator("h2").nth(0)).to_contain_text(today)
+            expect(tab.page.locator("h2").nth(1)).to_have_text(waits)
             _check_overview(tab, screen)
 
 

@@ -26,27 +26,30 @@ DAILY = (
     Link("/clients", "users", "clients"),
     Link("/dialogs", "messages-square", "dialogs"),
 )
-# Pages of what visitors see.
-ONLINE = (
+# Pages of what the business sells, and what it is paid.
+BUSINESS = (
     Link("/services", "concierge-bell", "services"),
     Link("/staff", "contact", "staff"),
-    Link("/booking-page", "calendar-check", "booking_page"),
-    Link("/forms", "clipboard-list", "forms"),
     Link("/products", "package", "products"),
-    Link("/files", "image", "files"),
-    Link("/bots", "bot", "bots"),
-    Link("/sites", "globe", "sites"),
+    Link("/payments", "credit-card", "payments"),
 )
-# Pages of settings and money.
+# Pages of what visitors see.
+ONLINE = (
+    Link("/booking-page", "calendar-check", "booking_page"),
+    Link("/sites", "globe", "sites"),
+    Link("/forms", "clipboard-list", "forms"),
+    Link("/bots", "bot", "bots"),
+    Link("/files", "image", "files"),
+)
+# Pages that an owner opens now and then.
 SETTINGS = (
     Link("/settings", "settings", "workspace_settings"),
     Link("/members", "users-round", "members"),
-    Link("/payments", "credit-card", "payments"),
-    Link("/balance", "wallet", "balance"),
     Link("/notifications", "bell", "notifications"),
+    Link("/balance", "wallet", "balance"),
     Link("/audit", "scroll-text", "audit_log"),
 )
-# Pages in the words of programmers. The menu shows them closed.
+# Pages in the words of programmers.
 PROGRAMS = (
     Link("/keys", "key-round", "api_keys"),
     Link("/apps", "plug", "connected_apps"),
@@ -55,19 +58,28 @@ PROGRAMS = (
 # The links of each group, by the key of its heading. The first group has none.
 GROUPS = {
     "": DAILY,
+    "business_pages": BUSINESS,
     "online_pages": ONLINE,
     "settings_pages": SETTINGS,
     "for_programs": PROGRAMS,
 }
+# The menu shows these groups closed, unless one of their pages is open.
+CLOSED = ("settings_pages", "for_programs")
 
 
 class Group(NamedTuple):
+    """A group of links, and the catalogue key of its heading."""
+
     heading: str
     links: list[Link]
 
     @property
     def is_closed(self) -> bool:
-        return self.heading == "for_programs"
+        return self.heading in CLOSED
+
+    def has(self, text: str) -> bool:
+        """Whether one of the links has a catalogue key, such as the present page's."""
+        return any(link.text == text for link in self.links)
 
 
 def menu(may: Callable[[str], bool]) -> list[Group]:

@@ -39,7 +39,7 @@ LINES = (
     Line(
         f"{CONSOLE}/menu.py",
         '    Link("/${path}", "tag", "${nouns}"),\n',
-        r"ONLINE = \(\n(?:.*\n)*?(?=\)\n)",
+        r"BUSINESS = \(\n(?:.*\n)*?(?=\)\n)",
     ),
     Line("infra/local/demo/seed.py", "    ${nouns},\n", r"from infra\.local\.demo import \(\n"),
     Line(

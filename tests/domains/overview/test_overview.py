@@ -12,15 +12,21 @@ from chalicelib.core.ids import new_id
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.plans import LEADS_A_MONTH
 from chalicelib.core.principals import VisitorPrincipal
+from chalicelib.core.unit import AuditEvent
 from chalicelib.domains.bots.store import bot_metrics
+from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.identity.store import workspace_metrics
 from chalicelib.domains.leads.store import crm_metrics
+from chalicelib.domains.overview.flows import waiting
+from chalicelib.domains.payments.store import payments
 from chalicelib.engine.metrics import Increments
+from chalicelib.engine.unit import run_unit
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.chat import read_events
 from tests.factories.console import person
 from tests.factories.examples import AGENT, FORM, submit, talk, top_up
+from tests.factories.payments import record_payments
 from tests.factories.salon import CREATE, STATUS, Salon
 
 NOTHING = {"leads": 0, "bookings": 0, "dialogs": 0, "visitors": 0}
@@ -80,8 +86,18 @@ def test_a_new_workspace_shows_zeros(workspace: Workspace) -> None:
         "funds": {"available": 0, "reserved": 0},
         "leadsIncluded": 30_000,
         "leadsOverQuota": 0,
-        "newLeads": 0,
-        "bookingsToday": 0,
+        "waiting": {
+            "newLeads": 0,
+            "unpaidBookings": 0,
+            "personRequests": [],
+            "personRequestsTotal": 0,
+            "failedRefunds": [],
+            "failedRefundsTotal": 0,
+        },
+        "takesBookings": False,
+        "today": "2027-01-15",
+        "visits": [],
+        "visitsTotal": 0,
         "latestLeads": [],
         "nextBookings": [],
         "latestDialogs": [],
@@ -177,7 +193,7 @@ class TestLeads:
             "sourceName": "direct",
             "createdAt": "2027-01-15T12:07:00.000Z",
         }
-        assert overview["newLeads"] == 6
+        assert overview["waiting"]["newLeads"] == 6
 
     def test_the_console_shows_the_leads_beyond_the_plan_with_advice(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
@@ -196,36 +212,189 @@ class TestLeads:
         assert "upgrade the plan" in page
 
 
-class TestBookings:
-    def test_next_bookings_and_their_number_are_shown(self, workspace: Workspace) -> None:
+class TestVisits:
+    def test_visits_of_today_are_shown_from_the_first_to_the_last(
+        self, workspace: Workspace
+    ) -> None:
         salon = Salon.opened(workspace.api)
-        starts = ("15T17:00", "16T09:00", "15T10:00", "21T17:00", "22T09:00", "29T09:00")
-        booking_ids = {
-            start: salon.book(f"2027-01-{start}", ignoreSchedule=True)["id"] for start in starts
-        }
+        starts = ("15T17:00", "16T00:00", "15T10:00", "14T23:30", "14T22:30")
+        ids = {start: salon.book(f"2027-01-{start}", ignoreSchedule=True)["id"] for start in starts}
+        workspace.api.post(STATUS, {"id": ids["15T10:00"], "status": "completed"})
         overview = workspace.overview()
-        assert overview["bookingsToday"] == 1
-        coming = [starts[n] for n in (0, 1, 3, 4, 5)]
-        listed_ids = [booking["id"] for booking in overview["nextBookings"]]
-        assert listed_ids == [booking_ids[start] for start in coming]
-        assert overview["nextBookings"][0] == {
-            "id": booking_ids["15T17:00"],
+        # The visit that begins before midnight still runs, and the next day's begins at midnight.
+        assert [visit["id"] for visit in overview["visits"]] == [
+            ids[start] for start in ("14T23:30", "15T10:00", "15T17:00")
+        ]
+        assert overview["visitsTotal"] == 3
+        assert [booking["id"] for booking in overview["nextBookings"]] == [ids["16T00:00"]]
+        assert overview["visits"][2] == {
+            "id": ids["15T17:00"],
             "status": "confirmed",
             "serviceName": "Haircut",
             "resourceName": "Stylist 0",
             "clientName": "Ada",
             "startAt": "2027-01-15T14:00:00.000Z",
+            "endAt": "2027-01-15T15:00:00.000Z",
             "startLocal": "2027-01-15T17:00:00+03:00",
             "timezone": "Europe/Moscow",
+            "isPaid": False,
         }
+
+    def test_of_many_visits_those_that_are_not_over_are_shown(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api, [{"capacity": 10}])
+        for hour in (10, 10, 10, 10, 10, 14, 14, 16, 16, 16, 16, 16, 16, 16):
+            salon.book(f"2027-01-15T{hour}:00", ignoreSchedule=True)
+        overview = workspace.overview()
+        shown = [visit["startLocal"][11:13] for visit in overview["visits"]]
+        # At 15:00, seven are over. Five of them fill the page.
+        assert shown == ["10", "10", "10", "14", "14", *["16"] * 7]
+        assert overview["visitsTotal"] == 14
+        for _ in range(3):
+            salon.book("2027-01-15T20:00", ignoreSchedule=True)
+        workspace.time.pass_by(hours=1, minutes=30)
+        assert [visit["startLocal"][11:13] for visit in workspace.overview()["visits"]] == [
+            *("14", "14", *["16"] * 7, *["20"] * 3)
+        ]
+
+    def test_a_day_has_no_more_visits_after_midnight(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api)
+        booking = salon.book("2027-01-15T20:00", ignoreSchedule=True)["id"]
+        workspace.time.now = datetime(2027, 1, 15, 20, 59, tzinfo=UTC)
+        assert [visit["id"] for visit in workspace.overview()["visits"]] == [booking]
+        workspace.time.pass_by(minutes=1)
+        overview = workspace.overview()
+        assert (overview["today"], overview["visits"]) == ("2027-01-16", [])
+
+    def test_a_day_of_23_hours_has_its_visits(self, workspace: Workspace) -> None:
+        call_console(workspace.owner.workspace.id, "set_workspace", timezone="Europe/Berlin")
+        salon = Salon.opened(workspace.api)
+        ids = [
+            salon.book(f"2027-03-{start}", ignoreSchedule=True)["id"]
+            for start in ("27T22:00", "28T00:00", "28T03:30", "28T23:00", "29T00:00")
+        ]
+        workspace.time.now = datetime(2027, 3, 27, 23, 0, tzinfo=UTC)  # midnight
+        overview = workspace.overview()
+        assert [visit["id"] for visit in overview["visits"]] == ids[1:4]
+        assert [booking["id"] for booking in overview["nextBookings"]] == ids[4:]
+
+    def test_an_expired_hold_is_no_visit(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api, requirePayment=True)
+        salon.book("2027-01-15T17:00")
+        assert workspace.overview()["visitsTotal"] == 1
+        workspace.time.pass_by(hours=1)
+        overview = workspace.overview()
+        assert (overview["visits"], overview["visitsTotal"]) == ([], 0)
+
+    def test_a_workspace_with_a_service_or_a_booking_takes_bookings(
+        self, workspace: Workspace
+    ) -> None:
+        submit(workspace.create_form(), name="Ada")
+        assert workspace.overview()["takesBookings"] is False
+        Salon.opened(workspace.api)
+        assert workspace.overview()["takesBookings"] is True
+
+
+class TestWaiting:
+    def test_unpaid_bookings_are_counted(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api)
+        for day in (20, 21):
+            salon.book(f"2027-01-{day}T10:00", status="pending_payment")
+        salon.book("2027-01-22T10:00")
+        assert workspace.overview()["waiting"]["unpaidBookings"] == 2
+
+    def request_person(self, workspace: Workspace, **attributes: Any) -> str:
+        """Create a dialog in which the visitor has asked for a person, and return its id."""
+        now = workspace.time.now
+        values = {"agent_id": "bot", "channel": "widget", "last_message_at": now}
+        values |= {"last_number": 2, "messages_count": 2, "words": "A cake", "handover_at": now}
+        dialog = DIALOGS.new(workspace.owner.workspace.id, **values | attributes)
+        run_unit(
+            workspace.owner.workspace.id,
+            AuditEvent("chat", "bot"),
+            lambda unit: unit.create(dialog),
+        )
+        return str(dialog.id)
+
+    def requests(self, workspace: Workspace) -> list[str]:
+        """Return the dialogs of the overview in which a visitor waits for a person."""
+        waiting = workspace.overview()["waiting"]
+        assert waiting["personRequestsTotal"] >= len(waiting["personRequests"])
+        return [dialog["id"] for dialog in waiting["personRequests"]]
+
+    def test_a_request_for_a_person_waits_for_a_reply(self, workspace: Workspace) -> None:
+        first = self.request_person(workspace)
+        workspace.time.pass_by(minutes=1)
+        second = self.request_person(workspace)
+        self.request_person(workspace, channel="test")
+        self.request_person(workspace, handover_at=None)
+        assert self.requests(workspace) == [second, first]
+        workspace.time.pass_by(minutes=1)
+        home = workspace.owner.workspace.id
+        call_console(home, "reply_to_visitor", id=first, text="We call you", key="1")
+        assert self.requests(workspace) == [second]
+
+    def test_a_request_waits_until_its_lead_is_processed(self, workspace: Workspace) -> None:
+        lead = submit(workspace.create_form(), name="Ada")
+        dialog = self.request_person(workspace, lead_id=lead)
+        assert self.requests(workspace) == [dialog]
+        workspace.api.post("/api/forms/collection-status", {"id": lead, "status": "in_progress"})
+        assert self.requests(workspace) == []
+
+    def test_of_many_requests_the_newest_and_the_number_are_shown(
+        self, workspace: Workspace
+    ) -> None:
+        for _ in range(waiting.MAX_READ + 2):
+            workspace.time.pass_by(minutes=1)
+            newest = self.request_person(workspace)
+        shown = workspace.overview()["waiting"]
+        assert [len(shown["personRequests"]), shown["personRequestsTotal"]] == [5, 27]
+        assert shown["personRequests"][0]["id"] == newest
+
+    @pytest.mark.parametrize(("membership", "sees"), [("owner", 1), ("manager", 1), ("member", 0)])
+    def test_a_failed_refund_waits_for_those_who_may_repeat_it(
+        self, workspace: Workspace, membership: str, sees: int
+    ) -> None:
+        home, salon = workspace.owner.workspace, Salon.opened(workspace.api)
+        booking = salon.book("2027-01-20T10:00")["id"]
+        ids = record_payments(home.id, home.owner_id, booking)
+        shown = workspace.overview(membership=membership)["waiting"]
+        assert shown["failedRefundsTotal"] == sees
+        assert [each["bookingId"] for each in shown["failedRefunds"]] == [booking] * sees
+        call_console(home.id, "retry_refund", id=ids.payment, refundId=ids.refund)
+        assert workspace.overview()["waiting"]["failedRefundsTotal"] == 0
+
+    def test_a_refund_that_was_made_at_the_provider_waits_no_more(
+        self, workspace: Workspace
+    ) -> None:
+        home, salon = workspace.owner.workspace, Salon.opened(workspace.api)
+        ids = record_payments(home.id, home.owner_id, salon.book("2027-01-20T10:00")["id"])
+        payment = payments.require(home.id, payment_id=ids.payment)
+        run_unit(
+            home.id,
+            None,
+            lambda unit: payments.stage_change(unit, payment, refunded_at_provider=50_000),
+        )
+        assert workspace.overview()["waiting"]["failedRefundsTotal"] == 0
+
+    def test_an_old_request_waits_no_more(self, workspace: Workspace) -> None:
+        self.request_person(workspace)
+        workspace.time.pass_by(days=31)
+        assert self.requests(workspace) == []
+
+
+class TestNextBookings:
+    def test_the_next_five_after_today_are_shown(self, workspace: Workspace) -> None:
+        salon = Salon.opened(workspace.api)
+        starts = ("15T17:00", "16T09:00", "21T17:00", "22T09:00", "25T09:00", "29T09:00")
+        ids = [salon.book(f"2027-01-{start}", ignoreSchedule=True)["id"] for start in starts]
+        coming = workspace.overview()["nextBookings"]
+        assert [booking["id"] for booking in coming] == ids[1:]
 
     def test_at_most_five_bookings_are_shown(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
         for hour in range(9, 17):
             salon.book(f"2027-01-16T{hour:02}:00")
-        overview = workspace.overview()
-        assert len(overview["nextBookings"]) == 5
-        assert overview["bookingsToday"] == 0
+        assert len(workspace.overview()["nextBookings"]) == 5
 
     def test_cancelled_bookings_are_left_out(self, workspace: Workspace) -> None:
         salon = Salon.opened(workspace.api)
@@ -284,7 +453,7 @@ def test_another_workspaces_data_is_not_included(
     Salon.opened(workspace.api).book("2027-01-16T09:00")
     elsewhere = new_owner()
     bare = Workspace(elsewhere, elsewhere.api(), workspace.time).overview()
-    assert (bare["total"], bare["newLeads"]) == (NOTHING, 0)
+    assert (bare["total"], bare["waiting"]["newLeads"]) == (NOTHING, 0)
     lists = ("latestLeads", "nextBookings", "latestDialogs")
     assert [bare[list_name] for list_name in lists] == [[], [], []]
 
@@ -303,7 +472,7 @@ def count_a_month(workspace: Workspace) -> None:
 
 
 @pytest.mark.store
-def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
+def test_a_busy_workspace_is_read_in_few_requests_and_units(
     workspace: Workspace, is_dynamodb_local: bool
 ) -> None:
     count_a_month(workspace)
@@ -321,6 +490,6 @@ def test_a_busy_workspace_is_read_in_a_dozen_requests_and_few_units(
     assert overview["total"] == totals_before | {"leads": 47, "bookings": 33, "dialogs": 31}
     lists = ("latestLeads", "nextBookings", "latestDialogs")
     assert [len(overview[list_name]) for list_name in lists] == [5, 5, 3]
-    assert usage.round_trips <= 12, usage.calls
+    assert usage.round_trips <= 14, usage.calls
     if is_dynamodb_local:
         assert usage.units <= 30, usage.units

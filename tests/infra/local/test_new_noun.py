@@ -17,7 +17,7 @@ FACTS = """
 import json
 from chalicelib.core.operations import REGISTRY, load_all
 from chalicelib.engine.listing.registry import NOUNS
-from chalicelib.transports.console.menu import ONLINE
+from chalicelib.transports.console.menu import BUSINESS
 from chalicelib.transports.console.routes import ROUTES
 from chalicelib.transports.web import texts
 from infra.local.demo.seed import STEPS
@@ -29,7 +29,7 @@ print(json.dumps({
     "not found": listing.not_found().message,
     "routes": [route for route in ROUTES if "gift-card" in route],
     "views": [page.get.resolve().__name__ for path, page in ROUTES.items() if "gift-card" in path],
-    "menu": [link.text for link in ONLINE if link.path == "/gift-cards"],
+    "menu": [link.text for link in BUSINESS if link.path == "/gift-cards"],
     "steps": [step.__name__ for step in STEPS if "gift_card" in step.__module__],
     "texts": [texts.has(language, "no_gift_cards") for language in texts.LANGUAGES],
 }))
@@ -151,7 +151,7 @@ def test_a_file_that_exists_is_not_replaced(project: Path) -> None:
 
 def test_a_register_without_its_place_is_named(project: Path) -> None:
     menu = project / "chalicelib/transports/console/menu.py"
-    menu.write_text(menu.read_text().replace("ONLINE = (", "SHOWN = ("))
+    menu.write_text(menu.read_text().replace("BUSINESS = (", "SHOWN = ("))
     with pytest.raises(WrongNounError, match=r"menu\.py"):
         writing.write("coupon", domain="catalog", root=project)
 

@@ -17,6 +17,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import ConflictError, NotFoundError
 from chalicelib.core.events import REFUNDED_EVENT
+from chalicelib.core.ids import first_id_at
 from chalicelib.core.jobs import Job, Postponed, job_handler
 from chalicelib.domains.bookings.flows import booking_changes, booking_links, holds
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
@@ -190,6 +191,23 @@ def _is_made_elsewhere(payment: PaymentRow, refunds: list[RefundRow]) -> bool:
     own = [row for row in refunds if row.payment_id == payment.id]
     failed = sum(int(row.amount) for row in own if row.status == FAILED)
     return payments.refunded_elsewhere(own, int(payment.refunded_at_provider)) >= failed
+
+
+def failed_refunds(workspace_id: str, since: datetime) -> list[tuple[PaymentRow, RefundRow]]:
+    """Return the refunds that failed, of payments since a moment, newest payment first.
+
+    Those that the business has made at the provider are left out.
+    """
+    rows = payments.refunds_since(workspace_id, first_id_at(since))
+    failed = [row for row in rows if row.status == FAILED]
+    paid = payments.fetch(workspace_id, [row.payment_id for row in failed]) if failed else []
+    return [
+        (payment, row)
+        for payment in paid
+        if payment.purpose == BOOKING and not _is_made_elsewhere(payment, rows)
+        for row in failed
+        if row.payment_id == payment.id
+    ]
 
 
 def payment_of(workspace_id: str, booking: BookingRow) -> PaymentRow | None:

@@ -4,7 +4,8 @@ An index entry has the time, the status and the resource, so only shown records 
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
+from itertools import islice
 from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
@@ -26,34 +27,51 @@ from chalicelib.lib.spans import Span
 _RESOURCE = BOOKINGS.facet_slots["resource_id"]
 
 
-class Upcoming(NamedTuple):
-    """Start times of upcoming bookings in a period, in ms since 1970, and the next ids."""
+class DayAndNext(NamedTuple):
+    """Index entries of a day, by start, and the ids of the next bookings after it."""
 
-    starts: list[int]
-    ids: list[str]
+    of_day: list["BookingEntry"]
+    next_ids: list[str]
 
 
-def upcoming_until(workspace_id: str, until: datetime, limit: int) -> Upcoming:
-    """Return the start times of upcoming bookings until a moment, and the next ids."""
-    now, partition = clock.now(), Partition(BOOKINGS.partition(workspace_id), Cost())
-    bounds = IndexRange(BY_ROW, "", *key_bounds((now, until)))
+def day_and_next(workspace_id: str, day: Span, until_ms: int, limit: int) -> DayAndNext:
+    """Return the bookings that occupy time on a day, and the ids of the next upcoming ones.
+
+    Those until ``until_ms`` come from the same query as the day.
+    """
+    partition = Partition(BOOKINGS.partition(workspace_id), Cost())
+    # A booking that began before midnight may still run, for at most ``MAX_LENGTH``.
+    starts = (day.start - MAX_LENGTH // timedelta(milliseconds=1), until_ms - 1)
     items = partition.items(
+        filter_condition=ContentRow.s.is_in(*BLOCKING),
+        consistent_read=True,
+        **IndexRange(BY_ROW, "", *key_bounds(starts)).options(descending=False),
+    )
+    entries = list(map(BookingEntry.read, items))
+    of_day = [each for each in entries if each.span.start < day.end and each.span.end > day.start]
+    next_ids = [
+        each.id for each in entries if each.span.start >= day.end and each.status in UPCOMING
+    ][:limit]
+    # Later confirmed bookings are added.
+    if len(next_ids) < limit:
+        slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
+        bounds = IndexRange(f"by_{slot}", group("confirmed"), *key_bounds((until_ms, None)))
+        later = partition.items(
+            limit - len(next_ids), consistent_read=True, **bounds.options(descending=False)
+        )
+        next_ids += [item["sk"]["S"] for item in later]
+    return DayAndNext(of_day, next_ids)
+
+
+def upcoming_ids(workspace_id: str, limit: int) -> list[str]:
+    """Return the ids of the first bookings that have not begun."""
+    bounds = IndexRange(BY_ROW, "", *key_bounds((clock.now(), None)))
+    items = Partition(BOOKINGS.partition(workspace_id), Cost()).items(
         filter_condition=ContentRow.s.is_in(*UPCOMING),
         consistent_read=True,
         **bounds.options(descending=False),
     )
-    entries = [(int(item["n1"]["N"]), item["sk"]["S"]) for item in items]
-    ids = [booking_id for _, booking_id in entries[:limit]]
-    # Later confirmed bookings are added.
-    if len(ids) < limit:
-        slot = INDEX_SLOTS[BOOKINGS.indexes.index(SortIndex("startAt", partition_by="status"))]
-        later_bounds = key_bounds((until + timedelta(milliseconds=1), None))
-        bounds = IndexRange(f"by_{slot}", group("confirmed"), *later_bounds)
-        later = partition.items(
-            limit - len(ids), consistent_read=True, **bounds.options(descending=False)
-        )
-        ids += [item["sk"]["S"] for item in later]
-    return Upcoming([start for start, _ in entries], ids)
+    return [item["sk"]["S"] for item in islice(items, limit)]
 
 
 class Blocking(NamedTuple):

@@ -18,12 +18,17 @@ from chalicelib.core.text import cut_bytes
 from chalicelib.domains.clients.store.contact_lookups import NAMED, contact_lookup
 from chalicelib.engine.listing.event_rules import is_new
 from chalicelib.engine.listing.listing import Listing
+from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.tables import ContentRow, JsonAttribute, Record, changed_now
 from chalicelib.engine.unit import UnitOfWork
 
 RETENTION = timedelta(days=365)  # after the last message
 WORDS_BYTES = 2048  # of ``words``, which are searched in the list of dialogs
+
+
+WAITS, YES = "waits_for_person", "1"
+"""The look-up, and its one value, of dialogs that wait for a member of the workspace."""
 
 
 class DialogRow(Record):
@@ -55,6 +60,14 @@ class DialogRow(Record):
         *("last_number", "messages_count", "input_tokens", "output_tokens"),
     }
 
+    @property
+    def waits_for_person(self) -> bool:
+        # A visitor has asked the bot for a person, and no member has replied since.
+        if self.handover_at is None or self.channel == "test":
+            return False
+        replied_at = [datetime.fromisoformat(each["at"]) for each in self.replies or ()]
+        return all(at < self.handover_at for at in replied_at)
+
     def record_message(self, text: str, at: datetime) -> int:
         """Record a message of the visitor, and return its number."""
         self.words = cut_bytes("\n".join(filter(None, (self.words, text))), WORDS_BYTES)
@@ -85,7 +98,10 @@ DIALOGS = register_listing(
                 and (old_row is None or new_row.handover_at != old_row.handover_at)
             ),
         },
-        lookups=(contact_lookup(NAMED, lambda dialog: dialog.named_contacts),),
+        lookups=(
+            contact_lookup(NAMED, lambda dialog: dialog.named_contacts),
+            Lookup(WAITS, lambda dialog: YES if dialog.waits_for_person else None),
+        ),
     )
 )
 

@@ -1,6 +1,5 @@
 """Cancel the future bookings of a workspace that its owner has closed."""
 
-from datetime import UTC, datetime
 from functools import partial
 
 from chalicelib.core.clock import iso
@@ -8,12 +7,12 @@ from chalicelib.core.jobs import Job, job_handler
 from chalicelib.domains.bookings.flows import booking_changes, booking_payments
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.booked_times import upcoming_until
+from chalicelib.domains.bookings.store.booked_times import upcoming_ids
 from chalicelib.domains.identity.rules.job_kinds import CANCEL_BOOKINGS
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.engine.unit import UnitOfWork, run_job_unit
 
-FAR = datetime(2999, 1, 1, tzinfo=UTC)
+BATCH = 50  # bookings that are looked up at once
 OF_JOBS = "job"  # the actor of what jobs do
 
 
@@ -22,10 +21,10 @@ def cancel_bookings(job: Job) -> None:
     """Cancel all bookings that have not begun, with their refunds. A repeated job continues."""
     # Of a booking that is being changed, the unit starts again with its new state.
     while is_closed(job):
-        starts = upcoming_until(job.workspace_id, FAR, limit=50)
-        if not starts.ids:
+        booking_ids = upcoming_ids(job.workspace_id, limit=BATCH)
+        if not booking_ids:
             return
-        for booking_id in starts.ids:
+        for booking_id in booking_ids:
             run_job_unit(job, partial(_stage, booking_id))
 
 

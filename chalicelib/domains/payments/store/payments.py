@@ -280,6 +280,11 @@ def refunds_of(workspace_id: str, payment_ids: list[str]) -> list[RefundRow]:
     return [row for row in rows if row.payment_id in wanted_ids]
 
 
+def refunds_since(workspace_id: str, first_id: str) -> list[RefundRow]:
+    """Return the refunds of the payments from ``first_id`` on, by payment, oldest first."""
+    return RefundRow.partition(_refunds(workspace_id), range_key_condition=RefundRow.sk >= first_id)
+
+
 def refunded_elsewhere(refunds: Iterable[RefundRow], reported: int) -> int:
     """Return the amount that was refunded at the provider without this service.
 
