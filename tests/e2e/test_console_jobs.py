@@ -37,6 +37,18 @@ WORDS = {
         "photo": "Add photos",
         "price": "Price",
         "done": "The product is added.",
+        "sites": "Sites",
+        "site": "Create a site",
+        "title": "Title of the site",
+        "trade": "First page",
+        "salon": "Beauty salon or barber",
+        "publish": "Save page",
+        "saved": "Page saved.",
+        "map": "Map",
+        "address": "Address",
+        "booking": "Booking",
+        "undo": "Undo last change",
+        "undone": "The last change is undone.",
     },
     "ru": {
         "forms": "Формы",
@@ -50,6 +62,18 @@ WORDS = {
         "photo": "Добавить фотографии",
         "price": "Цена",
         "done": "Товар добавлен.",
+        "sites": "Сайты",
+        "site": "Создать сайт",
+        "title": "Название сайта",
+        "trade": "Первая страница",
+        "salon": "Салон красоты или барбершоп",
+        "publish": "Сохранить страницу",
+        "saved": "Страница сохранена.",
+        "map": "Карта",
+        "address": "Адрес",
+        "booking": "Запись",
+        "undo": "Отменить последнее изменение",
+        "undone": "Последнее изменение отменено.",
     },
 }
 PHOTO = {
@@ -78,6 +102,10 @@ JOBS = [
 """Pages for jobs that had none."""
 
 
+SECONDS_A_TAP, SECONDS_A_LETTER, SECONDS_A_PAGE = 2.5, 0.3, 1.5
+"""Time of a user of a phone who looks for each control, types with two thumbs, and waits."""
+
+
 @dataclass
 class Walk:
     """A walk on a phone. Each press and each field that is filled in is a tap."""
@@ -85,6 +113,16 @@ class Walk:
     page: Page
     taps: int = 0
     pages: int = 0
+    letters: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """The time that a user needs, by the constants."""
+        return (
+            self.taps * SECONDS_A_TAP
+            + self.letters * SECONDS_A_LETTER
+            + self.pages * SECONDS_A_PAGE
+        )
 
     def __post_init__(self) -> None:
         """Count the pages that open."""
@@ -101,7 +139,13 @@ class Walk:
     def fill(self, target: Locator, text: str) -> None:
         """Tap a field, and type a string."""
         self.taps += 1
+        self.letters += len(text)
         target.fill(text)
+
+    def choose(self, target: Locator, label: str) -> None:
+        """Open a list of options, and press one."""
+        self.taps += 2
+        target.select_option(label=label)
 
     def section(self, name: str) -> None:
         """Open a page of the menu, which a phone shows after a press."""
@@ -187,6 +231,51 @@ def test_a_product_with_a_photo_takes_eight_taps(
         save_screenshot(tab.page, f"products-{language}")
     (product,) = call_console(empty["workspaceId"], "list_products")["products"]
     assert len(product["images"]) == 1
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_a_site_with_six_sections_takes_eleven_taps_and_its_undo_one(
+    language: str, empty: dict[str, Any], open_console: OpenConsole
+) -> None:
+    words = WORDS[language]
+    phone = {"viewport": {"width": 390, "height": 844}, "locale": language, "has_touch": True}
+    with open_console(**phone) as tab:
+        tab.start_session()
+        page, walk = tab.page, Walk(tab.page)
+        walk.section(words["sites"])
+        walk.tap(page.get_by_role("link", name=words["site"]))
+        walk.fill(page.get_by_label(words["title"]), "Salon Anna")
+        walk.choose(page.get_by_label(words["trade"]), words["salon"])
+        walk.tap(page.get_by_role("button", name=words["site"]))
+        expect(page.locator("fieldset.sections")).to_have_count(4)
+        walk.tap(page.get_by_role("button", name=words["map"], exact=True))
+        walk.fill(page.get_by_label(words["address"]), "Arbat 1, Moscow")
+        walk.tap(page.get_by_role("button", name=words["booking"], exact=True))
+        walk.tap(page.get_by_role("button", name=words["publish"]).last)
+        expect(page.get_by_role("status")).to_contain_text(words["saved"])
+        assert walk.taps <= 11
+        assert walk.seconds <= 60
+        expect(page.locator("fieldset.sections")).to_have_count(6)
+        undo = Walk(page)
+        undo.tap(page.get_by_role("button", name=words["undo"]))
+        expect(page.get_by_role("status")).to_contain_text(words["undone"])
+        assert undo.taps == 1
+    (site,) = call_console(empty["workspaceId"], "list_sites")["projects"]
+    (listed,) = call_console(empty["workspaceId"], "list_pages", projectId=site["id"])["pages"]
+    made = call_console(empty["workspaceId"], "get_page", id=listed["id"])["page"]
+    assert len(made["sections"]) == 4
+
+
+def test_a_booking_of_today_opens_from_the_overview_with_one_tap(
+    workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console(**SCREENS["phone"]) as tab:
+        tab.start_session()
+        walk = Walk(tab.page)
+        walk.tap(tab.page.locator(f'main a.row[href^="{workspace.path}/bookings/"]').first)
+        expect(tab.page.locator("h1")).to_be_visible()
+        assert f"{workspace.path}/bookings/" in tab.path
+        assert walk.taps == 1
 
 
 def test_the_page_reduces_large_photos_before_they_are_sent(
