@@ -24,15 +24,16 @@ _UNREAD = re.compile(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
 _OF_BRANDS = ("tokens", "brand")  # They are in ``lib.markup.brands``.
 _SHARED = ("normalize", "tokens", "base", "brand")
 # The parts of each style sheet. Each kind of page has one style sheet. Pages of opening hours and
-# of the calendar have "calendar" as well, and tables of many records have "many", which other pages
-# do not load. A business with an accent
-# has a style sheet of booking pages that ends with the accent's colours.
+# of the calendar have "calendar" as well, tables of many records have "many", and the overview and
+# pages with charts have "desk", which other pages do not load. A business with an accent has a
+# style sheet of booking pages that ends with the accent's colours.
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
     "booking": (*_SHARED, "booking"),
     "calendar": ("calendar",),
     "many": ("many",),
+    "desk": ("desk",),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),

@@ -236,7 +236,7 @@ class TestAssets:
         limits = dict.fromkeys(assets.STYLE_SHEETS, 12_288) | {"console": 20_480}
         for name, limit in limits.items():
             assert len(assets.style_sheet(name)) - normalize_size <= limit, name
-        for also in ("calendar", "many"):
+        for also in ("calendar", "many", "desk"):
             console = len(assets.style_sheet("console") + assets.style_sheet(also))
             assert console - normalize_size <= 20_480, also
         assert b"MIT" in vendored
