@@ -12,6 +12,7 @@ from chalicelib.core.errors import AppError, ConflictError, NotFoundError, Unava
 from chalicelib.core.operations import REGISTRY
 from chalicelib.core.principals import Audience
 from chalicelib.domains.sites.flows.undoing import KEPT_AFTER_DELETION
+from chalicelib.domains.sites.operations import page_drafts as page_drafts_module
 from chalicelib.engine.transactions import Transaction
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, all_rows, call_console, run_concurrently
@@ -237,6 +238,21 @@ class TestPublishing:
                 # The save replaced what was published, which stays a version.
                 assert html in {f"theirs {number}", f"mine {number}"}
                 assert desk.draft is None
+
+    def test_a_press_between_the_reads_of_another_one_publishes_for_both(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mark, read_page = desk.save("soon"), page_drafts_module.existing_page
+        other: list[Any] = []
+
+        def read_and_press(*args: Any) -> Any:
+            row = read_page(*args)
+            monkeypatch.setattr(page_drafts_module, "existing_page", read_page)
+            other.append(desk.publish(ifDraft=mark)["version"])
+            return row
+
+        monkeypatch.setattr(page_drafts_module, "existing_page", read_and_press)
+        assert [desk.publish(ifDraft=mark)["version"]] == other
 
     def test_another_draft_than_the_one_that_was_seen_is_not_published(
         self, api: Api, page: Any, desk: Desk

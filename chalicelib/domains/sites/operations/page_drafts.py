@@ -264,8 +264,10 @@ def publish_page(ctx: Context, args: PagePublish) -> PageWritten:
     Refused if other HTML of the page was saved since the draft began, unless ifHtml names that
     HTML.
     """
+    # The draft is read first. Otherwise the second of two presses at once could see the page as it
+    # was before the first one, and no draft.
+    draft = page_drafts.find(ctx.workspace_id, page_id=args.id)
     page = existing_page(ctx, args.id)
-    draft = page_drafts.find(ctx.workspace_id, page_id=page.id)
     if draft is None:
         # The second of two presses, or a draft that became as the page is.
         if args.if_draft is not None and args.if_draft == mark_of(page):

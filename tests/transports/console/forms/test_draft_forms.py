@@ -156,7 +156,7 @@ class TestShowing:
             answer = boss.get(shown)
             assert "Unpublished draft" in text(answer)
             assert "saved by" in text(answer)
-            (url,) = set(re.findall('href="([^"]+[?]draft=[^"]+)"', text_of(answer)))
+            (url,) = set(re.findall('href="([^"]+[?]_draft=[^"]+)"', text_of(answer)))
             preview = Api(None).call("GET", url.removeprefix("http://127.0.0.1:8000"))
             assert preview.body.decode().endswith("soon")
         site = text(boss.get(site_of(world)))
