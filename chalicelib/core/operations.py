@@ -94,8 +94,14 @@ class ServedAs(StrEnum):
     # The input is an HTML form, which also works without JavaScript. The response is a page.
     HTML_FORM = "html-form"
     CALENDAR_FILE = "calendar-file"  # The response is the ``content`` of the result.
+    # As above. The result has the ``etag``, too, and no content if the caller's copy has the same.
+    CALENDAR_FEED = "calendar-feed"
     PAGE_HIT = "page-hit"  # The call reports a page view. Crawlers are not counted.
     WITHOUT_KEY = "without-key"  # Calls with an API key are refused.
+
+    @property
+    def is_calendar(self) -> bool:
+        return self in {ServedAs.CALENDAR_FILE, ServedAs.CALENDAR_FEED}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from chalicelib.core.errors import AppError, ForbiddenError
 from chalicelib.core.operations import Operation, ServedAs
 from chalicelib.domains.sites.operations import visits
 from chalicelib.lib.crawlers import is_bot
-from chalicelib.transports import booking_calendar, form_submission, rest
+from chalicelib.transports import calendar_files, form_submission, rest
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.http import (
     HttpRequest,
@@ -83,13 +83,10 @@ HANDLERS: Mapping[ServedAs, PublicHandler] = {
         },
     ),
     ServedAs.CALENDAR_FILE: PublicHandler(
-        booking_calendar.serve,
-        responses={
-            "200": {
-                "description": "The file.",
-                "content": {booking_calendar.MEDIA_TYPE: {"schema": {"type": "string"}}},
-            }
-        },
+        calendar_files.serve_file, responses=calendar_files.responses()
+    ),
+    ServedAs.CALENDAR_FEED: PublicHandler(
+        calendar_files.serve_feed, responses=calendar_files.responses()
     ),
     ServedAs.PAGE_HIT: PublicHandler(count_hit, responses={}),
     ServedAs.WITHOUT_KEY: PublicHandler(

@@ -147,7 +147,7 @@ def new_runner(
 
 VISITORS_WORDS = (
     *("SESSION_ID", "ACTION_ID", "CANCEL_TOKEN", "MANAGE_TOKEN", "PAY_TOKEN"),
-    *("WORKSPACE_SLUG", "CALENDAR_FILE"),
+    *("WORKSPACE_SLUG", "CALENDAR_FILE", "CALENDAR_FEED"),
 )
 """Words that only examples for visitors have, who have talked to a bot and booked."""
 
@@ -177,6 +177,7 @@ def _more(world: World) -> dict[str, str]:
         payable_token(world.workspace_id, things.booking),
         workspaces.get(world.workspace_id).slug,
         booked["icsUrl"].rpartition("/")[2],
+        api.post("/api/calendar-links/create")["calendarLink"]["url"].rpartition("/")[2],
     )
     return dict(zip(VISITORS_WORDS, values, strict=True))
 

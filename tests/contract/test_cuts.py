@@ -77,6 +77,7 @@ CUTS = {
         transports.web.blog.POSTS_PER_PAGE
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
+        domains.schedule.flows.calendar_feeds.MAX_EVENTS
         domains.imports.rules.tables.client_table.MAX_TAGS
         transports.console.content.imports.MAX_CONTROLS
         domains.sites.operations.imports.MAX_FORMS

@@ -206,6 +206,12 @@ def booked_on_page(w: WorkspaceIds) -> dict[str, Any]:
     return {"token": booked["manageUrl"].rpartition("/")[2]}
 
 
+def calendar_of_business(w: WorkspaceIds) -> dict[str, Any]:
+    """Make the link of the calendar of a workspace."""
+    link = call_console(w.workspace_id, "create_calendar_link")["calendarLink"]
+    return {"file": link["url"].rpartition("/")[2]}
+
+
 def to_another_time(w: WorkspaceIds) -> dict[str, Any]:
     """Book on the booking page, and return the move of the booking to another time."""
     booking = booked_on_page(w)
@@ -256,6 +262,7 @@ COMPUTED: Mapping[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "exchange_code": lambda w: exchange_arguments(grant(workspaces.get(w.workspace_id))["code"]),
     "find_move_times": booked_on_page,
     "find_page_times": booking_page,
+    "get_calendar_feed": calendar_of_business,
     "get_managed_booking": booked_on_page,
     "get_merchant_payment": payment_of_a_test,
     "get_password_reset": lambda w: {"token": reset_link(w.email)},

@@ -11,7 +11,7 @@ from chalicelib import SERVICE, VERSION
 from chalicelib.core import areas, idempotency_keys
 from chalicelib.core.call_warnings import WarningCode
 from chalicelib.core.manifest import SERVER
-from chalicelib.core.operations import REGISTRY, Operation, ServedAs
+from chalicelib.core.operations import REGISTRY, Operation
 from chalicelib.core.principals import Audience
 from chalicelib.core.wire.json_schema import NULL_OMITS, REF, components, json_schema
 from chalicelib.core.wire.list_names import other_names
@@ -83,7 +83,9 @@ def document() -> dict[str, Any]:
     for output in filter(None, dict.fromkeys(chain.from_iterable(outputs))):
         _add_envelope(schemas[names[output]])
     for operation in operations:
-        if operation.served_as is ServedAs.CALENDAR_FILE:  # The response is only the file.
+        if (
+            operation.served_as and operation.served_as.is_calendar
+        ):  # The response is only the file.
             del schemas[names[operation.output]]
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:

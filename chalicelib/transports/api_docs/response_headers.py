@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.core.limits import RateLimitStatus
-from chalicelib.core.operations import Operation, ServedAs
+from chalicelib.core.operations import Operation
 from chalicelib.core.principals import Audience
 
 REF = "#/components/headers/"
@@ -60,7 +60,7 @@ def refs(*names: str) -> dict[str, Any]:
 def of_success(operation: Operation) -> dict[str, Any]:
     """Return the headers of an operation's successful response."""
     names = [REQUEST_ID, PREFERENCE_APPLIED]
-    if operation.is_cached or operation.served_as is ServedAs.CALENDAR_FILE:
+    if operation.is_cached or (operation.served_as and operation.served_as.is_calendar):
         names.append(ETAG)
     # The owner of a workspace can limit the calls of each key. What one visitor has left is not in
     # a response that others may get from a cache.

@@ -82,6 +82,7 @@ _hours = partial(_page, "services.hours")
 _time_off = partial(_page, "services.time_off")
 _webhooks = partial(_page, "settings.webhooks")
 _calendar = partial(_page, "bookings.calendar")
+_calendar_link = partial(_page, "bookings.calendar_link")
 _new_booking = partial(_page, "bookings.new_booking")
 _booking = partial(_page, "bookings.booking")
 _payments = partial(_page, "bookings.payments")
@@ -196,6 +197,9 @@ _OF_WORKSPACES = {
     "/staff/{staff}/delete": _staff("confirm_delete", "delete", "delete_resource"),
     "/staff/{staff}/hours": _hours("show", "save", "list_availability", "set_availability"),
     "/staff/{staff}/time-off": _time_off("show", "save", "list_time_off", "create_time_off"),
+    "/staff/{staff}/calendar-link": _calendar_link(
+        "show_of_staff", "change_of_staff", "get_calendar_links", "create_calendar_link"
+    ),
     "/closed-days": _time_off(
         "show_closed_days", "save_closed_days", "list_time_off", "create_time_off"
     ),
@@ -210,6 +214,9 @@ _OF_WORKSPACES = {
     ),
     "/webhooks/{webhook}/delete": _webhooks("confirm_delete", "delete", "delete_webhook"),
     "/bookings": _calendar("index", shows="get_staff_calendar"),
+    "/bookings/calendar-link": _calendar_link(
+        "show_of_business", "change_of_business", "get_calendar_links", "create_calendar_link"
+    ),
     "/bookings/new": _new_booking("new", "create", "create_booking"),
     "/bookings/{booking}": _booking("show", "change", "get_booking", "set_booking_status"),
     "/bookings/{booking}/payments/{payment}": _payments(

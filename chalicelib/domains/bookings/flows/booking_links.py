@@ -81,8 +81,13 @@ def calendar_file(workspace_id: str, *, workspace: str, booking: BookingRow) -> 
     return calendar_files.calendar_file(event, producer=SERVICE)
 
 
-def calendar_event(workspace_id: str, *, workspace: str, booking: BookingRow) -> CalendarEvent:
-    """Return the fields of a booking's calendar file."""
+def calendar_event(
+    workspace_id: str, *, workspace: str | None, booking: BookingRow
+) -> CalendarEvent:
+    """Return the fields of a booking's calendar file. Without a workspace's name, it has no place.
+
+    It has no contacts and no name of the client.
+    """
     config = settings()
     return CalendarEvent(
         uid=f"{booking.id}@{workspace_id}",

@@ -35,6 +35,9 @@ class Purpose(StrEnum):
     SHARED = "shared"
     # Show what the booking costs, and pay it. It permits nothing else.
     PAY = "pay"
+    # Read the calendar of a resource, or of the whole business. The second id is the id of the
+    # resource, or of the workspace. The secret is stored with the link (``schedule.store``).
+    FEED = "feed"
 
 
 class BookingToken(NamedTuple):

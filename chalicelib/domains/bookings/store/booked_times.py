@@ -1,12 +1,15 @@
 """Find the bookings that take up time in a period, by the index of starts.
 
-An index entry has the time, the status and the resource, so only shown records are read.
+An index entry has the time, the status and the resource, so only shown records are read. It also
+has the folded name and contacts, so it changes with all that a calendar feed shows.
 """
 
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple, Self
+
+from pynamodb.expressions.condition import Condition
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
@@ -185,3 +188,70 @@ def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[Booki
     ]
     rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
     return [rows_by_id[calendar_entry] for calendar_entry in ids if calendar_entry in rows_by_id]
+
+
+_SHOWN_SLOTS = ("sk", "s", "f1", "f2", "f3", "n1", "n2", "t")
+
+
+class BookingState(NamedTuple):
+    """What an index entry says about a booking, to find whether anything has changed."""
+
+    id: str
+    values: tuple[str | None, ...]
+
+    @classmethod
+    def read(cls, item: Item) -> Self:
+        values = (
+            (item[slot].get("S") or item[slot].get("N")) if slot in item else None
+            for slot in _SHOWN_SLOTS
+        )
+        return cls(item["sk"]["S"], tuple(values))
+
+
+def nearest(
+    workspace_id: str, period: Span, now: int, *, limit: int, resource_id: str | None = None
+) -> list[BookingState]:
+    """Return the bookings that occupy time in a period: those after ``now``, then those before.
+
+    Both are the nearest ones first, ``limit`` at most, and read consistently.
+    """
+    place = BOOKINGS.partition(workspace_id)
+    if resource_id is not None:
+        place = partition_of(
+            workspace_id, noun=BOOKINGS.noun, facet="resource_id", value=resource_id
+        )
+    longest = MAX_LENGTH // timedelta(milliseconds=1)
+
+    def read(starts: tuple[int, int], where: Condition, *, descending: bool) -> list[BookingState]:
+        items = Partition(place, Cost()).items(
+            limit,
+            filter_condition=ContentRow.s.is_in(*BLOCKING) & where,
+            consistent_read=True,
+            **IndexRange(BY_ROW, "", *key_bounds(starts)).options(descending=descending),
+        )
+        return [BookingState.read(item) for item in items]
+
+    with deadline.side_by_side() as start:
+        past_task = start(
+            lambda: read(
+                (period.start - longest, now),
+                (ContentRow.n2 > period.start) & (ContentRow.n2 <= now),
+                descending=True,
+            )
+        )
+        coming = read((now - longest, period.end - 1), ContentRow.n2 > now, descending=False)
+        return [*coming, *past_task.result()][:limit]
+
+
+def in_state(workspace_id: str, states: Sequence[BookingState]) -> list[BookingRow]:
+    """Return the bookings of index entries, in their order, none older than its entry."""
+    # As in ``records_of``: half the units, and records that differ are read again.
+    ids = [state.id for state in states]
+    rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
+    stale = [state.id for state in states if _state_of(rows_by_id.get(state.id)) != state]
+    rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
+    return [rows_by_id[booking_id] for booking_id in ids if booking_id in rows_by_id]
+
+
+def _state_of(row: BookingRow | None) -> BookingState | None:
+    return BookingState.read(row.stored) if row is not None and row.stored else None

@@ -88,6 +88,7 @@ from chalicelib.domains.payments.rules.job_kinds import (
     REFUND_JOBS,
 )
 from chalicelib.domains.payments.store import merchant_rows, merchants, payments
+from chalicelib.domains.schedule.store import calendar_links
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
@@ -267,6 +268,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
     requested_bookings.AwaitedBookingRow: "a link that ends within the hour",
     visitor_bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
+    calendar_links.CalendarLinkRow: "a link that works at one stage; make a new one",
     locks.LockRow: "used only during a write",
     locks.UnreadLockRow: "used only during a write",
     idempotency.IdempotencyRow: "answers for 24 hours, for principals of the stage",

@@ -36,7 +36,7 @@ IMPORT = "IMPORT"
 # Partitions of rows that are no records, after ``W#<workspace>#``.
 PARTITIONS = (
     *("LEAD#HISTORY", "LEAD#DATA", "BOOKING#HISTORY", "PAGE#DESIGN", "PAGE#DRAFT", "PAGE#VERSION"),
-    *("SCHEDULE", "TIME_OFF", "BOOKING_PAGE", "ASSISTANTS", "KNOWLEDGE#INDEX"),
+    *("SCHEDULE", "TIME_OFF", "BOOKING_PAGE", "ASSISTANTS", "CALENDAR_LINK", "KNOWLEDGE#INDEX"),
 )
 MONEY = ("PAYMENT", "PAYMENT#REFUND", "MERCHANT-PAYMENT")
 FOLDERS = ("sites", "knowledge", "uploads", "exports", "imports")  # of objects

@@ -16,6 +16,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.bookings.store import booked_times
+from chalicelib.domains.schedule.store import calendar_links
 from chalicelib.domains.services.store import opening_hours, services, time_off
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
@@ -83,6 +84,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
             count=upcoming,
         )
     opening_hours.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
+    calendar_links.stage_deletion(ctx.unit, resource.id)
     ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)
 

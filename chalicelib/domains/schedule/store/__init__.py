@@ -1,0 +1,1 @@
+"""Rows, listings and queries."""
