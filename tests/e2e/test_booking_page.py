@@ -27,6 +27,8 @@ from tests.factories.salon import FRIDAYS, Salon
 
 NOON = "2027-03-03T12:00:00Z"
 LONG = "Hopper" * 30
+FIRST_TIME = 500
+"""Pixels above the first free time on a phone, at most."""
 Opened = Callable[..., Any]
 
 
@@ -148,6 +150,28 @@ def test_the_keyboard_alone_reaches_a_day_and_a_time(booking_url: str, open_url:
         page.locator(".times a").first.focus()
         page.keyboard.press("Enter")
         expect(page.locator("#contacts")).to_be_visible()
+
+
+@pytest.mark.parametrize("language", ["en-US", "ru-RU"])
+def test_the_first_time_of_a_day_is_on_the_first_screen_of_a_phone(
+    language: str, booking_url: str, salon: Salon, open_url: Opened
+) -> None:
+    phone = {"viewport": {"width": 390, "height": 844}, "locale": language}
+    with open_url(f"{booking_url}/{salon.service}?staff=any", **phone) as page:
+        page.locator(".turn [rel~=next]").click()  # Of this month, little may be left.
+        page.wait_for_url("**month=**")
+        box = page.locator(".times li a").first.bounding_box()
+        assert box
+        assert box["y"] < FIRST_TIME
+        weeks = page.locator(".month tbody tr")
+        expect(weeks.locator("visible=true")).to_have_count(2)
+        page.locator(".whole a").click()
+        expect(weeks.locator("visible=true")).to_have_count(weeks.count())
+        expect(page.locator(".whole a")).to_be_hidden()
+        page.go_back()
+        weeks.nth(1).locator("a").last.focus()
+        page.keyboard.press("ArrowDown")
+        expect(weeks.nth(2).locator("a:focus")).to_be_visible()
 
 
 def test_visitor_in_another_zone_sees_both_times(booking_url: str, open_url: Opened) -> None:

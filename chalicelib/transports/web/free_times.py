@@ -17,16 +17,37 @@ Link = Callable[..., str]  # Returns the link to a step, with these query parame
 
 _MONDAY = date(2024, 1, 1)
 _LONG_DAY = "EEEE, d MMMM"
+_NEAR_WEEKS = 2
+"""Weeks that narrow screens show at first, so that the first time is near the top."""
 
 
 class Cell(NamedTuple):
-    """A day of the month. A day without free times has no ``link``."""
+    """A day of the month, or of the next one in the last week.
+
+    A day without free times has no ``link``.
+    """
 
     number: int
     label: str
     link: str | None
     is_selected: bool
     is_today: bool
+    is_beside: bool  # in the next month
+
+
+class Week(NamedTuple):
+    """A week with free times or the selected day."""
+
+    cells: list[Cell | None]
+    is_far: bool  # Narrow screens show it on request.
+    follows_gap: bool  # The weeks between it and the one above have no free times.
+
+
+class LinkedMonth(NamedTuple):
+    """A month to look at next."""
+
+    text: str
+    link: str
 
 
 class Choice(NamedTuple):
@@ -49,9 +70,10 @@ class MonthView(NamedTuple):
 
     title: str
     weekdays: list[tuple[str, str]]
-    weeks: list[list[Cell | None]]
+    weeks: list[Week]
     previous: str | None
     next: str | None
+    ahead: LinkedMonth | None  # the next month, if little of this one is left
     day: str | None
     choices: list[Choice]
     next_free: FreeDay | None  # after the selected day
@@ -61,44 +83,74 @@ class MonthView(NamedTuple):
 
 def month_view(language: Language, times: Mapping[str, Any], link: Link) -> MonthView:
     """Return the view of ``MonthOfSlots``, in its wire form."""
-    month = date.fromisoformat(f"{times['month']}-01")
-    free = {day["date"] for day in times["days"]}
+    month = _first_of(times["month"])
+    free = {day["date"] for day in times["days"] + times["daysAfter"]}
     selected, upcoming = times["day"], times["nextAvailable"]
     later = min((day for day in free if selected and day > selected), default=None)
 
     def cell(day: date) -> Cell | None:
-        if day.month != month.month:
-            return None
         at = day.isoformat()
+        is_beside = day.month != month.month
+        if day < month or (is_beside and at not in free):
+            return None
         return Cell(
             day.day,
             texts.dated(language, day, _LONG_DAY),
             link(day=at) if at in free else None,
             at == selected,
             at == times["today"],
+            is_beside,
         )
 
     days = [_MONDAY.replace(day=number) for number in range(1, 8)]
-    # Weeks that have passed have no free times.
     weeks = [
-        week
+        [cell(day) for day in week]
         for week in Calendar().monthdatescalendar(month.year, month.month)
-        if week[-1].isoformat() >= times["today"]
     ]
+    shown = _shown_weeks(weeks)
     return MonthView(
         title=texts.dated(language, month, "LLLL y"),
         weekdays=[
             (texts.dated(language, d, "ccc"), texts.dated(language, d, "cccc")) for d in days
         ],
-        weeks=[[cell(day) for day in week] for week in weeks],
+        weeks=shown,
         previous=times["previousMonth"] and link(month=times["previousMonth"]),
         next=times["nextMonth"] and link(month=times["nextMonth"]),
+        ahead=_ahead(language, times["nextMonth"], link) if len(shown) <= _NEAR_WEEKS else None,
         day=selected and texts.dated(language, date.fromisoformat(selected), _LONG_DAY),
         choices=_times(language, times["slots"], link),
         next_free=_next_free(language, _day_of(upcoming) if upcoming else later, link),
         zone=zone_text(times["timezone"], _shown_moment(times)),
         zone_name=times["timezone"],
     )
+
+
+def _shown_weeks(weeks: list[list[Cell | None]]) -> list[Week]:
+    # Weeks that have passed have no free times either.
+    numbers = [
+        number
+        for number, week in enumerate(weeks)
+        if any(cell and (cell.link or cell.is_selected) for cell in week)
+    ]
+    selected = next(
+        (n for n, at in enumerate(numbers) if any(cell and cell.is_selected for cell in weeks[at])),
+        0,
+    )
+    first = max(0, min(selected, len(numbers) - _NEAR_WEEKS))
+    return [
+        Week(weeks[at], not first <= n < first + _NEAR_WEEKS, n > 0 and at > numbers[n - 1] + 1)
+        for n, at in enumerate(numbers)
+    ]
+
+
+def _ahead(language: Language, month: str | None, link: Link) -> LinkedMonth | None:
+    if month is None:
+        return None
+    return LinkedMonth(texts.dated(language, _first_of(month), "LLLL y"), link(month=month))
+
+
+def _first_of(month: str) -> date:
+    return date.fromisoformat(f"{month}-01")
 
 
 def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:

@@ -13,7 +13,7 @@ from chalicelib.core.wire.schema import Pattern, Wire, optional
 from chalicelib.core.wire.times import Day
 from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import PERMANENT_REASONS, Search
-from chalicelib.domains.bookings.rules.slots import NoSlotReason, Query, Slot
+from chalicelib.domains.bookings.rules.slots import Availability, NoSlotReason, Query, Slot
 
 Month = Annotated[str, Pattern("[0-9]{4}-(0[1-9]|1[0-2])", "a month such as 2030-01")]
 
@@ -41,6 +41,9 @@ class MonthOfSlots(Wire):
     previous_month: str | None = Field(description="The month before, unless it has passed.")
     next_month: str | None = Field(description="The next month that can be booked, or null.")
     days: list[FreeDay] = Field(description="The days with free times.")
+    days_after: list[FreeDay] = Field(
+        description="The days with free times of the next month that are in this month's last week."
+    )
     day: str | None = Field(description="The day of the slots, or null.")
     slots: list[SlotOut] = Field(description="The free times of the day.")
     next_available: SlotOut | None = Field(
@@ -58,30 +61,52 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
     requested_month = _first_of(args.day) if args.day else _parse(args.month)
     month = min(max(requested_month or today, _first_of(today)), _first_of(last_day))
     query = _query(month, zone, epoch_ms(now))
-    availability, upcoming = search.slots(query), None
+    availability, after = _slots_of_weeks(search, month, zone, query)
+    upcoming = None
     if not availability.slots and availability.reason not in PERMANENT_REASONS:
         upcoming = search.next(query)
         if upcoming is not None and requested_month is None:
             month = _first_of(_day(upcoming, zone))
-            availability, upcoming = search.slots(_query(month, zone, epoch_ms(now))), None
-    free = Counter(_day(slot, zone) for slot in availability.slots)
-    day = args.day or min(free, default=None)
+            query = _query(month, zone, epoch_ms(now))
+            availability, after = _slots_of_weeks(search, month, zone, query)
+            upcoming = None
+    day = args.day or min((_day(slot, zone) for slot in availability.slots), default=None)
     slots = [slot for slot in availability.slots if _day(slot, zone) == day]
     if day is not None and not slots and upcoming is None:
-        upcoming = _find_after(availability.slots, day, zone) or search.next(query)
+        upcoming = _find_after([*availability.slots, *after], day, zone) or search.next(query)
     return MonthOfSlots(
         timezone=zone,
         month=_text(month),
         today=today.isoformat(),
         previous_month=_text(month - timedelta(days=1)) if month > today else None,
         next_month=_text(_next(month)) if _next(month) <= last_day else None,
-        days=[FreeDay(date=free_day.isoformat(), free=free[free_day]) for free_day in sorted(free)],
+        days=_free_days(availability.slots, zone),
+        days_after=_free_days(after, zone),
         day=day.isoformat() if day else None,
         slots=[SlotOut.from_slot(slot, zone) for slot in slots],
         next_available=SlotOut.from_slot(upcoming, zone) if upcoming else None,
         reason=availability.reason,
         resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
     )
+
+
+def _slots_of_weeks(
+    search: Search, month: date, zone: str, query: Query
+) -> tuple[Availability, list[Slot]]:
+    # The slots of a month, and those of the days that complete its last week.
+    following = _next(month)
+    end = epoch_ms(clock.moment_of(following + timedelta(days=-following.weekday() % 7), zone))
+    weeks = search.slots(query._replace(last=max(query.last, end - 1)))
+    after = [slot for slot in weeks.slots if slot.start > query.last]
+    slots = [slot for slot in weeks.slots if slot.start <= query.last]
+    if after and not slots:
+        return search.slots(query), after  # Only a search without slots has a reason.
+    return weeks._replace(slots=slots), after
+
+
+def _free_days(slots: Sequence[Slot], zone: str) -> list[FreeDay]:
+    free = Counter(_day(slot, zone) for slot in slots)
+    return [FreeDay(date=day.isoformat(), free=free[day]) for day in sorted(free)]
 
 
 def _find_after(free_slots: Sequence[Slot], day: date, zone: str) -> Slot | None:

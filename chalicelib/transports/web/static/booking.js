@@ -40,6 +40,7 @@
     const next = cells[at]?.querySelector("a");
     const edge = `.turn [rel~=${step > 0 ? "next" : "prev"}]`;
     event.preventDefault();
+    if (next && !next.checkVisibility()) location.hash = "month"; // Shows all weeks.
     (next || document.querySelector(edge))?.focus();
   });
   // Screen readers say what is put into a live region, and not what it has from the beginning.

@@ -383,4 +383,47 @@ def test_a_chosen_day_says_how_many_times_it_has_and_leads_past_the_days_without
     html = text(page.get(day="2027-03-05"))
     assert re.search(r'role="status" id="count">\d+ free times?<', html)
     assert "Next free day: Friday, 12 March" in html
-    assert "Next free day" not in text(page.get(day="2027-03-26"))
+    assert "Next free day: Friday, 2 April" in text(page.get(day="2027-03-26"))
+
+
+def weeks_of(page_text: str) -> list[list[int]]:
+    """Return the numbers of the days of the weeks that a calendar shows."""
+    rows = re.findall(r"<tr( class=[^>]*)?>(.*?)</tr>", page_text, re.DOTALL)[1:]
+    return [[int(day) for day in re.findall(r">(\d+)<", row)] for _, row in rows]
+
+
+def test_weeks_without_free_times_take_no_room(api: Api, owner: Owner) -> None:
+    rules = [
+        {"date": day, "start": "09:00", "end": "12:00"} for day in ("2027-03-03", "2027-03-25")
+    ]
+    page = BookingPage.opened(owner, Salon.opened(api, rules=rules))
+    html = text(page.get())
+    assert weeks_of(html) == [[1, 2, 3, 4, 5, 6, 7], [22, 23, 24, 25, 26, 27, 28]]
+    assert '<tr class="gap">' in html, "the weeks between them are left out visibly"
+    assert "<table>" not in text(page.get(month="2027-04")), "a month of nothing has no calendar"
+
+
+def test_the_last_week_of_a_month_goes_on_with_free_days_of_the_next(
+    page: BookingPage, time: Time
+) -> None:
+    time.now = datetime(2027, 5, 31, 6, tzinfo=UTC)
+    answer = page.get()
+    assert weeks_of(text(answer)) == [[31, 1, 2, 3, 4, 5, 6]]
+    (friday,) = links(answer, day="2027-06-04")
+    assert "June 2027" in text(visitor.call("GET", friday.removesuffix("#day")))
+    ahead = re.search(r'<a class="onward ahead" href="([^"]+)"[^>]*>June 2027', text(answer))
+    assert ahead, "the next month is one tap away"
+    assert "month=2027-06" in ahead[1]
+    whole = text(page.get(month="2027-06"))
+    assert "onward ahead" not in whole
+    assert len(weeks_of(whole)) == 5
+
+
+def test_narrow_screens_show_the_week_of_the_chosen_day_and_another_one(page: BookingPage) -> None:
+    def near(**query: str) -> list[int]:
+        rows = re.findall(r"<tr( class=[^>]*)?>(.*?)</tr>", text(page.get(**query)), re.DOTALL)[1:]
+        return [n for n, (classes, _) in enumerate(rows) if "far" not in classes]
+
+    assert near() == [0, 1]
+    assert near(day="2027-03-17") == [2, 3]
+    assert near(day="2027-03-31") == [3, 4]
