@@ -22,6 +22,7 @@ WORDS: dict[str, dict[str, Any]] = {
         "name": "Пекарня «Колосок»",
         "address": "Невский пр., 28, Санкт-Петербург",
         "phone": "+7 812 555-12-34",
+        "book": "Записаться",
         "pages": ["Главная", "О пекарне", "Контакты", "Политика конфиденциальности"],
         "services": [("Ржаной хлеб: мастер-класс", 350_000), ("Дегустация", 120_000)],
         "lead": "Печём с пяти утра на **живой закваске**.\n\n- без улучшителей\n- с доставкой",
@@ -32,6 +33,7 @@ WORDS: dict[str, dict[str, Any]] = {
         "name": "Corner Bakery",
         "address": "12 High Street, London",
         "phone": "+44 20 7946 0958",
+        "book": "Book",
         "pages": ["Home", "About us", "Contact", "Privacy policy"],
         "services": [("Rye bread class", 3_500), ("Tasting", 1_200)],
         "lead": "We bake from five in the morning, with **live sourdough**.\n\n- no improvers",
@@ -91,6 +93,11 @@ def make_site(owner: Owner, language: str) -> str:
     return str(site["url"])
 
 
+def heads_of(words: dict[str, Any]) -> list[str]:
+    """Return the names of the links that stand above the menu."""
+    return [words["name"], words["phone"], words["book"]]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("language", texts.LANGUAGES)
@@ -112,6 +119,10 @@ def test_a_composed_page_fits_the_screen_and_has_no_finding(
         expect(banner).to_contain_text(words["name"])
         expect(banner.get_by_role("link", name=words["pages"][1])).to_be_visible()
         expect(footer.get_by_role("link", name=words["address"])).to_be_visible()
+        heads = [banner.get_by_role("link", name=name) for name in heads_of(words)]
+        tops = [box["y"] + box["height"] / 2 for each in heads if (box := each.bounding_box())]
+        assert len(tops) == len(heads)
+        assert max(tops) - min(tops) < 24, "name, phone and button are one line"
         assert elements(page, OVERFLOW) == []
         violations = Axe().run(page).response["violations"]
         assert [at["html"] for each in violations for at in each["nodes"]] == []
