@@ -51,6 +51,7 @@ class Bakery:
     site: str
     about: str
     hours: str
+    address: str
     phone: str
     columns: str
     """Header of the price list."""

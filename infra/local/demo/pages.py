@@ -1,7 +1,8 @@
 """The pages of the demo bakery's site, with the service's form, booking and chat widget.
 
-``site.html`` is their template, and ``site.toml`` has their strings. URLs of the service are paths,
-so that the pages work on any port.
+The home page consists of sections, so the service gives it its look. ``site.html`` is the template
+of the others, as an owner's designer may write them. ``site.toml`` has their strings. URLs of the
+service are paths, so that the pages work on any port.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ class Tools:
     """Parts of pages that come from the service, such as the form's HTML."""
 
     agent_id: str = ""
+    form_id: str = ""
     form_html: str = ""
     services: tuple[dict[str, Any], ...] = ()
 
@@ -66,6 +68,37 @@ class Page:
             css=Markup((_FOLDER / "site.css").read_text()),  # noqa: S704  our own  # nosec B704
             script=Markup((_FOLDER / "booking.js").read_text()),  # noqa: S704  our own  # nosec B704
         )
+
+
+def home_sections(
+    language: Language, photo_ids: Mapping[str, str], tools: Tools
+) -> list[dict[str, Any]]:
+    """Return the sections of the home page, with images by the names of their files."""
+    site = read_toml("site.toml", language)
+    values = {
+        "hero": {"title": site["pages"][HOME]["heading"], "fileId": photo_ids["cover"]},
+        "form": {"formId": tools.form_id},
+        "map": {"text": bakery.load(language).address},
+    }
+    sections = []
+    for section in site["sections"]:
+        photo = {"fileId": photo_ids[f"{name}.jpg"]} if (name := section.pop("photo", "")) else {}
+        sections.append({**values.get(section["type"], {}), **photo, **section})
+    return [section for section in sections if tools.form_id or section["type"] != "form"]
+
+
+def lacks_widget(html: str) -> bool:
+    """Whether a page consists of sections, and its widget has not been added yet."""
+    return "svc-sections" in html and "/widget.js" not in html
+
+
+def with_widget(html: str, tools: Tools) -> str:
+    """Return a page with the tag of the chat widget before the end of its body."""
+    if not tools.agent_id:
+        return html
+    tag = f'<script src="/widget.js" data-agent="{tools.agent_id}" async></script>\n'
+    before, end, after = html.rpartition("</body>")
+    return f"{before}{tag}{end}{after}"
 
 
 @cache

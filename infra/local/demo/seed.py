@@ -155,6 +155,12 @@ def make_site(do: Caller, language: Language) -> None:
         do("create_site", title=shop.site, description=shop.about)
 
 
+def show_brand(do: Caller, language: Language) -> None:
+    """Give the workspace a colour and an address, unless it has an address."""
+    if not do("get_workspace")["workspace"]["address"]:
+        do("set_workspace", accent="amber", address=bakery.load(language).address)
+
+
 DRAFT = "<h1>Coming soon</h1>"
 """First HTML of each page, which is kept as an earlier version."""
 
@@ -162,8 +168,8 @@ DRAFT = "<h1>Coming soon</h1>"
 def make_pages(do: Caller, language: Language) -> None:
     """Create the site's pages, with the form, the booking of services and the chat widget.
 
-    A page with other HTML than the draft does not change. An older demo only gets the pages that it
-    lacks.
+    The home page consists of sections, and the others have HTML of their own. A page with other
+    HTML than the draft does not change. An older demo only gets the pages that it lacks.
     """
     sites = do("list_sites", search=bakery.load(language).site)["projects"]
     if not sites:
@@ -177,10 +183,33 @@ def make_pages(do: Caller, language: Language) -> None:
             there[page.slug] = _ensure_page(do, site["id"], page)
     for page in pages.load(language):
         page_row = there[page.slug]
-        if page_row["htmlBytes"] in {0, len(DRAFT)}:
+        if page.slug == pages.HOME:
+            _compose_home(do, language, page_row, page, tools)
+        elif page_row["htmlBytes"] in {0, len(DRAFT)}:
             do("update_page", id=page_row["id"], description=page.description)
             do("save_page_html", id=page_row["id"], html=DRAFT, returnHtml=False)
             do("save_page_html", id=page_row["id"], html=page.html(urls, tools), returnHtml=False)
+
+
+def _compose_home(
+    do: Caller, language: Language, page_row: dict[str, Any], page: pages.Page, tools: pages.Tools
+) -> None:
+    """Fill the home page with sections, and with the chat widget before the end of its body."""
+    html: str = do("get_page", id=page_row["id"])["page"]["html"]
+    if html and not pages.lacks_widget(html):
+        return
+    photo_ids = {
+        file["name"]: file["id"]
+        for folder in ("products", "services")
+        for file in _photos(do, language, folder).files.values()
+    }
+    root = Folder(do, None)
+    photo_ids["cover"] = root.files[bakery.load(language).files["cover"]]["id"]
+    sections = pages.home_sections(language, photo_ids, tools)
+    do("update_page", id=page_row["id"], description=page.description, sections=sections)
+    html = do("get_page", id=page_row["id"])["page"]["html"]
+    html = pages.with_widget(html, tools).replace(f'"{settings().public_url}/', '"/')
+    do("save_page_html", id=page_row["id"], html=html, returnHtml=False)
 
 
 def _tools(do: Caller, site_id: str) -> pages.Tools:
@@ -190,6 +219,7 @@ def _tools(do: Caller, site_id: str) -> pages.Tools:
     html = forms[0]["embedHtml"] if forms else ""
     return pages.Tools(
         agents[0]["id"] if agents else "",
+        forms[0]["id"] if forms else "",
         html.replace(f'"{settings().public_url}/', '"/'),
         tuple(do("list_services", size=100)["services"]),
     )
@@ -376,6 +406,7 @@ STEPS = (
     make_agent,
     bot.allow_actions,
     make_dialogs,
+    show_brand,
     make_pages,
     make_posts,
     visits.make_visits,
