@@ -193,6 +193,24 @@ def test_a_receptionist_works_through_the_day(  # noqa: PLR0915  the steps of a 
     }
 
 
+def test_the_keyboard_passes_the_free_times_of_a_day_by_one_stop(
+    desk: Desk, open_console: OpenConsole
+) -> None:
+    desk.book(11, "Ada")
+    with open_console(**WAYS["desktop"]) as tab:
+        tab.start_session(desk.email)
+        tab.open(desk.path)
+        gaps = tab.page.locator(".col").first.locator(".free a")
+        assert gaps.count() > 3
+        assert [gap.get_attribute("tabindex") for gap in gaps.all()].count("0") == 1
+        gaps.first.focus()
+        tab.page.keyboard.press("ArrowDown")
+        expect(gaps.nth(1)).to_be_focused()
+        expect(gaps.nth(1).locator("span")).to_be_in_viewport(ratio=0.5)
+        tab.page.keyboard.press("Shift+Tab")
+        assert not tab.page.locator(".free a:focus").count(), "they are one stop"
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_busy_week_with_long_names_fits_the_page(
     screen: str, desk: Desk, open_console: OpenConsole

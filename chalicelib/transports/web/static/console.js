@@ -254,3 +254,17 @@ if (chat) {
     }
   });
 }
+// Free times of a calendar's column are one stop of the Tab key. Arrows move between them.
+for (const column of document.querySelectorAll(".cal .col")) {
+  const gaps = [...column.querySelectorAll(".free a")];
+  const stop = (at) => gaps.forEach((gap, n) => (gap.tabIndex = n === at ? 0 : -1));
+  stop(0);
+  column.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const next = step && gaps[gaps.indexOf(event.target) + step];
+    if (!next || !gaps.includes(event.target)) return;
+    event.preventDefault();
+    stop(gaps.indexOf(next));
+    next.focus();
+  });
+}
