@@ -67,7 +67,8 @@ def chatting(page: Page | Frame, text: str = "Сколько стоит торт
 
 def settled(page: Page | Frame) -> None:
     """Wait until an answer has ended."""
-    expect(page.get_by_role("button", name="Отправить", exact=True)).to_be_visible()
+    send = page.locator("chat-widget").get_by_role("button", name="Отправить", exact=True)
+    expect(send).to_be_visible()
 
 
 CONTRASTS = """() => {

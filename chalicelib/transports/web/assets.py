@@ -23,21 +23,26 @@ _FOLDER = Path(__file__).parent
 _UNREAD = re.compile(rb"(?m)^[ \t]*(?://[^\n]*)?\n|^[ \t]+")
 _OF_BRANDS = ("tokens", "brand")  # They are in ``lib.markup.brands``.
 _SHARED = ("normalize", "tokens", "base", "brand")
+_BOOKING = ("booking", "booking-form")
+_TIMES = ("booking", "times")
 # The parts of each style sheet. Each kind of page has one style sheet. Pages of opening hours and
 # of the calendar have "calendar" as well, tables of many records have "many", and the overview and
 # pages with charts have "desk", which other pages do not load. A business with an accent has a
-# style sheet of booking pages that ends with the accent's colours.
+# style sheet of booking pages that ends with the accent's colours. Steps in which a visitor chooses
+# a time have "times" instead.
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
-    "booking": (*_SHARED, "booking"),
+    "booking": (*_SHARED, *_BOOKING),
+    "times": (*_SHARED, *_TIMES),
     "calendar": ("calendar",),
     "many": ("many",),
     "desk": ("desk",),
     "console": (*_SHARED, "console"),
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "home"),
-    **{f"booking-{accent}": (*_SHARED, "booking", f"accent-{accent}") for accent in ACCENTS},
+    **{f"booking-{accent}": (*_SHARED, *_BOOKING, f"accent-{accent}") for accent in ACCENTS},
+    **{f"times-{accent}": (*_SHARED, *_TIMES, f"accent-{accent}") for accent in ACCENTS},
     # Composed pages of sites have these in their HTML, and not in a request.
     **{f"site-{accent}": ("tokens", f"accent-{accent}", "site") for accent in ACCENTS},
 }
