@@ -3,7 +3,6 @@
 from typing import Any
 
 from chalicelib.core.errors import AppError, ConflictError, NotFoundError
-from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.console.sites import frames, placing
 from chalicelib.transports.console.sites.sites import site_path
@@ -88,7 +87,7 @@ def _comparison(
         page=page,
         draft=draft,
         html_mark=read["htmlMark"],
-        rows=side_by_side.compare(page["html"], new_text=draft["html"]),
+        **frames.lines(request, page["html"], new_html=draft["html"]),
         page_html=frames.as_visitors_see(request, page, page["html"]),
         draft_html=frames.as_visitors_see(request, page, draft["html"]),
     )

@@ -1,7 +1,6 @@
 """Pages of sites, earlier versions and deleted sites."""
 
 from chalicelib.core.errors import AppError, NotFoundError
-from chalicelib.domains.sites.rules import side_by_side
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
 from chalicelib.transports.console.form_controls import Field, Record, status_switch
@@ -119,7 +118,7 @@ def _comparison(
         status=status,
         problem=problem,
         path=site_path(request),
-        rows=side_by_side.compare(html, new_text=response["html"]),
+        **frames.lines(request, html, new_html=response["html"]),
         page=page,
         version=response["version"],
         version_html=frames.as_visitors_see(request, page, html),

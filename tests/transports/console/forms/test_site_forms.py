@@ -194,7 +194,16 @@ class TestEditing:
         policy = answer.headers["Content-Security-Policy"]
         assert "style-src 'self' 'unsafe-inline'" in policy
         assert "script-src 'self';" in policy
-        assert "Compare the HTML" in text(answer)
+
+    def test_the_html_of_a_version_is_compared_line_by_line_if_its_reader_asks_for_it(
+        self, world: World
+    ) -> None:
+        for each in ("<h1>Menu</h1>", "now"):
+            save(world, each)
+        versions = call_console(world.here.workspace_id, "list_page_versions", id=world.here.page)
+        boss, path = world.person("boss"), f"{page_of(world)}/{versions['versions'][0]['id']}"
+        (link,) = re.findall(f'href="({path}[?]lines=1)#lines"', boss.get(path).body.decode())
+        assert "<mark>&lt;h1&gt;Menu&lt;/h1&gt;</mark>" in boss.get(link).body.decode()
 
     def test_a_version_shows_the_present_content_of_its_sections(self, world: World) -> None:
         sections = [{"type": "prices"}]
