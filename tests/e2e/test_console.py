@@ -30,7 +30,7 @@ from tests.factories.transfer import call_with_key
 LONG = "Пекарня " + "Донаудампфшиффартсгезельшафт" * 10
 OF_TESTS = "/console/w/{workspace}/wipe"  # only test workspaces have it
 OF_CLOSED = "/console/w/{workspace}/reopen"  # only closed workspaces have it
-MOST_REQUESTS, MOST_BYTES = 6, 60_000
+MOST_REQUESTS, MOST_BYTES, MOST_ASSETS = 6, 60_000, 2
 OVERFLOW = """() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
@@ -83,6 +83,9 @@ def check_page(tab: ConsoleTab, screen: str, route: str, problems: dict[str, lis
     size = sum(len(response.body()) for response in tab.responses)
     if len(tab.responses) > MOST_REQUESTS or size > MOST_BYTES:
         bad.append(f"{len(tab.responses)} requests, {size} bytes")
+    shared = [response.url for response in tab.responses if "/assets/" in response.url]
+    if len(shared) > MOST_ASSETS:
+        bad.append(f"more than a style sheet and a script: {shared}")
     name = re.sub(r"\W+", "-", route.removeprefix("/console")).strip("-") or "home"
     bad += [f"wider than the screen: {element}" for element in elements(page, OVERFLOW)]
     if page.locator("h1").count() != 1 or not page.title():

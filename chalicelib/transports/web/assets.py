@@ -9,6 +9,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
@@ -25,22 +26,20 @@ _OF_BRANDS = ("tokens", "brand")  # They are in ``lib.markup.brands``.
 _SHARED = ("normalize", "tokens", "base", "brand")
 _BOOKING = ("booking", "booking-form")
 _TIMES = ("booking", "times")
-# The parts of each style sheet. Each kind of page has one style sheet. Pages of opening hours and
-# of the calendar have "calendar" as well, tables of many records have "many", and the overview and
-# pages with charts have "desk", which other pages do not load. A business with an accent has a
-# style sheet of booking pages that ends with the accent's colours. Steps in which a visitor chooses
-# a time have "times" instead.
+_CONSOLE = (*_SHARED, "mark", "console")
+# The parts of each style sheet. A page has one style sheet, so those of some pages of the console
+# have their rules after the common ones: "desk" is of the overview and of charts, "many" of tables
+# of many records. A business with an accent has a style sheet of booking pages that ends with the
+# accent's colours. Steps in which a visitor chooses a time have "times" instead.
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
     "booking": (*_SHARED, *_BOOKING),
     "times": (*_SHARED, *_TIMES),
-    "calendar": ("calendar",),
-    "many": ("many",),
-    "desk": ("desk",),
-    "console": (*_SHARED, "console"),
+    "console": _CONSOLE,
+    **{f"console-{part}": (*_CONSOLE, part) for part in ("calendar", "desk", "hours", "many")},
     "docs": (*_SHARED, "docs"),
-    "home": (*_SHARED, "home"),
+    "home": (*_SHARED, "mark", "home"),
     **{f"booking-{accent}": (*_SHARED, *_BOOKING, f"accent-{accent}") for accent in ACCENTS},
     **{f"times-{accent}": (*_SHARED, *_TIMES, f"accent-{accent}") for accent in ACCENTS},
     # Composed pages of sites have these in their HTML, and not in a request.
@@ -77,7 +76,14 @@ def _part(name: str) -> str:
         return brands.accent_style(name.removeprefix("accent-"))
     if name in _OF_BRANDS:
         return brands.style(name)
-    return (_FOLDER / "static" / f"{name}.css").read_text()
+    style = (_FOLDER / "static" / f"{name}.css").read_text()
+    return style.replace(f"url({ICON})", f'url("{_icon_data()}")') if name == "mark" else style
+
+
+def _icon_data() -> str:
+    """Return the product's icon as a URL with its content, which spares a page a request."""
+    svg = (_FOLDER / "static" / ICON).read_text().strip().replace('"', "'")
+    return "data:image/svg+xml," + quote(svg, safe="/:=' ")
 
 
 @cache
