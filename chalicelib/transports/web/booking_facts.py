@@ -52,7 +52,7 @@ def payment_facts(  # noqa: PLR0913  the facts
     facts = [
         ("circle-check", "fact_paid", price_text(language, paid or 0, currency)),
         ("wallet", "fact_left", price_text(language, left, currency)),
-        ("arrow-left", "fact_refund", moment(refund_until) if due or paid else ""),
+        ("undo-2", "fact_refund", moment(refund_until) if due or paid else ""),
         ("clock", "fact_held", moment(held_until) if due else ""),
     ]
     return [(icon, texts.translate(language, key), value) for icon, key, value in facts if value]
@@ -92,7 +92,7 @@ def terms_texts(
         refund = say("terms_refund_always")
     return [
         ("credit-card", say("terms_deposit" if rest else "terms_due", **amounts)),
-        ("arrow-left", refund),
+        ("undo-2", refund),
         ("clock", say("terms_hold", time=localized.length(language, service["holdMinutes"]))),
     ]
 

@@ -25,6 +25,7 @@ from chalicelib.transports.web.texts import Language
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 ZONE = "Europe/Moscow"  # Time zone of the dates on the platform's own pages.
 CACHED_LONGER = "public, max-age=600"  # For what search engines read.
@@ -38,6 +39,7 @@ _POLICY = (
 )
 _WITH_SCRIPT = "; script-src 'self'; connect-src 'self'; manifest-src 'self'"
 
+_TIMES = re.compile(r"\d\d:\d\d\u2013\d\d:\d\d")
 # Matches the beginning of a path in an attribute.
 _ROOTED = re.compile(r'((?:href|src|action|formaction|data-chat)=")/(?!/)')
 
@@ -58,9 +60,17 @@ def environment() -> "Environment":
     result.globals["style"] = lambda name: Markup(_style(name))  # noqa: S704  the project's own style sheet  # nosec B704
     result.globals["limits"] = control_limits.of
     result.filters["iso"] = iso
+    result.filters["whole_times"] = _whole_times
     result.filters["phone"] = lambda phone: phones.printed(phone) if phone else ""
     result.filters["urlquote"] = partial(quote, safe="")
     return result
+
+
+def _whole_times(text: str) -> "Markup":
+    """Return an escaped text in which no line ends inside of a span of hours and minutes."""
+    from markupsafe import Markup, escape
+
+    return Markup(_TIMES.sub(r'<span class="whole">\g<0></span>', escape(text)))  # noqa: S704  escaped before  # nosec B704
 
 
 def preferred_language(request: HttpRequest) -> Language:
@@ -192,8 +202,16 @@ def robots(rules: Sequence[str], sitemap: str) -> HttpResponse:
     return HttpResponse(200, body, {**headers, "ETag": etag(body)})
 
 
-def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) -> Handler:
-    """Return a handler whose failures are shown as pages, with ``link`` as in ``notice``."""
+def failures_as_pages(
+    handler: Handler,
+    *,
+    link: tuple[str, str] | None = None,
+    missing: tuple[str, str] = ("not_found", "site_page_not_found"),
+) -> Handler:
+    """Return a handler whose failures are shown as pages, with ``link`` as in ``notice``.
+
+    ``missing`` are its ``title`` and ``about`` if there is nothing at the address.
+    """
 
     def run(request: HttpRequest) -> HttpResponse:
         try:
@@ -203,8 +221,8 @@ def failures_as_pages(handler: Handler, *, link: tuple[str, str] | None = None) 
                 request,
                 404,
                 icon="file-question",
-                title="not_found",
-                about="site_page_not_found",
+                title=missing[0],
+                about=missing[1],
                 link=link,
             )
         except Exception as error:
@@ -243,7 +261,8 @@ def private(handler: Handler) -> Handler:
     }
 
     def run(request: HttpRequest) -> HttpResponse:
-        response = failures_as_pages(handler)(request)
+        shown = failures_as_pages(handler, missing=("link_not_found", "link_not_found_about"))
+        response = shown(request)
         return response._replace(headers={**response.headers, **headers})
 
     return run

@@ -115,7 +115,7 @@ def test_visitors_see_present_prices_hours_booking_and_form(owner: Owner, site: 
     html = visit(page)
     assert '<th scope="row">Cut</th>' in html
     assert "1,500" in html
-    assert "Monday</th><td>10:00–19:00" in html
+    assert 'Monday</th><td><span class="whole">10:00–19:00' in html
     assert "Tuesday</th><td>Closed" in html
     assert f'/book/{owner.workspace.slug}" target="_blank" rel="noopener">Book &lt;now&gt;' in html
     assert f"/api/public/forms/{form}/submit" in html

@@ -29,7 +29,7 @@ def test_a_visitor_without_cookie_or_origin_books_and_sees_the_booking(page: Boo
         "You are booked",
         "Haircut",
         "Stylist 0",
-        "Wednesday, 3 March 2027, 15:00\u201316:00",
+        'Wednesday, 3 March 2027, <span class="whole">15:00\u201316:00</span>',
         "Europe/Moscow, UTC+3",
         "1,500",
     ):
