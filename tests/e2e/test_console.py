@@ -29,6 +29,7 @@ from tests.factories.transfer import call_with_key
 
 LONG = "Пекарня " + "Донаудампфшиффартсгезельшафт" * 10
 OF_TESTS = "/console/w/{workspace}/wipe"  # only test workspaces have it
+OF_DRAFTS = "/console/w/{workspace}/sites/{site}/pages/{page}/draft"  # only pages with a draft
 OF_CLOSED = "/console/w/{workspace}/reopen"  # only closed workspaces have it
 MOST_REQUESTS, MOST_BYTES, MOST_ASSETS = 6, 60_000, 2
 OVERFLOW = """() => {
@@ -72,7 +73,7 @@ def test_every_page_passes_the_checks_on_any_screen(
             if tab.path == path:
                 check_page(tab, screen, route, problems)
             else:
-                assert route in {"/console", BOT, OF_TESTS, OF_CLOSED}
+                assert route in {"/console", BOT, OF_TESTS, OF_CLOSED, OF_DRAFTS}
     assert visited == {route for route, page in ROUTES.items() if page.get and not page.admin}
     assert not problems, "\n".join(f"{path}: {text}" for path, text in problems.items())
 
