@@ -1,6 +1,9 @@
 // Additions to the console's pages where scripts run: copy buttons, protection from double clicks, and the test chat.
 "use strict";
 
+// On a low screen, the links of the menu scroll.
+document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   const label = button.textContent;
