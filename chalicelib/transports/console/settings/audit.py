@@ -11,7 +11,7 @@ from chalicelib.transports.web import audit_sentences, texts
 
 FILTERS = ("actor", "from", "to")
 # Entries on a page. More entries made the page heavier than 60 KB on a busy workspace.
-ENTRIES = 20
+ENTRIES = 15
 NAMED = 2  # Changed resources of an entry that are shown with their names. The others are counted.
 # Fields that every call sends, or that say nothing about a change.
 _SILENT = {"id", "workspaceId", "dryRun", "ifVersion", "confirm", "idempotencyKey", "returnHtml"}
