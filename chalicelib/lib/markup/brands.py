@@ -12,7 +12,7 @@ from chalicelib.lib import maps
 from chalicelib.lib.accents import colours
 
 FOLDER = Path(__file__).parent / "brand_layout"
-_TOKEN = re.compile(r"--([a-z0-9-]+): (.+);")
+_TOKEN = re.compile(r"(?m)^ {2,4}--([a-z][a-z0-9-]*): ([^;\n]+);$")
 _ON_LIGHT_ACCENT = "#17161a"
 
 Tokens = dict[str, str]

@@ -82,7 +82,9 @@ def home_sections(
     }
     sections = []
     for section in site["sections"]:
-        photo = {"fileId": photo_ids[f"{name}.jpg"]} if (name := section.pop("photo", "")) else {}
+        # A record may have been deleted since the demo was made, and its photo with it.
+        photo_id = photo_ids.get(f"{section.pop('photo', '')}.jpg")
+        photo = {"fileId": photo_id} if photo_id else {}
         sections.append({**values.get(section["type"], {}), **photo, **section})
     return [section for section in sections if tools.form_id or section["type"] != "form"]
 
