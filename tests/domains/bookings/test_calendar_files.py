@@ -1,8 +1,13 @@
 """Tests of complete calendar files, as calendar programs read them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent, calendar_file
+from chalicelib.domains.bookings.rules.calendar_files import (
+    CalendarEvent,
+    calendar_feed,
+    calendar_file,
+    event_text,
+)
 
 EVENT = CalendarEvent(
     uid="01J@example.com",
@@ -65,3 +70,34 @@ def test_the_event_status_follows_the_booking_status() -> None:
         "cancelled": "STATUS:CANCELLED",
         "no_show": "STATUS:CANCELLED",
     }
+
+
+def test_a_feed_has_its_name_and_its_pause_and_events_without_a_place() -> None:
+    texts = [event_text(EVENT._replace(location=None, uid=uid)) for uid in ("1", "2")]
+    feed = calendar_feed(texts, producer="Example", name="Salon, A", refresh=timedelta(hours=1))
+    event = [
+        "BEGIN:VEVENT",
+        "SUMMARY:Haircut",
+        "DTSTART:20270115T090000Z",
+        "DTEND:20270115T100000Z",
+        "DTSTAMP:20270114T083000Z",
+        "UID:1",
+        "SEQUENCE:2",
+        "LAST-MODIFIED:20270114T083000Z",
+        "ORGANIZER:mailto:book@example.com",
+        "STATUS:CONFIRMED",
+        "TRANSP:OPAQUE",
+        "END:VEVENT",
+    ]
+    assert feed.decode().splitlines() == [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        "PRODID:-//Example//EN",
+        "METHOD:PUBLISH",
+        "X-WR-CALNAME:Salon\\, A",
+        "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
+        "X-PUBLISHED-TTL:PT1H",
+        *event,
+        *(line.replace("UID:1", "UID:2") for line in event),
+        "END:VCALENDAR",
+    ]
