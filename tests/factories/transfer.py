@@ -91,7 +91,7 @@ def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
     }
     for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
         reads[f"all {noun}"] = call_with_key(workspace, f"list_{noun}")
-    del reads["get_agent"]["keys"]  # These are not exported.
+    del reads["get_agent"]["keys"], reads["get_calendar_links"]  # These are not exported.
     versions = reads["list_page_versions"]  # as above
     versions.update(versions=[], total=0, pagination={})
     slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}

@@ -2,7 +2,10 @@
 "use strict";
 
 // On a low screen, the links of the menu scroll.
-document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+const here = document.querySelector(".bar nav [aria-current]");
+const nav = here?.closest("nav");
+// ``scrollIntoView`` would also move the place where the Tab key begins.
+if (nav) nav.scrollTop = here.offsetTop - nav.offsetTop - nav.clientHeight / 2;
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
