@@ -182,8 +182,8 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
     """Return rows without the values that an import changes although their meaning is the same."""
     comparable_rows = {}
     for key, item in rows.items():
-        # Webhooks are imported paused.
-        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/", "#WEBHOOK#TRASH/")
+        # Webhooks are imported paused. Calendar links are not exported.
+        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/", "#WEBHOOK#TRASH/", "#CALENDAR_LINK/")
         if is_behind(key, workspace) or any(part in key for part in skipped):
             continue
         if "#CALENDAR#" in key:

@@ -319,6 +319,7 @@ NOT_INCLUDED: Mapping[str, str] = {
     "apiKeys": "create new keys for programs and bots, and connect apps again",
     "auditLog": "it records events of one stage",
     "balances": "money belongs to an account of one stage, as do top-ups",
+    "calendarLinks": "a link works at one stage; make new ones, and give them to calendar programs",
     "pageDrafts": "pages are exported as visitors see them; publish a draft first",
     "pageVersions": "pages are exported as they are",
     "providerSecrets": "set up payments again; payments and refunds are exported for reading only",
