@@ -131,6 +131,7 @@ class TestClients:
         tools = {"mcp", "pytest", "schemathesis", "httpx"}
         tools |= {"google-ai-generativelanguage", "openapi-generator-cli"}
         tools |= {"python-dateutil", "urllib3"}  # of a generated client
+        tools |= {"ics", "recurring-ical-events", "vobject"}  # readers of calendar feeds
         required = {
             name: version
             for environment in self.ENVIRONMENTS
