@@ -139,6 +139,38 @@ def test_a_form_without_a_field_for_consent_has_a_box_and_stores_its_text(owner:
     assert lead["data"] == {"phone": "+74951234567"}
 
 
+def submitted(owner: Owner, fields: list[dict[str, Any]], **values: str) -> dict[str, Any]:
+    """Submit a form with these fields. Return the data of its lead."""
+    form = make(owner, fields=fields)
+    Api(None).post("/api/" + form["submitUrl"].partition("/api/")[2], values)
+    (lead,) = call_console(owner.workspace.id, "list_leads")["collections"]
+    data: dict[str, Any] = lead["data"]
+    return data
+
+
+PHONE_FIELD = {"name": "phone", "type": "phone", "label": "Phone"}
+
+
+def test_a_consent_does_not_replace_what_a_visitor_has_written(owner: Owner) -> None:
+    fields = [PHONE_FIELD, {"name": "consent", "type": "text", "label": "Doctor's consent"}]
+    data = submitted(owner, fields, phone="+74951234567", consent="Dr. Who", _consent="on")
+    assert data["consent"] == "Dr. Who"
+    assert data["_consent"]["label"] == "I agree to the processing of my personal data"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"name": "rules", "type": "consent", "label": "I have read the rules"},
+        {"name": "note", "type": "text", "label": "Note"},
+    ],
+)
+def test_a_text_that_no_visitor_saw_is_no_consent(owner: Owner, field: dict[str, str]) -> None:
+    fields = [PHONE_FIELD, field] if field["type"] == "consent" else [field]
+    values = {"phone": "+74951234567"} if field["type"] == "consent" else {"note": "Hello"}
+    assert submitted(owner, fields, **values, _consent="on") == values
+
+
 @pytest.mark.parametrize("value", ["", "no", "off", "не согласен"])
 def test_no_other_word_is_a_consent_and_the_lead_is_taken(owner: Owner, value: str) -> None:
     route = "/api/" + make(owner)["submitUrl"].partition("/api/")[2]

@@ -22,6 +22,7 @@ from chalicelib.domains.leads.rules.form_fields import (
     MAX_TEXT,
     MAX_TEXTAREA,
     FieldSpec,
+    lacks_consent,
 )
 from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import localized
@@ -47,7 +48,6 @@ _LENGTHS = {
     "email": MAX_EMAIL,
     "phone": MAX_PHONE,
 }
-_CONTACTS = frozenset({"email", "phone"})
 _AUTOCOMPLETE_BY_TYPE = {"email": "email", "phone": "tel"}
 # Values of the ``autocomplete`` attribute (HTML, autofill field names), by field name.
 _AUTOCOMPLETE_BY_NAME = {
@@ -139,12 +139,6 @@ class _Control(NamedTuple):
     options: tuple[str, ...]
     max_length: int | None
     autocomplete: str | None
-
-
-def lacks_consent(fields: Sequence[FieldSpec]) -> bool:
-    """Whether a form takes contacts, but has no field for the consent to their processing."""
-    kinds = {field.type for field in fields}
-    return "consent" not in kinds and not kinds.isdisjoint(_CONTACTS)
 
 
 def embed_html(  # noqa: PLR0913  a form and what surrounds it

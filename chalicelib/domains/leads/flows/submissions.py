@@ -351,10 +351,13 @@ def _page_id(ctx: Context, site: SiteRow, url: str | None) -> str | None:
 
 
 def _consents(form: FormRow, data: dict[str, Any], *, has_agreed: bool) -> dict[str, Any]:
-    now, label = clock.now(), form_text(form.language, "label_consent")
-    # The box of a form without a field for consent. The visitor has read this text beside it.
-    own = {"consent": leads.consent(label, now)} if has_agreed else {}
-    return own | {
+    now = clock.now()
+    if form_fields.lacks_consent(form.specs):
+        # The visitor has read this text beside the box. Another value may have the name.
+        label, name = form_text(form.language, "label_consent"), "consent"
+        name = f"_{name}" if name in data else name
+        return {name: leads.consent(label, now)} if has_agreed else {}
+    return {
         spec.name: leads.consent(spec.label, now)
         for spec in form.specs
         if spec.type == "consent" and data.get(spec.name)

@@ -17,6 +17,7 @@ from chalicelib.domains.leads.rules.form_texts import form_text
 from chalicelib.lib import emails, phones, slugs
 
 CART = "items"  # Name of the lines of an order among the values. No field can have this name.
+_CONTACTS = frozenset({"email", "phone"})
 MAX_TEXT = 1_000
 MAX_TEXTAREA = 10_000
 # Maximum length, in characters, of an e-mail address (RFC 5321, section 4.5.3.1.3). The RFC's limit
@@ -187,6 +188,12 @@ def is_no_consent(field: FieldSpec, value: object) -> bool:
 def is_consent(value: object) -> bool:
     """Whether a value is one of the words for yes, by which alone a consent is given."""
     return _parse_consent(value) is True
+
+
+def lacks_consent(fields: Sequence[FieldSpec]) -> bool:
+    """Whether a form takes contacts, but has no field for the consent to their processing."""
+    kinds = {field.type for field in fields}
+    return "consent" not in kinds and not kinds.isdisjoint(_CONTACTS)
 
 
 def rejection(
