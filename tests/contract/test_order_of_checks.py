@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Api, Owner, call_operator
+from tests.conftest import Api, Owner, Time, call_operator
 
 DRAFT = {"name": "Loaf"}
 PRODUCT, SERVICE = "/api/products/ai-fill", "/api/services/ai-fill"
@@ -13,8 +13,8 @@ WITH_IMAGE = {"name": "Loaf", "price": 1, "images": [{"url": "https://x.example/
 
 
 @pytest.fixture
-def api(owner: Owner, reload_settings: Callable[[], None]) -> Api:
-    """A key that may draft products, but not services, and once a minute."""
+def api(owner: Owner, time: Time, reload_settings: Callable[[], None]) -> Api:
+    """A key that may draft products, but not services, and once a minute, which does not end."""
     key = Api(owner.token(["products:write", "products:read"]))
     os.environ["RATE_LIMIT_SCALE"] = str(1 / 60)
     reload_settings()
