@@ -34,8 +34,11 @@ def render(
     In the HTML part every value is escaped. In the plain-text part a value is one line. A template
     writes lists with a loop. The layout has the header and the accent of a ``brand``, whose
     ``home`` is then a URL, or the look of the platform. ``quoted`` puts a value into quotation
-    marks. Raises jinja2.TemplateNotFound for an
-    unknown kind, and jinja2.UndefinedError for a missing value.
+    marks.
+
+    Raises:
+        jinja2.TemplateNotFound: the kind is unknown.
+        jinja2.UndefinedError: a value is missing.
     """
     light, dark = brands.palette(brand.accent if brand else None)
     values = {"brand": brand, "quoted": partial(quotes.quoted, language=language), **values}

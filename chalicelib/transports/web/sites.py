@@ -11,6 +11,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.sites.flows import site_pages
 from chalicelib.domains.sites.flows.site_pages import RenderedPage, State
 from chalicelib.domains.sites.rules import sections
+from chalicelib.domains.sites.rules.site_urls import DRAFT_PARAMETER
 from chalicelib.transports import edge
 from chalicelib.transports.http import (
     CACHED,
@@ -55,7 +56,6 @@ _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
     "chalicelib.transports.assistants:ucp_profile"
 )
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
-DRAFT = "_draft"  # The parameter with the signature of a link to a draft (``draft_links``).
 # Nobody keeps a draft, lists it or learns its link.
 _UNPUBLISHED = {
     "Cache-Control": "no-store",
@@ -76,7 +76,7 @@ def page(request: HttpRequest) -> HttpResponse:
         return _file(request, name, file=slug)
     if slug == FAVICON:
         return _favicon(name)
-    token = next(iter(request.query.get(DRAFT, ())), "")
+    token = next(iter(request.query.get(DRAFT_PARAMETER, ())), "")
     if not token:
         return _answer(request, name, site_pages.render(name, page_slug=slug))
     response = _answer(request, name, _DRAFT(name, slug, token))

@@ -127,8 +127,8 @@ def get_calendar_links(ctx: Context, args: NoInput) -> CalendarLinks:
 def create_calendar_link(ctx: Context, args: CalendarLinkCreate) -> CalendarLinkResult:
     """Make the secret link of a calendar feed, or return the one that it has.
 
-    Who has the link sees times, services and first names of clients. With replace, a new link takes
-    the place of the former one, which stops at once.
+    Who has the link sees times, services and the first word of clients' names. With replace, a new
+    link takes the place of the former one, which stops at once.
     """
     workspace_id, resource_id = ctx.workspace_id, args.resource_id
     if resource_id is None:

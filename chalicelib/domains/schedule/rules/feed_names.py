@@ -1,4 +1,4 @@
-"""What the events of a calendar feed are called, without contacts and last names."""
+"""What the events of a calendar feed are called, without contacts and other words of names."""
 
 import unicodedata
 

@@ -8,11 +8,10 @@ import re
 from datetime import timedelta
 
 from chalicelib.core import clock
+from chalicelib.domains.sites.rules.site_urls import DRAFT_PARAMETER
 from chalicelib.domains.sites.store.pages import PageRow
 from chalicelib.gateways.master_key import derived_token
 
-# Of the page's address. A page of a customer may have a parameter ``draft`` of its own.
-PARAMETER = "_draft"
 LASTS = timedelta(hours=1)
 _TOKEN = re.compile(r"([0-9]{1,12})\.([\w-]{43})", re.ASCII)
 
@@ -20,7 +19,9 @@ _TOKEN = re.compile(r"([0-9]{1,12})\.([\w-]{43})", re.ASCII)
 def preview_url(workspace_id: str, page: PageRow) -> str:
     """Return the link to the draft of a page. Raises the errors of ``master_key``."""
     until = int((clock.now() + LASTS).timestamp())
-    return f"{page.canonical_url}?{PARAMETER}={until}.{_signature(workspace_id, page.id, until)}"
+    return (
+        f"{page.canonical_url}?{DRAFT_PARAMETER}={until}.{_signature(workspace_id, page.id, until)}"
+    )
 
 
 def is_valid(token: str, workspace_id: str, page_id: str) -> bool:

@@ -2,6 +2,10 @@
 
 from urllib.parse import unquote, urlsplit
 
+# The parameter of a page's address with the signature of a link to its draft. A page of a customer
+# may have a parameter ``draft`` of its own.
+DRAFT_PARAMETER = "_draft"
+
 
 def site_url(slug: str, *, public_url: str, sites_domain: str) -> str:
     """Return the URL of a site: a host below the sites' domain if configured, else ``/s/``."""
