@@ -1,7 +1,7 @@
 """Count taps and pages of an owner who has only a phone, in both languages."""
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.e2e.test_console import OVERFLOW, UNCUT
 from tests.factories.console import Place
 from tests.factories.images import drawn, saved
 
+PHONE: Mapping[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 WORDS = {
     "en": {
         "forms": "Forms",
@@ -171,7 +172,7 @@ def test_a_form_is_in_use_after_six_taps(
     open_url: Callable[..., Any],
 ) -> None:
     words = WORDS[language]
-    phone = {"viewport": {"width": 390, "height": 844}, "locale": language, "has_touch": True}
+    phone = {**PHONE, "locale": language}
     grants = {"permissions": ["clipboard-read", "clipboard-write"]}
     with open_console(**phone, **grants) as tab:
         tab.start_session()
@@ -211,8 +212,7 @@ def test_a_product_with_a_photo_takes_eight_taps(
     language: str, empty: dict[str, Any], open_console: OpenConsole
 ) -> None:
     words = WORDS[language]
-    phone = {"viewport": {"width": 390, "height": 844}, "locale": language, "has_touch": True}
-    with open_console(**phone) as tab:
+    with open_console(**PHONE, locale=language) as tab:
         tab.start_session()
         walk = Walk(tab.page)
         walk.section(words["products"])
@@ -238,8 +238,7 @@ def test_a_site_with_six_sections_takes_eleven_taps_and_its_undo_one(
     language: str, empty: dict[str, Any], open_console: OpenConsole
 ) -> None:
     words = WORDS[language]
-    phone = {"viewport": {"width": 390, "height": 844}, "locale": language, "has_touch": True}
-    with open_console(**phone) as tab:
+    with open_console(**PHONE, locale=language) as tab:
         tab.start_session()
         page, walk = tab.page, Walk(tab.page)
         walk.section(words["sites"])

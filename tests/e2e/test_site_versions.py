@@ -1,11 +1,14 @@
 """Versions of a page in the console, in a browser: seen as a page, and undone with one press."""
 
+from typing import Any, NamedTuple, Self
+
 import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import Api, call_operator
 from tests.e2e.conftest import (
     SCREENS,
+    ConsoleTab,
     OpenConsole,
     elements,
     findings,
@@ -20,34 +23,56 @@ RED = "<style>h1 { color: rgb(255, 0, 0) }</style><h1 style='margin: 7px'>Menu</
 VIDEO = '<h1>Oops</h1><iframe src="https://video.example/x"></iframe>'
 
 
+class PageOfSite(NamedTuple):
+    """A page of a new site, with the API and the path of the page in the console."""
+
+    api: Api
+    page: Any
+    path: str
+
+    @classmethod
+    def saved(cls, workspace: Place, *versions: str) -> Self:
+        key = call_operator(
+            "create_key",
+            workspaceId=workspace.workspace_id,
+            name="Pages",
+            scopes=["*:read", "*:write"],
+        )
+        api = Api(key["token"])
+        site = new_site(api)
+        page = create(api, site, "Menu")
+        for html in versions:
+            save(api, page, html)
+        return cls(api, page, f"{workspace.path}/sites/{site}/pages/{page['id']}")
+
+    @property
+    def html(self) -> str:
+        html: str = self.api.get(f"/api/pages/{self.page['id']}")["page"]["html"]
+        return html
+
+
+def check(tab: ConsoleTab, name: str) -> None:
+    """Find no fault on the open page, and keep a picture of it."""
+    assert findings(tab.page) == []
+    assert elements(tab.page, OVERFLOW) == []
+    assert markup_errors(tab.page) == []
+    save_screenshot(tab.page, name)
+
+
 @pytest.mark.parametrize("screen", SCREENS)
 def test_a_change_is_undone_and_a_version_looks_as_its_page(
     screen: str, workspace: Place, open_console: OpenConsole
 ) -> None:
-    token = call_operator(
-        "create_key", workspaceId=workspace.workspace_id, name="Pages", scopes=["*:read", "*:write"]
-    )["token"]
-    api = Api(token)
-    site = new_site(api)
-    page = create(api, site, "Menu")
-    for html in (RED, VIDEO):
-        save(api, page, html)
+    of_site = PageOfSite.saved(workspace, RED, VIDEO)
+    path = of_site.path
     with open_console(**SCREENS[screen]) as tab:
         tab.start_session()
-        path = f"{workspace.path}/sites/{site}/pages/{page['id']}"
-
-        def check(name: str) -> None:
-            assert findings(tab.page) == []
-            assert elements(tab.page, OVERFLOW) == []
-            assert markup_errors(tab.page) == []
-            save_screenshot(tab.page, f"site-{screen}-{name}")
-
         tab.open(f"{path}/html?done=page_saved")
-        check("saved")
+        check(tab, f"site-{screen}-saved")
         tab.open(f"{path}/sections?done=page_saved")
-        check("sections")
+        check(tab, f"site-{screen}-sections")
         tab.open(path)
-        check("versions")
+        check(tab, f"site-{screen}-versions")
         tab.page.locator("ul.rows a").first.click()
         frames = tab.page.locator("iframe")
         expect(frames).to_have_count(2)
@@ -58,12 +83,12 @@ def test_a_change_is_undone_and_a_version_looks_as_its_page(
         heading = tab.page.frame_locator("iframe").first.locator("h1")
         expect(heading).to_have_css("color", "rgb(255, 0, 0)")
         expect(heading).to_have_css("margin-left", "7px")
-        check("version")
+        check(tab, f"site-{screen}-version")
         tab.page.go_back()
         tab.page.locator("form[action$='/undo'] button").click()
         expect(tab.page.get_by_role("status")).to_be_visible()
-        check("undone")
-        assert api.get(f"/api/pages/{page['id']}")["page"]["html"] == RED
+        check(tab, f"site-{screen}-undone")
+        assert of_site.html == RED
         # A frame of the console shows no frames of others.
         tab.errors = [error for error in tab.errors if "video.example" not in error]
 
@@ -80,32 +105,15 @@ fetch("/console", { credentials: "include" })
 def test_a_draft_is_looked_at_and_published_and_its_script_reaches_nothing(
     screen: str, workspace: Place, open_console: OpenConsole
 ) -> None:
-    api = Api(
-        call_operator(
-            "create_key",
-            workspaceId=workspace.workspace_id,
-            name="Pages",
-            scopes=["*:read", "*:write"],
-        )["token"]
-    )
-    site = new_site(api)
-    page = create(api, site, "Menu")
-    save(api, page, RED)
+    of_site = PageOfSite.saved(workspace, RED)
+    path = of_site.path
     with open_console(**SCREENS[screen]) as tab:
         tab.start_session()
-        path = f"{workspace.path}/sites/{site}/pages/{page['id']}"
-
-        def check(name: str) -> None:
-            assert findings(tab.page) == []
-            assert elements(tab.page, OVERFLOW) == []
-            assert markup_errors(tab.page) == []
-            save_screenshot(tab.page, f"draft-{screen}-{name}")
-
         tab.open(f"{path}/html")
         tab.page.locator("#html").fill(SCRIPT)
         tab.page.locator("button[value=draft]").click()
         expect(tab.page.get_by_role("status")).to_be_visible()
-        check("saved")
+        check(tab, f"draft-{screen}-saved")
         with tab.page.context.expect_page() as opened:
             tab.page.locator("a[href*='?_draft=']").click()
         heading = opened.value.locator("h1")
@@ -115,16 +123,16 @@ def test_a_draft_is_looked_at_and_published_and_its_script_reaches_nothing(
         opened.value.close()
         for name, where in (("site", path.partition("/pages")[0]), ("page", path)):
             tab.open(where)
-            check(name)
+            check(tab, f"draft-{screen}-{name}")
         tab.open(f"{path}/sections")
-        check("sections")
-        save(api, page, VIDEO)
+        check(tab, f"draft-{screen}-sections")
+        save(of_site.api, of_site.page, VIDEO)
         tab.open(f"{path}/draft")
         draft = tab.page.frame_locator("iframe").nth(1).locator("h1")
         expect(draft).to_have_text("Soon")
         assert draft.get_attribute("data-origin") is None, "the frame runs no script"
-        check("outdated")
+        check(tab, f"draft-{screen}-outdated")
         tab.page.locator(f"form[action='{path}/draft'] button").click()
         expect(tab.page.get_by_role("status")).to_be_visible()
-        assert api.get(f"/api/pages/{page['id']}")["page"]["html"] == SCRIPT
+        assert of_site.html == SCRIPT
         tab.errors.clear()
