@@ -28,6 +28,9 @@ from chalicelib.engine.tables import ContentRow
 from chalicelib.lib.spans import Span
 
 _RESOURCE = BOOKINGS.facet_slots["resource_id"]
+# The index sorts by the start, and a booking may begin this long before a period in which it still
+# runs.
+_LONGEST_MS = MAX_LENGTH // timedelta(milliseconds=1)
 
 
 class DayAndNext(NamedTuple):
@@ -43,8 +46,7 @@ def day_and_next(workspace_id: str, day: Span, until_ms: int, limit: int) -> Day
     Those until ``until_ms`` come from the same query as the day.
     """
     partition = Partition(BOOKINGS.partition(workspace_id), Cost())
-    # A booking that began before midnight may still run, for at most ``MAX_LENGTH``.
-    starts = (day.start - MAX_LENGTH // timedelta(milliseconds=1), until_ms - 1)
+    starts = (day.start - _LONGEST_MS, until_ms - 1)
     items = partition.items(
         filter_condition=ContentRow.s.is_in(*BLOCKING),
         consistent_read=True,
@@ -118,8 +120,7 @@ def blocking_between(
             partition_of(workspace_id, noun=BOOKINGS.noun, facet="resource_id", value=resource_id)
             for resource_id in resource_ids
         ]
-    # A booking that began before the period may still run, for at most ``MAX_LENGTH``.
-    starts = (first_ms - MAX_LENGTH // timedelta(milliseconds=1), last_ms - 1)
+    starts = (first_ms - _LONGEST_MS, last_ms - 1)
     bounds = IndexRange(BY_ROW, "", *key_bounds(starts))
     where = ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > first_ms)
 
@@ -165,8 +166,7 @@ def overlapping(
         place = partition_of(
             workspace_id, noun=BOOKINGS.noun, facet="resource_id", value=resource_id
         )
-    # The index sorts by the start, and a booking may have begun a day before the period.
-    starts = (period.start - MAX_LENGTH // timedelta(milliseconds=1), period.end - 1)
+    starts = (period.start - _LONGEST_MS, period.end - 1)
     items = Partition(place, Cost()).items(
         filter_condition=ContentRow.s.is_in(*BLOCKING) & (ContentRow.n2 > period.start),
         consistent_read=True,
@@ -175,8 +175,10 @@ def overlapping(
     return [BookingEntry.read(item) for item in items]
 
 
-def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[BookingRow]:
-    """Return the bookings of index entries, in their order."""
+def records_of(
+    workspace_id: str, entries: "Sequence[BookingEntry | BookingState]"
+) -> list[BookingRow]:
+    """Return the bookings of index entries, in their order, none older than its entry."""
     # The entries are consistent. So the records are read eventually consistently, at half the
     # units, and records that differ from their entry are read again.
     ids = [entry.id for entry in entries]
@@ -184,7 +186,7 @@ def records_of(workspace_id: str, entries: Sequence[BookingEntry]) -> list[Booki
     stale = [
         entry.id
         for entry in entries
-        if (row := rows_by_id.get(entry.id)) is None or BookingEntry.from_record(row) != entry
+        if (row := rows_by_id.get(entry.id)) is None or entry.from_record(row) != entry
     ]
     rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
     return [rows_by_id[calendar_entry] for calendar_entry in ids if calendar_entry in rows_by_id]
@@ -207,6 +209,10 @@ class BookingState(NamedTuple):
         )
         return cls(item["sk"]["S"], tuple(values))
 
+    @classmethod
+    def from_record(cls, row: BookingRow) -> Self:
+        return cls.read(row.stored or row.serialize())
+
 
 def nearest(
     workspace_id: str, period: Span, now: int, *, limit: int, resource_id: str | None = None
@@ -220,7 +226,6 @@ def nearest(
         place = partition_of(
             workspace_id, noun=BOOKINGS.noun, facet="resource_id", value=resource_id
         )
-    longest = MAX_LENGTH // timedelta(milliseconds=1)
 
     def read(starts: tuple[int, int], where: Condition, *, descending: bool) -> list[BookingState]:
         items = Partition(place, Cost()).items(
@@ -234,24 +239,10 @@ def nearest(
     with deadline.side_by_side() as start:
         past_task = start(
             lambda: read(
-                (period.start - longest, now),
+                (period.start - _LONGEST_MS, now),
                 (ContentRow.n2 > period.start) & (ContentRow.n2 <= now),
                 descending=True,
             )
         )
-        coming = read((now - longest, period.end - 1), ContentRow.n2 > now, descending=False)
+        coming = read((now - _LONGEST_MS, period.end - 1), ContentRow.n2 > now, descending=False)
         return [*coming, *past_task.result()][:limit]
-
-
-def in_state(workspace_id: str, states: Sequence[BookingState]) -> list[BookingRow]:
-    """Return the bookings of index entries, in their order, none older than its entry."""
-    # As in ``records_of``: half the units, and records that differ are read again.
-    ids = [state.id for state in states]
-    rows_by_id = {row.id: row for row in BOOKINGS.fetch(workspace_id, ids, consistent=False)}
-    stale = [state.id for state in states if _state_of(rows_by_id.get(state.id)) != state]
-    rows_by_id |= {row.id: row for row in BOOKINGS.fetch(workspace_id, stale)}
-    return [rows_by_id[booking_id] for booking_id in ids if booking_id in rows_by_id]
-
-
-def _state_of(row: BookingRow | None) -> BookingState | None:
-    return BookingState.read(row.stored) if row is not None and row.stored else None

@@ -57,7 +57,7 @@ class Feed(NamedTuple):
     def _texts(self) -> Iterator[str]:
         size = 0
         for states in split_batches(self.states, BATCH):
-            for booking in booked_times.in_state(self.workspace_id, states):
+            for booking in booked_times.records_of(self.workspace_id, states):
                 if not _is_shown(booking):
                     continue
                 text = event_text(self.workspace_id, booking, is_of_business=self.is_of_business)
