@@ -127,8 +127,7 @@ FUNCTIONS: Mapping[str, Access] = {
             # When a test workspace was last changed.
             "audit": ("PutItem", "Query"),
         },
-        # Bookings of a workspace that was closed are found by their start.
-        indexes=("by_o1", "by_o3", "by_row"),
+        indexes=("by_o1", "by_row"),
         objects={
             # An import stores the images of its products.
             FILES: ("DeleteObject", "GetObject", "PutObject"),
