@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self, cast
 
 from pydantic import Field, StringConstraints
 from pydantic_core import from_json
@@ -24,6 +24,7 @@ from chalicelib.domains.services.store import time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.time_off import TimeOff, TimeOffRow
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
 
 MAX_AFFECTED = 100  # bookings within new time off in the response
@@ -94,11 +95,16 @@ class TimeOffDelete(Wire):
     dry_run: bool = Field(default=False, description="Only report.")
 
 
-class _Period(NamedTuple):
+class TimeOffPeriod(NamedTuple):
     """Period of time off: either moments or dates."""
 
     moments: Span | None
     days: tuple[date, date] | None
+
+    def span(self, timezone: str) -> Span:
+        if self.days is None:
+            return cast("Span", self.moments)
+        return zoned_times.span_of_days(self.days[0], last=self.days[1], timezone=timezone)
 
 
 @operation(
@@ -160,7 +166,7 @@ def create_time_off(ctx: Context, args: TimeOffCreate) -> TimeOffCreated:
         if args.resource_id is not None:
             resource = RESOURCES.require(unit.workspace_id, record_id=args.resource_id)
         timezone = resource.timezone if resource else periods.zone_of_workspace(ctx)
-        period = _period(args, timezone)
+        period = read_period(args.start_at, args.end_at, timezone)
         row = time_off.new_row(
             unit.workspace_id,
             args.resource_id,
@@ -206,8 +212,8 @@ def delete_time_off(ctx: Context, args: TimeOffDelete) -> DeletedResult:
     return DeletedResult(id=args.id, deleted=not args.dry_run)
 
 
-def _period(args: TimeOffCreate, timezone: str) -> _Period:
-    start, end = args.start_at, args.end_at
+def read_period(start: date, end: date, timezone: str) -> TimeOffPeriod:
+    """Return the period between two times or dates, both inclusive, or raise ValidationError."""
     if not isinstance(start, datetime) and not isinstance(end, datetime):
         if end < start:
             raise ValidationError.of(
@@ -215,7 +221,7 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
                 message=f"expected {start} or a later date, received {end}",
                 key="before_start",
             )
-        return _Period(None, (start, end))
+        return TimeOffPeriod(None, (start, end))
     first = epoch_ms(clock.moment_of(start, timezone))
     last = epoch_ms(clock.moment_of(end, timezone, end=True))
     last += not isinstance(end, datetime)  # A date ends after its last millisecond.
@@ -223,7 +229,7 @@ def _period(args: TimeOffCreate, timezone: str) -> _Period:
         raise ValidationError.of(
             "endAt", message="expected a time after startAt", key="before_start"
         )
-    return _Period(Span(first, last), None)
+    return TimeOffPeriod(Span(first, last), None)
 
 
 def _affected(ctx: Context, absence: TimeOff) -> booked_times.Blocking:
