@@ -80,6 +80,7 @@ _services = partial(_page, "services.services", max_bytes=MAX_UPLOAD_BYTES)
 _staff = partial(_page, "services.staff", max_bytes=MAX_UPLOAD_BYTES)
 _hours = partial(_page, "services.hours")
 _time_off = partial(_page, "services.time_off")
+_absence = partial(_page, "services.absence")
 _webhooks = partial(_page, "settings.webhooks")
 _calendar = partial(_page, "bookings.calendar")
 _calendar_link = partial(_page, "bookings.calendar_link")
@@ -197,6 +198,7 @@ _OF_WORKSPACES = {
     "/staff/{staff}/delete": _staff("confirm_delete", "delete", "delete_resource"),
     "/staff/{staff}/hours": _hours("show", "save", "list_availability", "set_availability"),
     "/staff/{staff}/time-off": _time_off("show", "save", "list_time_off", "create_time_off"),
+    "/staff/{staff}/absence": _absence("show", "arrange", "arrange_absence"),
     "/staff/{staff}/calendar-link": _calendar_link(
         "show_of_staff", "change_of_staff", "get_calendar_links", "create_calendar_link"
     ),

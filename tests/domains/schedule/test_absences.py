@@ -10,8 +10,8 @@ from chalicelib.domains.bookings.flows import booking_changes
 from chalicelib.domains.schedule.flows import absence_plan
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, call_console, run_concurrently
-from tests.domains.payments.conftest import checkout, inbox, shop  # noqa: F401  fixtures
 from tests.domains.payments.checkout import Checkout
+from tests.domains.payments.conftest import checkout, inbox, shop  # noqa: F401  fixtures
 from tests.factories.salon import DAILY, Salon, check_calendars
 
 PATH = "/api/resources/arrange-absence"
@@ -56,6 +56,14 @@ def time_off(salon: Salon) -> list[tuple[str, str]]:
 def book(salon: Salon, hour: int, client: str = "Ada", staff: int = 0, **fields: Any) -> Any:
     start = f"{MONDAY}T{hour:02}:00"
     return salon.book(start, client, resourceId=salon.resources[staff], **fields)
+
+
+def hold(salon: Salon, hour: int) -> Any:
+    """Book a time that is held for half an hour, until it is paid."""
+    salon.api.post("/api/services/update", {"id": salon.service, "requirePayment": True})
+    held = book(salon, hour, "Held")
+    assert held["holdExpiresAt"]
+    return held
 
 
 class TestPreview:
@@ -104,8 +112,8 @@ class TestPreview:
             case "inactive":
                 salon.api.post("/api/resources/update", {"id": olga, "status": "inactive"})
             case _:
-                body = {"id": salon.service, "resourceIds": [salon.resource]}
-                salon.api.post("/api/services/update", body)
+                services = {"id": salon.service, "resourceIds": [salon.resource]}
+                salon.api.post("/api/services/update", services)
         (only,) = preview(salon)["bookings"]
         assert only["sameTime"] == []
 
@@ -132,9 +140,9 @@ class TestPreview:
     ) -> None:
         for hour, status in ((10, "cancelled"), (11, "completed"), (12, "no_show")):
             salon.set_status(book(salon, hour, status)["id"], status)
-        held = book(salon, 13, "Held", status="pending_payment")
+        held = hold(salon, 13)
         assert [each["id"] for each in preview(salon)["bookings"]] == [held["id"]]
-        time.pass_by(hours=30)
+        time.pass_by(minutes=31)
         report = preview(salon)
         assert (report["bookings"], report["total"]) == ([], 0)
 
@@ -355,7 +363,7 @@ class TestCarryingOut:
         check_calendars(owner.workspace.id, salon.resources)
 
     def test_a_hold_keeps_its_expiry_with_the_colleague(self, salon: Salon) -> None:
-        held = book(salon, 10, status="pending_payment")
+        held = hold(salon, 10)
         done = arrange(salon, choose(held, "reassign", resourceId=salon.resources[1]))
         assert codes(done) == ["reassigned"]
         now = booking_of(salon, held)
@@ -399,7 +407,7 @@ class TestRefused:
         assert codes(done) == ["cancelled"]
 
     def test_it_is_for_managers(self, salon: Salon, owner: Owner) -> None:
-        arguments = {"resourceId": salon.resource, "dryRun": True}
+        arguments: dict[str, Any] = {"resourceId": salon.resource, "dryRun": True}
         assert call_console(
             owner.workspace.id, "arrange_absence", membership="manager", **arguments
         )
