@@ -88,6 +88,12 @@ OTHER_FORMS: dict[str, dict[str, str]] = {
         "name": "Eve",
         "once": "1",
     },
+    f"{WORKSPACE}/staff/{{staff}}/absence": {
+        "from": "2036-06-01",
+        "timeOff": "1",
+        "reason": "Sick",
+        "once": "1",
+    },
     BOOKING: {"action": "cancelled"},
     f"{BOOKING}/payments/{{payment}}": {"amount": "10", "once": "1"},
     f"{WORKSPACE}/payment-settings": {"shopId": "shop", "provider": "test", "vatCode": "1"},

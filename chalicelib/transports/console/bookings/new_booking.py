@@ -1,21 +1,42 @@
-"""The page that creates a booking at the desk, for a client who may have only a name."""
+"""The page that creates a booking at the desk: the client first, then the service, then a time.
 
+One form has all three. Its buttons show it again with more: the clients that a search found, the
+free times of a service, or those of another day. So it works without script, and keeps what was
+typed.
+"""
+
+import re
+from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
-from chalicelib.transports.console.choices import SERVICES, STAFF, is_search
+from chalicelib.transports.console.choices import SERVICES, STAFF, Offer, is_search
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
-# Actions of the form besides showing the free times: to book, and to look for a client.
+# Actions of the form besides showing it again: to book, and to look for a client.
 BOOK, FIND = "book", "find"
-MAX_CLIENTS = 8  # Maximum clients of one search that are offered.
+MAX_CLIENTS = 6  # Maximum clients of one search that are offered, each with its bookings.
+MAX_VISITS = 10  # Latest bookings of a client that are read.
+MAX_KNOWN = 3  # Services that the client had last and that come first.
+MAX_SERVICES = 10  # Maximum services with a button of their own, unless a search found more.
 TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
 CONTACTS = ("name", "phone", "email", "notes")
+_EMAIL = re.compile(r"[^\s,;<>]+@[^\s,;<>]+")
+_PHONE = re.compile(r"[+(]?\d[\d\s().+-]{3,}\d")  # with at least five characters
+Client = dict[str, Any]
+
+
+class Visits(NamedTuple):
+    """The bookings of a client that tell namesakes apart, and the services that the client had."""
+
+    next_visit: dict[str, Any] | None
+    last_visit: dict[str, Any] | None
+    services: list[str]  # ids, the latest first
 
 
 def new(request: ConsoleRequest) -> HttpResponse:
@@ -26,12 +47,19 @@ def new(request: ConsoleRequest) -> HttpResponse:
 
 
 def create(request: ConsoleRequest) -> HttpResponse:
-    """Book, or show the form again with free times or with the clients that a search found."""
+    """Book, or show the form again with what its button asks for."""
     form_values = {name: request.form_value(name).strip() for name in (*TYPED, *CONTACTS)}
-    if request.form_value("day"):  # the button that leads to the next free day
+    if request.form_value("day"):  # the button that leads to all times of a day
         form_values |= {"date": request.form_value("day"), "start": "", "exact": ""}
-    if request.form_value("action") != BOOK or is_search(request):
-        return _form(request, form_values, finds=request.form_value("action") == FIND)
+    if request.form_value("choose"):  # the button of a service
+        form_values |= {"service": request.form_value("choose"), "start": ""}
+    action = request.form_value("action")
+    if action != BOOK or is_search(request):
+        return _form(request, form_values, finds=action == FIND)
+    # Who types a name and presses the last button has not seen the clients with this name.
+    if _is_only_searched(form_values) and _search(request, form_values)[0]:
+        problem = Problem(request.translate("booking_choose_client"))
+        return _form(request, form_values, 400, problem, finds=True)
     try:
         response = request.call_once("create_booking", **_arguments(request, form_values))
     except AppError as error:
@@ -43,6 +71,12 @@ def create(request: ConsoleRequest) -> HttpResponse:
         )
     path = f"{request.current_membership.path}/bookings/{response['booking']['id']}"
     return redirect(f"{path}?done=booking_made")
+
+
+def _is_only_searched(form_values: dict[str, str]) -> bool:
+    return bool(form_values["q"]) and not any(
+        form_values[name] for name in ("client", "name", "phone", "email")
+    )
 
 
 def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
@@ -90,39 +124,72 @@ def _form(  # noqa: PLR0913  the parts of the form
     finds: bool = False,
     alternatives: list[dict[str, Any]] | None = None,
 ) -> HttpResponse:
-    services = SERVICES.offer(request, "service", [form_values["service"]], status="active")
-    if not form_values["service"] and len(services.records) == 1:
+    client = _client(request, form_values["client"])
+    found, found_total = None, 0
+    if form_values["q"] and (finds or client is None):
+        found, found_total = _search(request, form_values)
+    if client is None and found and len(found) == 1 and not form_values["name"]:
+        client, found = found[0], []  # Nobody else can be meant.
+    shown = [*([client] if client else []), *(found or [])]
+    visits = {each["id"]: _visits(request, each) for each in shown}
+    known = visits[client["id"]].services[:MAX_KNOWN] if client else []
+    chosen = [form_values["service"], *known]
+    services = SERVICES.offer(request, "service", chosen, status="active")
+    if not form_values["service"] and len(services.records) == 1 and not services.query:
         form_values["service"] = services.records[0]["id"]
-    today = clock.local_day(clock.now(), booking_times.zone(request))
-    form_values["date"] = form_values["date"] or today.isoformat()
     service = next((one for one in services.records if one["id"] == form_values["service"]), None)
-    times = FreeTimes([], [])
+    days: list[FreeTimes] = []
     if service is not None:
         try:
-            times = booking_times.find(
-                request, service["id"], day=form_values["date"], staff=form_values["staff"]
-            )
+            days = _times(request, service["id"], form_values)
         except AppError as error:
             problem = problem or booking_times.problem(request, error)
             status = max(status, error.status)
-    if form_values["time"] and not form_values["start"]:
-        _choose_time(form_values, times)
+    if form_values["time"] and not form_values["start"] and days:
+        _choose_time(form_values, days[0])
     return request.page(
         "booking_new",
         status,
         problem=problem,
         services=services,
         service=service,
+        offered=_offered(services, service, known),
+        known=known,
         staff=STAFF.offer(request, "staff", _staff_id(form_values), status="active"),
         anyone=ANYONE,
-        times=times,
+        days=days,
         typed=form_values,
         near=alternatives or [],
-        client=_client(request, form_values["client"]),
-        **_search(request, form_values["q"] if finds else None),
+        client=client,
+        found=found,
+        found_total=found_total,
+        visits=visits,
         is_date=_is_date(form_values["date"]),
         **booking_times.texts_of(request),
     )
+
+
+def _times(
+    request: ConsoleRequest, service_id: str, form_values: dict[str, str]
+) -> list[FreeTimes]:
+    """Return the free times of the chosen day, or of the next days that have any."""
+    if form_values["date"]:
+        day, staff = form_values["date"], form_values["staff"]
+        return [booking_times.find(request, service_id, day=day, staff=staff)]
+    chosen = form_values["start"]
+    return booking_times.find_next(request, service_id, staff=form_values["staff"], chosen=chosen)
+
+
+def _offered(services: Offer, service: dict[str, Any] | None, known: Sequence[str]) -> list[Any]:
+    """Return the services that have a button, those that the client had last first."""
+    records = {record["id"]: record for record in services.records}
+    first = [records[service_id] for service_id in known if service_id in records]
+    if services.query:
+        first = []
+    elif service is not None and service not in first[:MAX_SERVICES]:
+        first = [service, *first]
+    rest = [record for record in services.records if record not in first]
+    return [*first, *rest] if services.query else [*first, *rest][:MAX_SERVICES]
 
 
 def _choose_time(form_values: dict[str, str], times: FreeTimes) -> None:
@@ -131,11 +198,11 @@ def _choose_time(form_values: dict[str, str], times: FreeTimes) -> None:
         form_values["start"] = later[0]["value"]
 
 
-def _client(request: ConsoleRequest, client_id: str) -> dict[str, Any] | None:
+def _client(request: ConsoleRequest, client_id: str) -> Client | None:
     if not client_id:
         return None
     try:
-        client: dict[str, Any] = request.call("get_client", id=client_id)["client"]
+        client: Client = request.call("get_client", id=client_id)["client"]
     except NotFoundError:
         return None
     return client
@@ -145,11 +212,47 @@ def _staff_id(form_values: dict[str, str]) -> list[str]:
     return [] if form_values["staff"] in {"", ANYONE} else [form_values["staff"]]
 
 
-def _search(request: ConsoleRequest, text: str | None) -> dict[str, Any]:
-    if not text:
-        return {"found": None if text is None else [], "found_total": 0}
-    response = request.call("list_clients", search=text, size=MAX_CLIENTS)
-    return {"found": response["clients"], "found_total": response["total"]}
+def _search(request: ConsoleRequest, form_values: dict[str, str]) -> tuple[list[Client], int]:
+    """Return the clients that the search finds, and their number.
+
+    What matches nobody becomes the contacts of a new client.
+    """
+    response = request.call("list_clients", search=form_values["q"][:200], size=MAX_CLIENTS)
+    if not response["clients"]:
+        _become_contacts(form_values)
+    return response["clients"], response["total"]
+
+
+def _become_contacts(form_values: dict[str, str]) -> None:
+    """Put the parts of the search into the empty fields of a new client: "Ada 8 914 700-12-14"."""
+    text = form_values["q"]
+    for name, pattern in (("email", _EMAIL), ("phone", _PHONE)):
+        part = pattern.search(text)
+        if part and not form_values[name]:
+            form_values[name] = part[0].strip()
+            text = f"{text[: part.start()]} {text[part.end() :]}"
+    rest = " ".join(text.split()).strip(" ,;")
+    if rest and form_values["name"]:
+        form_values["q"] = rest  # Something else is typed there already.
+        return
+    form_values |= {"name": rest or form_values["name"], "q": ""}
+
+
+def _visits(request: ConsoleRequest, client: Client) -> Visits:
+    response = request.call(
+        "list_bookings", clientId=client["id"], size=MAX_VISITS, sort="startAtDesc"
+    )
+    rows = [row for row in response["bookings"] if row["status"] not in {"cancelled", "no_show"}]
+    now = clock.iso(clock.now())
+    ahead = [row for row in rows if row["startAt"] > now]
+    before = [row for row in rows if row["startAt"] <= now]
+    # With more bookings ahead than were read, the next one is not among them.
+    is_cut = len(response["bookings"]) == MAX_VISITS and not before
+    return Visits(
+        ahead[-1] if ahead and not is_cut else None,
+        before[0] if before else None,
+        list(dict.fromkeys(row["serviceId"] for row in rows)),
+    )
 
 
 def _is_date(text: str) -> bool:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
 from chalicelib.lib import zoned_times
@@ -13,6 +15,9 @@ from chalicelib.transports.web import texts
 
 ANYONE = "any"  # Value of a form's staff field: any member of the staff who is free.
 MAX_SLOTS = 300  # Maximum slots of a day that are offered. A step of five minutes makes 288.
+# The next free times: so many days with so many slots each. A button shows the others of a day.
+NEXT_DAYS, NEXT_SLOTS = 4, 6
+SEARCHED_SLOTS = 2_000  # of a week, which is a slot each five minutes
 
 
 class FreeTimes(NamedTuple):
@@ -22,6 +27,8 @@ class FreeTimes(NamedTuple):
     resources: list[dict[str, Any]]
     reason: str = ""
     next_day: str = ""  # local date of the next free slot
+    day: str = ""  # local date of the slots, if there are those of several days
+    hidden: int = 0  # number of further slots of the day
 
 
 def find(
@@ -52,6 +59,41 @@ def find(
         "" if slots else response["reason"] or "fully_booked",
         upcoming["startLocal"][:10] if upcoming else "",
     )
+
+
+def find_next(
+    request: ConsoleRequest, service: str, *, staff: str, chosen: str = ""
+) -> list[FreeTimes]:
+    """Return the next days with free slots, each with its first ones and the ``chosen`` one.
+
+    The next week is searched, or a week from the next free time on.
+    """
+    resource = {} if staff in {"", ANYONE} else {"resourceId": staff}
+    arguments = {"serviceId": service, "limit": SEARCHED_SLOTS, **resource}
+    try:
+        response = request.call("get_available_slots", timezone=zone(request), **arguments)
+        if not response["slots"] and (upcoming := response["nextAvailable"]):
+            first = {"from": upcoming["startAt"]}
+            response = request.call(
+                "get_available_slots", timezone=zone(request), **arguments, **first
+            )
+    except NotFoundError:
+        return [FreeTimes([], [], "service_deleted")]
+    resources = response["resources"]
+    if not response["slots"]:
+        return [FreeTimes([], resources, response["reason"] or "fully_booked")]
+    by_day = groupby(response["slots"], lambda free_slot: free_slot["startLocal"][:10])
+    return [_first_of_day(day, list(slots), resources, chosen) for day, slots in by_day][:NEXT_DAYS]
+
+
+def _first_of_day(
+    day: str, free_slots: list[dict[str, Any]], resources: list[dict[str, Any]], chosen: str
+) -> FreeTimes:
+    slots = [slot(free_slot, resources, "") for free_slot in free_slots]
+    shown = [
+        each for number, each in enumerate(slots) if number < NEXT_SLOTS or each["value"] == chosen
+    ]
+    return FreeTimes(shown, resources, day=day, hidden=len(slots) - len(shown))
 
 
 def slot(
@@ -94,8 +136,10 @@ def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
     resource = None if staff in {"", ANYONE} else staff
     outside = bool(request.form_value("outside"))
     if exact_time:
+        # Without a day, a typed time is one of today.
+        day = request.form_value("date").strip() or str(clock.local_day(clock.now(), zone(request)))
         return ChosenTime(
-            _moment(request.form_value("date"), local_time=exact_time, timezone=zone(request)),
+            _moment(day, local_time=exact_time, timezone=zone(request)),
             resource,
             outside,
         )
