@@ -83,10 +83,8 @@ def test_a_service_beyond_the_first_fifty_is_bound_and_booked(
         expect(page.get_by_role("status")).to_be_visible()
         tab.open(f"{crowd.path}/bookings/new")
         page.get_by_label("find by a part of the name").first.fill(name)
-        page.get_by_role("button", name="Search").first.click()
-        option = page.locator("#service option", has_text=name)
-        page.locator("#service").select_option(option.get_attribute("value"))
-        page.get_by_role("button", name="Show free times").click()
-        expect(page.locator("#service option:checked")).to_contain_text(name)
+        page.locator('button[name="find"][value="service"]').click()
+        page.get_by_role("button", name=name).click()
+        expect(page.locator("button.chip[aria-pressed]")).to_contain_text(name)
     service = call_console(crowd.workspace_id, "list_services", q=name)["services"][0]
     assert len(service["resourceIds"]) == 1

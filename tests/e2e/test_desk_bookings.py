@@ -21,6 +21,7 @@ from tests.e2e.conftest import (
     save_screenshot,
 )
 from tests.e2e.test_console import MOST_BYTES, OVERFLOW, UNCUT
+from tests.e2e.test_console_jobs import Walk
 from tests.factories.salon import CREATE, Salon
 
 DAY = "2027-01-18"
@@ -251,3 +252,77 @@ def test_slot_taken_by_another_client_keeps_the_form(desk: Desk, open_console: O
         expect(page.get_by_role("status")).to_have_text("Booking made.")
         tab.errors = [error for error in tab.errors if "409" not in error]
     assert desk.statuses() == {"Faster": "confirmed", "Walk-in": "confirmed"}
+
+
+ILL = {
+    "en": {"away": "Anna: not at work", "carry_out": "Carry out", "done": "Done as chosen."},
+    "ru": {
+        "away": "Anna: не выйдет на работу",
+        "carry_out": "Выполнить",
+        "done": "Сделано, как выбрано.",
+    },
+}
+LOOKS = [
+    (language, width, scheme)
+    for language in ILL
+    for width in (320, 390, 1280)
+    for scheme in ("light", "dark")
+]
+
+
+@pytest.mark.parametrize(("language", "width", "scheme"), LOOKS)
+def test_an_ill_member_of_the_staff_is_covered_in_two_taps(
+    language: str, width: int, scheme: str, desk: Desk, open_console: OpenConsole
+) -> None:
+    say = ILL[language]
+    desk.salon.api.post("/api/resources/update", {"id": desk.salon.resource, "name": "Anna"})
+    for hour in (14, 15, 16):
+        desk.book(hour, f"Client {hour} {'W' * 40 if hour == 15 else ''}")
+    desk.book(16, "Eve", 1)
+    screen = {"viewport": {"width": width, "height": 800}, "locale": language}
+    with open_console(**screen, color_scheme=scheme) as tab:
+        page = tab.page
+        tab.start_session(desk.email)
+        tab.open(desk.path)
+        page.get_by_role("link", name=say["away"]).click()
+        check(tab, f"absence-{language}-{scheme}", str(width))
+        assert len(page.content().encode()) <= MOST_BYTES
+        page.get_by_role("button", name=say["carry_out"]).click()
+        expect(page.get_by_role("status")).to_contain_text(say["done"])
+        check(tab, f"absence-done-{language}-{scheme}", str(width))
+        tab.open(f"{desk.path}/new")
+        page.get_by_role("searchbox").first.fill("Client")
+        page.locator('button[value="find"]').click()
+        check(tab, f"new-found-{language}-{scheme}", str(width))
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["script", "no-script"])
+def test_a_known_client_is_booked_in_six_taps_and_a_walk_in_of_the_calendar_in_three(
+    scripts: bool, desk: Desk, open_console: OpenConsole
+) -> None:
+    desk.book(11, "Ada")
+    body = {"name": "Beard", "durationMin": 30, "resourceIds": desk.salon.resources}
+    desk.salon.api.post("/api/services/create", body)
+    phone = {"viewport": SCREENS["phone"]["viewport"], "locale": "en-US"}
+    with open_console(**phone, java_script_enabled=scripts) as tab:
+        page = tab.page
+        tab.start_session(desk.email)
+        tab.open(desk.path)
+        known = Walk(page)
+        known.tap(page.get_by_role("link", name="New booking").first)
+        known.fill(page.get_by_role("searchbox").first, "700-12-11")
+        known.tap(page.locator('button[value="find"]'))
+        known.tap(page.get_by_role("button", name=re.compile("had before")))
+        known.tap(page.locator("#start label").first)
+        known.tap(page.get_by_role("button", name="Book", exact=True))
+        expect(page.get_by_role("status")).to_have_text("Booking made.")
+        assert known.taps == 6
+        tab.open(desk.path)
+        walk_in = Walk(page)
+        walk_in.tap(page.get_by_role("link", name=re.compile("17:00–18:00")).first)
+        walk_in.tap(page.locator("button.chip", has_text="Haircut"))
+        walk_in.fill(page.get_by_label("Name", exact=True), "Walk-in")
+        walk_in.tap(page.get_by_role("button", name="Book", exact=True))
+        expect(page.get_by_role("status")).to_have_text("Booking made.")
+        assert walk_in.taps == 4, "three, and one for one of two services"
+    assert desk.statuses()["Walk-in"] == "confirmed"

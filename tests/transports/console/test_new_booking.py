@@ -164,7 +164,7 @@ class TestTimes:
         assert found[0] == "2027-01-15T12:00"
         assert len({start[:10] for start in found}) == 4
         assert all(
-            sum(start.startswith(day) for start in found) <= 6
+            sum(start.startswith(day) for start in found) <= 4
             for day in {start[:10] for start in found}
         )
 

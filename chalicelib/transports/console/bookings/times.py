@@ -16,7 +16,7 @@ from chalicelib.transports.web import texts
 ANYONE = "any"  # Value of a form's staff field: any member of the staff who is free.
 MAX_SLOTS = 300  # Maximum slots of a day that are offered. A step of five minutes makes 288.
 # The next free times: so many days with so many slots each. A button shows the others of a day.
-NEXT_DAYS, NEXT_SLOTS = 4, 6
+NEXT_DAYS, NEXT_SLOTS = 4, 4
 SEARCHED_SLOTS = 2_000  # of a week, which is a slot each five minutes
 
 

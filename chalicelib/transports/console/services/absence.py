@@ -173,6 +173,15 @@ def _moment(request: ConsoleRequest, moment: str) -> str:
     return f"{texts['short_day'](texts['local_date'](moment))}, {texts['hour'](moment)}"
 
 
+def _end(request: ConsoleRequest, arranged: dict[str, Any]) -> str:
+    # A day ends at 24:00, and a period of one day names its day once.
+    texts = booking_times.texts_of(request)
+    end, hour = arranged["endAt"], texts["till"](arranged["endAt"])
+    day = date.fromisoformat(texts["local_date"](end)) - timedelta(days=hour == "24:00")
+    first = texts["local_date"](arranged["startAt"])
+    return hour if str(day) == first else f"{texts['short_day'](str(day))}, {hour}"
+
+
 def _again(request: ConsoleRequest) -> str:
     first, last = request.form_value("from"), request.form_value("to")
     return f"?from={first}&to={last}" if _is_date(first) and _is_date(last) else "?"
@@ -208,6 +217,7 @@ def _page(  # noqa: PLR0913  the parts of a page
         tab="absence",
         arranged=arranged,
         booking_path=f"{request.current_membership.path}/bookings/",
+        end=_end(request, arranged) if arranged else "",
         at=lambda moment: _moment(request, moment),
         **values,
         **booking_times.texts_of(request),
