@@ -290,8 +290,9 @@ class TestCarryingOut:
         done = arrange(salon, choose(booking, "reassign", resourceId=olga))
         assert done["bookings"][0]["outcome"]["reason"] == "time_off"
 
-    def test_time_off_of_the_colleague_that_comes_meanwhile_is_noticed(
-        self, salon: Salon, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("everybody", [True, False], ids=["everybody", "colleague"])
+    def test_time_off_that_comes_meanwhile_is_noticed(
+        self, everybody: bool, salon: Salon, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         booking, olga = book(salon, 10), salon.resources[1]
         require, runs = absence_plan.require_at_work, Counter[str]()
@@ -300,7 +301,8 @@ class TestCarryingOut:
             require(*arguments)
             runs["all"] += 1
             if runs["all"] == 1:
-                body = {"resourceId": olga, "startAt": MONDAY, "endAt": MONDAY}
+                body = {"startAt": MONDAY, "endAt": MONDAY}
+                body |= {} if everybody else {"resourceId": olga}
                 salon.api.post("/api/resources/create-time-off", body)
 
         monkeypatch.setattr(absence_plan, "require_at_work", require_then_close)
