@@ -1,7 +1,7 @@
 """Money, dates and language detection, in Russian and English."""
 
 import re
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final, Literal, get_args
 
 from chalicelib.lib import currencies
@@ -79,6 +79,13 @@ def length(language: Language, minutes: int) -> str:
     """
     parts = zip(divmod(minutes, 60), _UNITS[language], strict=True)
     return " ".join(f"{amount} {unit}" for amount, unit in parts if amount)
+
+
+def day(language: Language, when: date) -> str:
+    """Format a date, such as ``22 November 2026``."""
+    from babel.dates import format_date
+
+    return format_date(when, "d MMMM y", locale=language)
 
 
 def weekday_and_time(language: Language, local: datetime) -> str:

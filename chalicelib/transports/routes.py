@@ -73,6 +73,10 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
         Lazy("chalicelib.transports.unsubscribe:show"),
         Lazy("chalicelib.transports.unsubscribe:unsubscribe"),
     ),
+    "/unsubscribe/advertising/{token}": (
+        Lazy("chalicelib.transports.unsubscribe:show_advertising"),
+        Lazy("chalicelib.transports.unsubscribe:withdraw_advertising"),
+    ),
 }
 # Pages on which visitors book, in frames of any site, each with the handler of its form.
 BOOKING_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler | None]] = {

@@ -126,6 +126,19 @@ def export(request: ConsoleRequest) -> HttpResponse:
     return csv_file(text, name=f"{_file_name(request, 'clients')}.csv")
 
 
+def show_advertising(request: ConsoleRequest) -> HttpResponse:
+    """Show to which advertising a client has agreed, with a button that withdraws it."""
+    client = _find(request)
+    consents = request.call("get_advertising_consents", id=client["id"])
+    return request.page("client_advertising", client=client, consents=consents, path=_path(request))
+
+
+def withdraw_advertising(request: ConsoleRequest) -> HttpResponse:
+    """Withdraw a client's consent to advertising. A second click changes nothing."""
+    request.call("withdraw_advertising_consent", id=request.http.path["client"])
+    return redirect(f"{_path(request)}/advertising?done=advertising_withdrawn")
+
+
 def show_file(request: ConsoleRequest) -> HttpResponse:
     """Show what the workspace knows of a client, as far as one page has room."""
     return request.page("client_file", client=_find(request), path=_path(request))

@@ -109,6 +109,10 @@ _OF_WORKSPACES = {
     "/clients/new": _clients("new_client_page", shows="create_client"),
     "/clients/{client}": _clients("show", "save", "get_client", "update_client", max_bytes=LONG),
     "/clients-table": _clients(post="export", posts="export_clients"),
+    "/clients/{client}/advertising": _clients(
+        *("show_advertising", "withdraw_advertising"),
+        *("get_advertising_consents", "withdraw_advertising_consent"),
+    ),
     "/clients/{client}/file": _clients("show_file", "download_file", "export_client"),
     "/clients/{client}/erase": _clients("confirm_erase", "erase", "erase_client"),
     "/products": _products("index", "create", "list_products", "create_product"),

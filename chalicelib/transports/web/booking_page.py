@@ -27,12 +27,13 @@ from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.book_for_visitor import ByPhoneOnlyError, ChangedError
 from chalicelib.domains.booking_page.flows.brand import home
 from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
-from chalicelib.domains.booking_page.rules import refusals
+from chalicelib.domains.booking_page.rules import advertising_texts, refusals
+from chalicelib.domains.booking_page.rules.advertising_texts import MAX_VERSION, AdvertisingText
 from chalicelib.domains.booking_page.rules.prepared_links import MAX_TOKEN, PARAMETER
 from chalicelib.domains.booking_page.rules.refusals import Advice
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.rules import booking_tokens
+from chalicelib.domains.bookings.rules import booking_tokens, repeats
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.lib import localized, zoned_times
@@ -62,6 +63,8 @@ CONTACTS = {
 # What the form shows of the service, and sends back with the booking.
 TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
 MAX_KEY = 100
+ADVERTISING = "advertising"  # The box by which the client agrees: the version of its text.
+AGAIN = "again"  # Parameter with the start at which a visit is to be repeated, if it is free.
 # Catalogue keys of failures after which the visitor can send the form again, by error code.
 REFUSALS = {
     "too_fast": "book_too_fast",
@@ -131,6 +134,13 @@ class _Visit:
         return discovery.json_ld(
             self.page, self.canonical, service_url=settings().public_url + self.home
         )
+
+    @property
+    def advertising(self) -> AdvertisingText | None:
+        """The text beside the box by which the client agrees to advertising, if it is shown."""
+        if not self.service["asksForAdvertising"]:
+            return None
+        return advertising_texts.text(self.language, self.page["name"])
 
     def staff(self, staff_id: str) -> str | None:
         # An id, ``any``, or None if one must be chosen first.
@@ -210,7 +220,10 @@ def _show(request: HttpRequest) -> HttpResponse:
         return visit.show("by_phone")
     staff = visit.staff(query_value(request, "staff"))
     if staff is None:
-        return visit.show("staff")
+        return visit.show("staff", again=query_value(request, AGAIN))
+    repeated = find_moment(query_value(request, AGAIN))
+    if repeated is not None and repeated >= clock.now():
+        return _repeat(visit, staff, repeated)
     # A link to a time that has passed leads to the calendar instead of a form that must fail.
     start = find_moment(query_value(request, "at"))
     token = query_value(visit.request, PARAMETER)
@@ -224,6 +237,23 @@ def _show(request: HttpRequest) -> HttpResponse:
             summary=_changed_since(visit, {name: query_value(request, name) for name in TERMS}),
         )
     return _times(visit, staff)
+
+
+def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
+    # The form with the wished time, or if it is taken, with the free times near it.
+    arguments = {
+        "workspace": visit.request.path["workspace"],
+        "serviceId": visit.service["id"],
+        "resourceId": None if staff == ANYONE else staff,
+        "startAt": clock.iso(start),
+    }
+    times = call(visit.request, "find_repeat_times", arguments)
+    if times["isFree"]:
+        return _form(visit, 200, {"staff": staff}, start)
+    if not times["slots"]:
+        return _times(visit, staff)
+    summary = texts.translate(visit.language, "again_taken")
+    return _form(visit, 200, {"staff": staff}, None, summary=summary, slots=times["slots"])
 
 
 def _changed_since(visit: _Visit, shown: Mapping[str, str]) -> str:
@@ -295,6 +325,8 @@ def _form(  # noqa: PLR0913  the parts of the form
         message=summary,
         advises_call=status == HTTPStatus.TOO_MANY_REQUESTS,
         errors=errors or {},
+        advertising=visit.advertising,
+        agrees=form_values.get(ADVERTISING, ""),
         choices=None if slots is None else free_times.choices(visit.language, slots),
         honeypot=form_html.HONEYPOT,
         elapsed=form_html.ELAPSED,
@@ -357,6 +389,7 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
         "client": {"name": form_values.get("name", ""), **client},
         "notes": form_values.get("notes", "").strip() or None,
         "language": visit.language,
+        "advertisingVersion": form_values.get(ADVERTISING, "")[:MAX_VERSION] or None,
         PARAMETER: form_values.get(PARAMETER, "")[:MAX_TOKEN] or None,
         **{name: find_number(form_values.get(name, "")) for name in TERMS},
     }
@@ -438,6 +471,19 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+def _again(visit: _Visit, booking: Mapping[str, Any]) -> list[tuple[int, str]]:
+    # The links that repeat the booking with the same staff, with the weeks until then.
+    ids = [
+        each["id"] for each in visit.page["resources"] if each["name"] == booking["resourceName"]
+    ]
+    staff = ids[0] if len(ids) == 1 else ANYONE
+    start, now = datetime.fromisoformat(booking["startAt"]), clock.now()
+    return [
+        (repeat.weeks, visit.link(staff=staff, **{AGAIN: clock.iso(repeat.start)}))
+        for repeat in repeats.offered(start, booking["timezone"], now=now)
+    ]
+
+
 def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: str) -> HttpResponse:
     # The page says what becomes of the e-mail to an address, and contains the secret link to manage
     # the booking.
@@ -457,6 +503,8 @@ def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: st
             refund_until=clock.iso(last),
             held_until=confirmation["holdExpiresAt"],
         )
-    response = visit.show("done", made=confirmation, facts=facts, email=email)
+    response = visit.show(
+        "done", made=confirmation, facts=facts, email=email, again=_again(visit, booking)
+    )
     headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
     return response.with_headers({**response.headers, **headers})

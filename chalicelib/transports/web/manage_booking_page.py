@@ -6,19 +6,21 @@ session, because its address is the secret.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_urlsafe
 from typing import Any, Self
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
 from chalicelib.core.wire.times import find_moment
 from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
+from chalicelib.domains.bookings.rules import repeats
 from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.lib import localized
 from chalicelib.transports import form_data
@@ -36,6 +38,7 @@ from chalicelib.transports.web.booking_facts import (
     span_text,
     zone_text,
 )
+from chalicelib.transports.web.booking_page import AGAIN
 from chalicelib.transports.web.visitor_requests import call, find_number, query_value
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
@@ -116,7 +119,19 @@ class _Visit:
 
     def overview(self, status: int = 200, problem: str = "", *, notice: str = "") -> HttpResponse:
         # ``problem`` and ``notice`` are catalogue keys.
-        return self.show("booking", status, problem=problem, done=notice)
+        return self.show(
+            "booking", status, problem=problem, done=notice, again=self._repeat_links()
+        )
+
+    def _repeat_links(self) -> list[tuple[int, str]]:
+        url, booking = self.managed["repeatUrl"], self.managed["booking"]
+        if url is None or booking["status"] == "pending_payment":
+            return []
+        start = datetime.fromisoformat(booking["startAt"])
+        return [
+            (repeat.weeks, f"{url}&{urlencode({AGAIN: clock.iso(repeat.start)})}")
+            for repeat in repeats.offered(start, self.zone, now=clock.now())
+        ]
 
 
 def _show(request: HttpRequest) -> HttpResponse:

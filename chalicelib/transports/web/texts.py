@@ -13,10 +13,10 @@ from pathlib import Path
 
 from chalicelib.core import clock
 from chalicelib.lib import po_files, quotes
-from chalicelib.lib.localized import language_of, money, sign
+from chalicelib.lib.localized import day, language_of, money, sign
 from chalicelib.transports.web.languages import LANGUAGES, Language
 
-__all__ = ["LANGUAGES", "Language", "language_of", "money", "sign"]
+__all__ = ["LANGUAGES", "Language", "day", "language_of", "money", "sign"]
 
 # The folder of the PO files, one folder for each language.
 LOCALE = Path(__file__).parent / "locale"
@@ -84,13 +84,6 @@ def countries(language: Language, codes: Iterable[str]) -> list[tuple[str, str]]
 
     names = Locale(language).territories
     return sorted(((code, names.get(code, code)) for code in codes), key=lambda pair: pair[1])
-
-
-def day(language: Language, when: date) -> str:
-    """Format a date, such as ``22 November 2026``."""
-    from babel.dates import format_date
-
-    return format_date(when, "d MMMM y", locale=language)
 
 
 def dated(language: Language, when: date, pattern: str) -> str:

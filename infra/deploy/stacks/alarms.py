@@ -213,7 +213,7 @@ def _alarms() -> Iterable[tuple[Any, ...]]:
     )
     yield (
         "PausedMails",
-        "A workspace's mails that strangers cause are paused after bounces or complaints.",
+        "A workspace's mails by strangers or of advertising are paused by bounces or complaints.",
         1,
         [_metric(NAMESPACE, "PausedMails")],
     )

@@ -53,7 +53,7 @@ def switch_mails_off(checkout: Checkout, _: pytest.MonkeyPatch) -> None:  # noqa
 
 
 def pause(checkout: Checkout, _: pytest.MonkeyPatch) -> None:  # noqa: F811  the fixture
-    mail_rates.pause_strangers(checkout.workspace, "complaints")
+    mail_rates.pause(checkout.workspace, "stranger", "complaints")
 
 
 def mails_are_off(_: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

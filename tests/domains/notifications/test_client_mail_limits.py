@@ -90,7 +90,7 @@ class TestAWorkspace:
     def test_paused_workspace_sends_no_email(
         self, inbox: Inbox, salon: Salon, owner: Owner
     ) -> None:
-        assert mail_rates.pause_strangers(owner.workspace.id, "complaints")
+        assert mail_rates.pause(owner.workspace.id, "stranger", "complaints")
         book(salon, HOURS[0])
         run_until_idle()
         assert mails_to(inbox) == []

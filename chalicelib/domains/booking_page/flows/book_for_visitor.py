@@ -33,6 +33,7 @@ from chalicelib.domains.booking_page.flows.visitor_shares import (
     take_daily_limit,
     upcoming_shares,
 )
+from chalicelib.domains.booking_page.rules import advertising_texts
 from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import assistant_metrics, requested_bookings
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
@@ -50,6 +51,7 @@ from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, BookingRow
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import Contact
+from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
@@ -240,6 +242,7 @@ def book(  # noqa: PLR0913  what a booking may come with
             language=language,
         ),
     )
+    _stage_consent(unit, new_row, service, args.advertising_version, ctx.principal.audit_actor)
     if used_up:
         require_mail(workspace, new_row.client_email, used_up[0], rows)
         shown = args.model_copy(update=dict(ShownTerms.now(service, advance)))
@@ -258,6 +261,29 @@ def book(  # noqa: PLR0913  what a booking may come with
         counts = {assistant_metrics.BOOKINGS: 1}
         assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
     return MadeBooking(new_row, secret, outlook.forecast(rows))
+
+
+def _stage_consent(
+    unit: UnitOfWork, booking: BookingRow, service: ServiceRow, version: str | None, actor: str
+) -> None:
+    # The booking does not depend on it, so a text that has changed meanwhile, or that is no longer
+    # shown, stores nothing.
+    if version is None or not service.book_again_days:
+        return
+    shown = advertising_texts.find(version, slot_search.workspace_of(unit).name)
+    if shown is None or booking.client_id is None or booking.client_email is None:
+        return
+    advertising_consents.stage_grant(
+        unit,
+        client_id=booking.client_id,
+        by=actor,
+        source=booking.source,
+        label=shown.text,
+        version=shown.version,
+        language=shown.language,
+        email=booking.client_email,
+        booking_id=booking.id,
+    )
 
 
 def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:

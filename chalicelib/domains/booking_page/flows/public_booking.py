@@ -1,12 +1,13 @@
 """Wire models of visitors' bookings."""
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
+from chalicelib.domains.booking_page.rules.advertising_texts import MAX_VERSION
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.advance import Advance
 from chalicelib.domains.bookings.flows.new_booking import Notes
@@ -16,6 +17,8 @@ from chalicelib.domains.mails.flows.mail_gate import Forecast
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
+
+AdvertisingVersion = Annotated[str, StringConstraints(max_length=MAX_VERSION)]
 
 
 class BookingContact(Wire):
@@ -61,6 +64,9 @@ class PublicBookingCreate(ShownTerms):
     resource_id: Id | None = optional("Default: the free one with the fewest bookings.")
     client: BookingContact = Field(description="Name and contact details of the client.")
     notes: Notes | None = optional("Notes for the business.")
+    advertising_version: AdvertisingVersion | None = optional(
+        "Version of the advertisingTexts that was shown beside a box that the visitor has ticked."
+    )
 
 
 class PublicBookingOut(Wire):

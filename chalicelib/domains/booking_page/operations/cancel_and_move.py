@@ -10,13 +10,16 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
+from chalicelib.core.settings import settings
 from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
-from chalicelib.domains.booking_page.flows import slot_months
+from chalicelib.domains.booking_page.flows import open_page, slot_months
 from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
 from chalicelib.domains.booking_page.flows.public_booking import BookingLinks, PublicBookingOut
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
+from chalicelib.domains.booking_page.store import page_settings
+from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.bookings.flows import (
     booking_changes,
     booking_links,
@@ -31,11 +34,15 @@ from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow, EventRow
+from chalicelib.domains.clients.flows import advertising
+from chalicelib.domains.clients.flows.advertising import Recipient
+from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SUSPENDED
+from chalicelib.engine.reading import Rows
 
 BOOKING_CHANGES = Limit(
     "public-bookings", "bookings and cancellations per minute", 30, timedelta(minutes=1)
@@ -165,10 +172,17 @@ class ManagedBooking(BookingLinks):
         description="Whether only the business can refund: a program has made the link, or the "
         "payment came from another stage."
     )
+    repeat_url: str | None = Field(
+        description="URL of the page that books the service with the same staff, or null."
+    )
+    advertising_url: str | None = Field(
+        description="URL of the page on which the client withdraws the consent to advertising, or "
+        "null without a consent."
+    )
 
     @classmethod
     def read(cls, workspace_id: str, row: BookingRow, *, is_shared: bool) -> Self:
-        service = _service(workspace_id, row)
+        service, repeat_url = _service_and_page(workspace_id, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
         kept = booking_payments.kept_in_time(row, payment) if is_open else 0
@@ -198,6 +212,8 @@ class ManagedBooking(BookingLinks):
             refund_until=rest_to_pay.refund_ends_at(row),
             refund=back,
             asks_business=kept > back,
+            repeat_url=repeat_url,
+            advertising_url=None if is_shared else _advertising_url(workspace_id, row, service),
         )
 
 
@@ -301,12 +317,41 @@ def _is_at(row: BookingRow, start: date, resource_id: str | None) -> bool:
     return bool(same_time) and resource_id in {None, row.resource_id}
 
 
-def _service(workspace_id: str, row: BookingRow) -> ServiceRow | None:
-    service = SERVICES.find(workspace_id, record_id=row.service_id)
+def _service(workspace_id: str, row: BookingRow, rows: Rows | None = None) -> ServiceRow | None:
+    rows = rows or Rows()
+    service = rows.find(ServiceRow, SERVICES.key(workspace_id, record_id=row.service_id))
     if service is None or service.status != ACTIVE:
         return None
     site = binding.site_of_service(workspace_id, service.site_id)
     return None if site is not None and site.status == SUSPENDED else service
+
+
+def _service_and_page(workspace_id: str, row: BookingRow) -> tuple[ServiceRow | None, str | None]:
+    # The settings of the page are read in the request that reads the service.
+    rows = Rows()
+    rows.read(
+        [
+            SERVICES.key(workspace_id, record_id=row.service_id),
+            page_settings.key(workspace_id),
+        ]
+    )
+    service, page = _service(workspace_id, row, rows), BookingPageRow.read(workspace_id, rows)
+    if service is None or not page.is_on or service.id not in page.service_ids:
+        return service, None
+    home = f"{settings().public_url}{open_page.PATH}/{workspaces.get(workspace_id).slug}"
+    return service, f"{home}/{service.id}?staff={row.resource_id}"
+
+
+def _advertising_url(workspace_id: str, row: BookingRow, service: ServiceRow | None) -> str | None:
+    # Consents are read only where they are asked for. Each e-mail has the link, too.
+    if service is None or not service.book_again_days or row.client_id is None:
+        return None
+    entries = advertising_consents.read(workspace_id, client_id=row.client_id)
+    agrees = any(
+        advertising_consents.is_for(consent, row.client_email)
+        for consent in advertising_consents.standing(entries)
+    )
+    return advertising.link(Recipient(workspace_id, row.client_id)) if agrees else None
 
 
 def _left_to_pay(workspace_id: str, row: BookingRow) -> int:

@@ -36,7 +36,7 @@ from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.bookings.flows import placement, slot_search
 from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.flows.slot_out import SlotResource
+from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.bookings import AGENT
@@ -87,6 +87,9 @@ class PageService(AdvanceOut):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     photo_url: str | None = Field(description="URL of the main image, or null.")
+    asks_for_advertising: bool = Field(
+        description="Whether its form has the box by which a client agrees to advertising."
+    )
 
     @classmethod
     def from_record(cls, service: ServiceRow, advance: Advance) -> Self:
@@ -96,6 +99,7 @@ class PageService(AdvanceOut):
             service.values,
             description=cut or None,
             photo_url=_photo_url(service.images),
+            asks_for_advertising=bool(service.book_again_days),
             **advance._asdict(),
         )
 
@@ -153,6 +157,22 @@ class PageTimesQuery(MonthQuery):
     resource_id: Id | None = optional("Only of this resource.")
 
 
+class PageRepeatQuery(Wire):
+    """The service, staff and start of a visit that is to be repeated."""
+
+    workspace: Slug = Field(description="Slug of the workspace.")
+    service_id: Id = Field(description="Service id.")
+    resource_id: Id | None = optional("Only of this resource.")
+    start_at: When = Field(description="The wished start, with an offset.")
+
+
+class RepeatTimes(Wire):
+    """Whether a start is free, and the free times near it."""
+
+    is_free: bool = Field(description="Whether the wished start can be booked.")
+    slots: list[SlotOut] = Field(description="Free times near it, at most 5, in their order.")
+
+
 class PageBookingCreate(PublicBookingCreate):
     """A visitor's request for a booking on a booking page."""
 
@@ -161,7 +181,9 @@ class PageBookingCreate(PublicBookingCreate):
     prepared: PreparedToken | None = optional("Token of the link that an assistant prepared.")
 
 
-def _workspace(args: BookingPageRef | PageTimesQuery | PageBookingCreate) -> str:
+def _workspace(
+    args: BookingPageRef | PageTimesQuery | PageRepeatQuery | PageBookingCreate,
+) -> str:
     return open_page.workspace_of(args.workspace)
 
 
@@ -232,6 +254,31 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
         of_workspace=lambda: page.workspace.timezone,
     ).effective
     return slot_months.find(search, zone, args)
+
+
+@operation(
+    title="Find times to repeat a visit",
+    audience=PUBLIC,
+    resolve=_workspace,
+    limit=PAGE_SEARCHES,
+)
+def find_repeat_times(ctx: Context, args: PageRepeatQuery) -> RepeatTimes:
+    """Find whether a start is free for a service, and the free times of that and the next days."""
+    page = open_page.open_page(ctx.workspace_id, args.service_id)
+    service = page.require_service(args.service_id)
+    search = Search.create(ctx.workspace_id, service, args.resource_id)
+    zone = slot_search.zones(
+        search.shown_resources,
+        args.resource_id,
+        requested=None,
+        of_workspace=lambda: page.workspace.timezone,
+    ).effective
+    start = epoch_ms(clock.moment_of(args.start_at, zone))
+    slots = search.find_nearest(start, now=epoch_ms(clock.now()), count=placement.ALTERNATIVES)
+    return RepeatTimes(
+        is_free=any(slot.start == start for slot in slots),
+        slots=[SlotOut.from_slot(slot, zone) for slot in slots],
+    )
 
 
 @operation(

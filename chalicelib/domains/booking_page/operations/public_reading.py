@@ -15,6 +15,7 @@ from chalicelib.core.wire.lists import ListResult, PageQuery
 from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.open_page import OpenPage, Slug
+from chalicelib.domains.booking_page.rules import advertising_texts
 from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
@@ -63,6 +64,16 @@ class PublicHours(Wire):
     end: str = Field(description="HH:MM, on the next day if at or before start.")
 
 
+class AdvertisingTextOut(Wire):
+    """A text by which a visitor agrees to e-mail that advertises."""
+
+    language: Language = Field(description="ru or en.")
+    text: str = Field(description="The text.")
+    version: str = Field(
+        description="Send it as advertisingVersion of a booking if the visitor has ticked the box."
+    )
+
+
 class PublicBusiness(Wire):
     """A business, as visitors see it."""
 
@@ -76,6 +87,10 @@ class PublicBusiness(Wire):
     languages: list[Language] = Field(description="Languages of the booking page.")
     hours: list[PublicHours] = Field(description="Weekly hours in which any of the staff works.")
     booking_url: str | None = Field(description="URL of the booking page, or null if it is off.")
+    advertising_texts: list[AdvertisingTextOut] = Field(
+        description="What visitors may agree to when they book, for services with "
+        "asksForAdvertising. Show one beside a box that is not ticked."
+    )
 
     @classmethod
     def from_record(cls, page: OpenPage) -> Self:
@@ -96,6 +111,10 @@ class PublicBusiness(Wire):
                 for start, end in open_windows.intervals(spans)
             ],
             booking_url=page.url,
+            advertising_texts=[
+                AdvertisingTextOut(**advertising_texts.text(language, workspace.name)._asdict())
+                for language in LANGUAGES
+            ],
         )
 
 
@@ -115,6 +134,9 @@ class PublicService(AdvanceOut):
     price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     images: list[PublicImage] = Field(description="Images, the main one first.")
     booking_url: str | None = Field(description="URL of its booking page, or null.")
+    asks_for_advertising: bool = Field(
+        description="Whether a booking may say that the visitor agrees to advertising."
+    )
 
     @classmethod
     def from_record(cls, service: ServiceRow, page_url: str | None, advance: Advance) -> Self:
@@ -123,6 +145,7 @@ class PublicService(AdvanceOut):
             description=_describe(service.description),
             images=PublicImage.several(service.images),
             booking_url=page_url and f"{page_url}/{service.id}",
+            asks_for_advertising=bool(service.book_again_days),
             **advance._asdict(),
         )
 

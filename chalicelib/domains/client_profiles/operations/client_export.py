@@ -19,7 +19,12 @@ from chalicelib.domains.bookings.store.bookings import BookingRow, EventRow
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Trace
-from chalicelib.domains.clients.flows.client_models import ClientOut, ClientRef
+from chalicelib.domains.clients.flows.client_models import (
+    AdvertisingConsent,
+    ClientOut,
+    ClientRef,
+)
+from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
@@ -133,6 +138,9 @@ class ClientFile(Wire):
 
     taken_at: Timestamp = Field(description="When the file was made.")
     clients: list[ClientOut] = Field(description="The client, and others with a contact of it.")
+    advertising: list[AdvertisingConsent] = Field(
+        description="Agreements of these clients to advertising, and withdrawals."
+    )
     leads: list[KnownLead] = Field(description="Leads.")
     bookings: list[KnownBooking] = Field(description="Bookings.")
     payments: list[KnownPayment] = Field(description="Payments of the bookings.")
@@ -171,6 +179,11 @@ def export_client(ctx: Context, args: ClientRef) -> ClientFile:
     return ClientFile(
         taken_at=clock.now(),
         clients=[ClientOut.from_record(row) for row in trace.rows(ClientRow)],
+        advertising=[
+            AdvertisingConsent.from_entry(entry)
+            for row in trace.rows(ClientRow)
+            for entry in advertising_consents.read(ctx.workspace_id, client_id=row.id)
+        ],
         leads=[KnownLead.from_record(row) for row in leads.read_whole(ctx.workspace_id, ids)],
         bookings=[_booking(ctx.workspace_id, row) for row in booked],
         payments=_payments(ctx.workspace_id, booked),

@@ -25,6 +25,7 @@ from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Found, Trace
 from chalicelib.domains.clients.store import erased_records
+from chalicelib.domains.clients.store.advertising_consents import AdvertisingConsentRow
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
@@ -45,6 +46,7 @@ CHANGES_PER_UNIT = 90
 CANCELLED = "The client was erased."  # in the history of the booking
 HISTORIES: dict[type[Any], type[HistoryRow]] = {
     BookingRow: bookings.EventRow,
+    ClientRow: AdvertisingConsentRow,
     LeadRow: leads.EventRow,
 }
 _UNFINISHED = "A part of the data is erased. Repeat the call to erase the rest."

@@ -34,7 +34,7 @@ from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
-from chalicelib.domains.clients.store import clients, erased_records
+from chalicelib.domains.clients.store import advertising_consents, clients, erased_records
 from chalicelib.domains.exports.rules.job_kinds import EXPORT, EXPORT_EXPIRED
 from chalicelib.domains.exports.store import exports
 from chalicelib.domains.files.flows import rehosting
@@ -74,6 +74,7 @@ from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.mails.store import kept_messages, mail_log, mail_rates, suppressions
 from chalicelib.domains.notifications.rules.job_kinds import (
+    BOOK_AGAIN,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
     REMIND_CLIENT,
@@ -193,6 +194,7 @@ class Kind:
 PLAIN = (
     Kind(leads.EventRow, "LEAD#HISTORY"),
     Kind(bookings.EventRow, "BOOKING#HISTORY"),
+    Kind(advertising_consents.AdvertisingConsentRow, "CLIENT#HISTORY"),
     Kind(opening_hours.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(page_settings.BookingPageRow, "BOOKING_PAGE"),
@@ -388,6 +390,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     VISITOR_EVENTS: "a copy must not send the mails of the original",
     MAIL_CLIENT: "as above",
     REMIND_CLIENT: "as above",
+    BOOK_AGAIN: "as above",
     MAIL_INVITATION: "invitations are not exported",
     MAIL_PASSWORD_RESET: "accounts are not exported",
     MAIL_PASSWORD_SET: "as above",

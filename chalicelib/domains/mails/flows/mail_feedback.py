@@ -1,8 +1,8 @@
 """Process the reports of Amazon SES on e-mail, which arrive in a queue of SQS.
 
-Bounces and complaints suppress addresses. High rates of e-mails that strangers have caused pause
-these in their workspace, and high rates of the others are reported to the operator. A
-report that arrives again changes nothing more.
+Bounces and complaints suppress addresses. High rates of e-mails that strangers have caused, or that
+advertise, pause these in their workspace, and high rates of the others are reported to the
+operator. A report that arrives again changes nothing more.
 """
 
 import logging
@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 from chalicelib.domains.mails.flows.ses_reports import Report, parse
-from chalicelib.domains.mails.rules.mail_reputation import Measure
+from chalicelib.domains.mails.rules.mail_reputation import PAUSED_BY_RATES, Measure
 from chalicelib.domains.mails.store import mail_rates, suppressions
 from chalicelib.engine.unit import run_unit
 
-PAUSED = "mails of a workspace that strangers cause are paused"
+PAUSED = "mails of a workspace that strangers cause, or that advertise, are paused"
 RATES_ARE_HIGH = "mails of a workspace have high rates of bounces or complaints"
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _count(report: Report, workspace_id: str, measure: Measure) -> None:
     if reason is None:
         return
     fields = {"workspaceId": workspace_id, "reason": reason}
-    if report.cause == "business":
+    if report.cause not in PAUSED_BY_RATES:
         log.warning(RATES_ARE_HIGH, extra=fields)
-    elif mail_rates.pause_strangers(workspace_id, reason):
-        log.warning(PAUSED, extra=fields)
+    elif mail_rates.pause(workspace_id, report.cause, reason):
+        log.warning(PAUSED, extra=fields | {"cause": report.cause})

@@ -25,7 +25,12 @@ from chalicelib.core.test_workspaces import is_test
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.mails.rules import mail_budgets
-from chalicelib.domains.mails.rules.mail_budgets import BUDGETS, LINKS_FOR_ADDRESS, MailClass
+from chalicelib.domains.mails.rules.mail_budgets import (
+    ADVERTISING_OF_WORKSPACE,
+    BUDGETS,
+    LINKS_FOR_ADDRESS,
+    MailClass,
+)
 from chalicelib.domains.mails.rules.mail_reputation import cause_of
 from chalicelib.domains.mails.store import kept_messages, mail_log, mail_rates, suppressions
 from chalicelib.domains.mails.store.mail_log import Reason
@@ -264,6 +269,9 @@ def _counters(
         counters += [_Counter(limit, subject, "by_address") for limit, subject in of_visitor]
     if workspace_id is None or plan is None:
         return counters
+    if mail_class == "advertising":
+        subject = f"{mailbox}#{workspace_id}"
+        counters.append(_Counter(ADVERTISING_OF_WORKSPACE, subject, "by_address"))
     for limit in mail_budgets.workspace_limits(plan, mail_class):
         counters.append(_Counter(limit, workspace_id, "by_plan"))
         if limit.share is not None:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from chalicelib.domains.mails.rules.mail_reputation import Cause, Measure, Suppression
 from chalicelib.gateways.mail.ses import CAUSE_TAG, WORKSPACE_TAG
@@ -87,5 +87,5 @@ def _parse_mail(
         suppression,
         tuple(addresses),
         workspace_id,
-        "business" if named_cause == "business" else "stranger",
+        named_cause if named_cause in get_args(Cause) else "stranger",
     )

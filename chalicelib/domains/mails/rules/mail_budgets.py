@@ -24,6 +24,7 @@ MailClass = Literal[
     "account",
     "confirmed",
     "member",
+    "advertising",
 ]
 """Why an e-mail is sent: who has caused it, and what is proved.
 
@@ -39,6 +40,7 @@ MailClass = Literal[
 - ``confirmed``: something was done with a code of the account, or with its password.
 - ``member``: a message that a member of a workspace has chosen to get. The windows of
   ``store.windows`` limit these.
+- ``advertising``: a client who has agreed to advertising is asked to book again.
 """
 _DAY = timedelta(days=1)
 # Links to one address that one visitor may cause.
@@ -60,12 +62,24 @@ BUDGETS: Mapping[MailClass, Limit] = {
     "stranger_reminder": _REMINDERS,
     "account": Limit("account-mails", "e-mails per hour about an account", 5, timedelta(hours=1)),
     "confirmed": Limit("confirmed-mails", "e-mails per day about what was done", 50, _DAY),
+    "advertising": Limit(
+        "advertising-mails", "e-mails that advertise per week to an address", 2, timedelta(days=7)
+    ),
 }
+# E-mails that advertise of one workspace to one address.
+ADVERTISING_OF_WORKSPACE = Limit(
+    "workspace-advertising-share",
+    "e-mails that advertise per week of a workspace to an address",
+    1,
+    timedelta(days=7),
+)
 BY_STRANGERS = frozenset({"stranger", "stranger_reminder", "link"})
 # Classes of e-mail that visitors cause, with a proof or without, except links.
 BY_VISITORS = (BY_STRANGERS - {"link"}) | {"client", "client_reminder"}
 # The parts of a plan's e-mail that strangers may cause, and that links add: a half, a quarter.
 _STRANGERS_PART, _LINKS_PART = 2, 4
+# E-mails that advertise have a part beside the plan's e-mail, so that they take nothing from it.
+_ADVERTISING_PART = 4
 _BUSINESS_PART = 4  # the part of a plan's e-mail that only the business itself may cause: a quarter
 # One visitor causes at most this part of what all strangers of a workspace may cause.
 _VISITOR_PART = 5
@@ -74,9 +88,9 @@ _LEAST_FOR_VISITOR = 3
 
 def reserve(mail_class: MailClass, budget: Limit) -> Limit | None:
     """Return what a workspace may send to an address whatever others have sent, or None."""
-    if mail_class in BY_STRANGERS:
+    if mail_class in BY_STRANGERS or mail_class == "advertising":
         return None
-    # Half of the budget, which these e-mails take as well. Strangers have no such reserve.
+    # Half of the budget, which these e-mails take as well. Strangers and advertising have none.
     return replace(budget, name=f"{budget.name}-own", max_requests=budget.max_requests // 2)
 
 
@@ -84,7 +98,8 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
     """Return the limits on a workspace's e-mails of a class to clients.
 
     E-mails that strangers cause may use up half of what the plan includes, and e-mails of all
-    visitors three quarters. Links have a part of their own, so that nothing else uses them up. A
+    visitors three quarters. Links have a part of their own, so that nothing else uses them up, and
+    so has advertising, so that it uses up nothing else. A
     limit of strangers or visitors has the share of a visitor.
     """
     max_mails = CLIENT_MAILS_A_DAY[plan]
@@ -96,6 +111,9 @@ def workspace_limits(plan: str, mail_class: MailClass) -> list[Limit]:
         return [
             _of_strangers("workspace-link-mails", what=what, max_mails=max_mails // _LINKS_PART)
         ]
+    if mail_class == "advertising":
+        what, part = "e-mails that advertise per day", max_mails // _ADVERTISING_PART
+        return [Limit("workspace-advertising-mails", what, part, _DAY)]
     if mail_class not in BY_VISITORS:
         return [total]
     what, part = "e-mails per day that visitors cause", max_mails - max_mails // _BUSINESS_PART

@@ -8,9 +8,11 @@ from chalicelib.domains.mails.rules.mail_budgets import BY_STRANGERS, MailClass
 Measure = Literal["sent", "bounced", "complained"]
 Suppression = Literal["bounce", "complaint"]
 Pause = Literal["bounces", "complaints"]
-Cause = Literal["stranger", "business"]  # who has caused an e-mail
-# High rates of what strangers have caused pause what strangers cause. Everything else is paused by
-# the operator only.
+# Who has caused an e-mail, or that it advertises.
+Cause = Literal["stranger", "business", "advertising"]
+# High rates of what strangers have caused pause what strangers cause, and those of advertising
+# pause advertising. Everything else is paused by the operator only.
+PAUSED_BY_RATES: tuple[Cause, ...] = ("stranger", "advertising")
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(days=1), timedelta(days=7)
 # E-mails below which bounces pause nothing. One of a few e-mails would be a high rate.
 LEAST_SENT = 50
@@ -23,6 +25,8 @@ MOST_COMPLAINED = 0.001
 
 def cause_of(mail_class: MailClass) -> Cause:
     """Return who has caused an e-mail of a class."""
+    if mail_class == "advertising":
+        return "advertising"
     return "stranger" if mail_class in BY_STRANGERS else "business"
 
 

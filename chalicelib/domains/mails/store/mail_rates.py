@@ -1,5 +1,6 @@
 """Count e-mails of a workspace to visitors, their bounces and complaints, and pause e-mails."""
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple, cast, get_args
 
@@ -20,7 +21,8 @@ from chalicelib.engine.unit import UnitOfWork
 
 WINDOW = timedelta(days=30)  # E-mails sent in this time count. A complaint may come days after.
 KEPT_FOR = timedelta(days=35)
-SORT_KEY = "-"  # of the pause of what strangers cause
+# Sort keys of the pauses that follow from rates.
+SORT_KEYS: Mapping[Cause, str] = {"stranger": "-", "advertising": "advertising"}
 BY_OPERATOR = "operator"  # sort key of the operator's pause of all e-mails to clients
 
 
@@ -81,7 +83,8 @@ def stage_count(
 def counts(workspace_id: str, cause: Cause) -> Counts:
     """Return the counts of e-mails with a cause of the last 30 days, or since the last pause."""
     first = (clock.now() - WINDOW).date()
-    if cause == "stranger" and (pause := _find(workspace_id, sort_key=SORT_KEY)) is not None:
+    sort_key = SORT_KEYS.get(cause)
+    if sort_key is not None and (pause := _find(workspace_id, sort_key=sort_key)) is not None:
         first = max(first, pause.ends_at.date())
     # Old days may still exist, because DynamoDB removes expired rows late.
     days = MailDayRow.partition(_days(workspace_id, cause))
@@ -93,9 +96,10 @@ def counts(workspace_id: str, cause: Cause) -> Counts:
     )
 
 
-def pause_strangers(workspace_id: str, reason: Pause) -> bool:
-    """Pause what strangers cause, and return whether it was not paused before."""
-    now, last = clock.now(), _find(workspace_id, sort_key=SORT_KEY)
+def pause(workspace_id: str, cause: Cause, reason: Pause) -> bool:
+    """Pause e-mails with a cause in ``SORT_KEYS``, and return whether this is a new pause."""
+    sort_key = SORT_KEYS[cause]
+    now, last = clock.now(), _find(workspace_id, sort_key=sort_key)
     if last is not None and last.ends_at > now:
         return False
     # A pause within 30 days after the last one is twice as long, up to a week.
@@ -105,7 +109,7 @@ def pause_strangers(workspace_id: str, reason: Pause) -> bool:
         MailPauseRow.pk.does_not_exist() if last is None else MailPauseRow.since == last.since
     )
     return update_if(
-        MailPauseRow(_pauses(workspace_id), SORT_KEY),
+        MailPauseRow(_pauses(workspace_id), sort_key),
         [
             MailPauseRow.reason.set(reason),
             MailPauseRow.since.set(now),
@@ -126,12 +130,15 @@ def stage_pause(unit: UnitOfWork, reason: Pause) -> bool:
 
 def pause_keys(workspace_id: str, cause: Cause) -> list[Key]:
     """Return the keys of the pauses of e-mails with a cause, to read ahead for ``find_pause``."""
-    sort_keys = (BY_OPERATOR, SORT_KEY) if cause == "stranger" else (BY_OPERATOR,)
+    sort_keys = [BY_OPERATOR, *([SORT_KEYS[cause]] if cause in SORT_KEYS else [])]
     return [Key(MailPauseRow, _pauses(workspace_id), sort_key) for sort_key in sort_keys]
 
 
 def find_pause(workspace_id: str, cause: Cause, rows: Rows | None = None) -> PausedMails | None:
-    """Return the pause of a workspace's e-mails with a cause, or None. Strangers have both."""
+    """Return the pause of a workspace's e-mails with a cause, or None.
+
+    What ``SORT_KEYS`` names has a pause of its own beside the operator's.
+    """
 
     def find(sort_key: str) -> MailPauseRow | None:
         key = Key(MailPauseRow, _pauses(workspace_id), sort_key)
@@ -139,7 +146,7 @@ def find_pause(workspace_id: str, cause: Cause, rows: Rows | None = None) -> Pau
 
     if (pause := find(BY_OPERATOR)) is not None:
         return PausedMails(cast("Pause", pause.reason), None)
-    pause = find(SORT_KEY) if cause == "stranger" else None
+    pause = find(SORT_KEYS[cause]) if cause in SORT_KEYS else None
     if pause is None or pause.ends_at <= clock.now():
         return None
     return PausedMails(cast("Pause", pause.reason), pause.ends_at)
@@ -147,10 +154,10 @@ def find_pause(workspace_id: str, cause: Cause, rows: Rows | None = None) -> Pau
 
 def stage_resumption(unit: UnitOfWork) -> bool:
     """Stage the end of the pauses of the unit's workspace, and return whether there was one."""
-    was_paused = find_pause(unit.tenant, "stranger") is not None
+    was_paused = any(find_pause(unit.tenant, cause) is not None for cause in SORT_KEYS)
     if not was_paused:
         return False
-    for sort_key in (SORT_KEY, BY_OPERATOR):
+    for sort_key in (*SORT_KEYS.values(), BY_OPERATOR):
         if (pause := _find(unit.tenant, sort_key=sort_key)) is not None:
             unit.delete(pause)
     # Counting begins again, so that the e-mails sent before do not pause it once more.
@@ -165,7 +172,8 @@ def _find(workspace_id: str, *, sort_key: str) -> MailPauseRow | None:
 
 
 def _days(workspace_id: str, cause: Cause) -> str:
-    return f"W#{workspace_id}#MAIL-DAYS" + ("#BUSINESS" if cause == "business" else "")
+    # Days of strangers have no name, as they were the first.
+    return f"W#{workspace_id}#MAIL-DAYS" + ("" if cause == "stranger" else f"#{cause.upper()}")
 
 
 def _pauses(workspace_id: str) -> str:

@@ -16,6 +16,7 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES, BookingRow
 from chalicelib.domains.mails.rules.mail_budgets import MailClass
+from chalicelib.domains.notifications.flows import book_again
 from chalicelib.domains.notifications.flows.client_mail_sending import (
     MailOptions,
     mail_options,
@@ -57,16 +58,21 @@ def make_mails(job: Job) -> None:
 
 @job_handler(MAIL_CLIENT)
 def mail_client(job: Job) -> None:
-    """Make the job of the booking's next reminder, and send the e-mail that follows the events."""
+    """Make the jobs that follow the booking, and send the e-mail that follows the events.
+
+    The jobs are that of the next reminder, and the one that asks the client to book again.
+    """
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     at = datetime.fromisoformat(job.payload["at"])
     events = job.payload["events"]
     if booking is None or booking.client_email is None:
         return
+    options = mail_options(job.workspace_id, service_id=booking.service_id)
+    if "refund" not in job.payload:
+        book_again.schedule(job.workspace_id, booking, options.book_again_days)
     # Only money may arrive after the start.
     if booking.starts_at <= at and REFUNDED_EVENT not in events:
         return
-    options = mail_options(job.workspace_id, service_id=booking.service_id)
     if not options.has_mails:
         return
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail

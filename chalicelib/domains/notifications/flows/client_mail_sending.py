@@ -38,6 +38,7 @@ class MailOptions(NamedTuple):
 
     has_mails: bool
     reminders: tuple[int, ...]  # minutes before the start, the largest first
+    book_again_days: int | None = None  # after a visit; None: clients are not asked
 
 
 def mail_options(workspace_id: str, *, service_id: str) -> MailOptions:
@@ -45,7 +46,12 @@ def mail_options(workspace_id: str, *, service_id: str) -> MailOptions:
     service = SERVICES.find(workspace_id, record_id=service_id)
     if service is None:
         return MailOptions(has_mails=True, reminders=REMINDERS)
-    return MailOptions(service.visitor_mails, tuple(map(int, service.reminders)))
+    days = service.book_again_days
+    return MailOptions(
+        service.visitor_mails,
+        tuple(map(int, service.reminders)),
+        None if days is None else int(days),
+    )
 
 
 def send_to_client(  # noqa: PLR0913  the parts of an e-mail

@@ -5,7 +5,7 @@ service's address to any address.
 """
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from typing import NamedTuple
 
@@ -48,6 +48,18 @@ class BookingFacts(NamedTuple):
     due_until: datetime | None = None
     paid: int = 0
     currency: str = RUB
+
+
+class AgainFacts(NamedTuple):
+    """What an e-mail shows that asks to book again."""
+
+    brand: Brand  # as in ``mail_brands``
+    service: str
+    resource: str
+    visited_on: date
+    agreed_on: date
+    page_url: str
+    unsubscribe_url: str
 
 
 def kind_of(
@@ -97,6 +109,31 @@ def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
         facts=fact_pairs(language, facts),
         page_url=url,
         action=str(texts[action]),
+    )
+
+
+def again_mail(language: Language, facts: AgainFacts) -> RenderedMail:
+    """Return the e-mail that asks to book again. It says why it came, and how to unsubscribe."""
+    texts = _catalogue(language).texts
+    title = str(texts["client_again"])
+    pairs = [
+        ("service", mailed_name(facts.service)),
+        ("resource", mailed_name(facts.resource)),
+        ("visited", localized.day(language, facts.visited_on)),
+    ]
+    return mails.render(
+        TEMPLATES,
+        "again",
+        language,
+        brand=facts.brand,
+        subject_line=f"{title}: {mailed_name(facts.service)}",
+        title=title,
+        about=quotes.nest(str(texts["client_again_about"]).format(workspace=facts.brand.name)),
+        facts=[(str(texts[f"fact_{key}"]), value) for key, value in pairs],
+        page_url=facts.page_url,
+        action=str(texts["client_again_action"]),
+        agreed_on=localized.day(language, facts.agreed_on),
+        unsubscribe_url=facts.unsubscribe_url,
     )
 
 

@@ -6,3 +6,5 @@ NOTIFY_MEMBER = JobKind("notify-member", Queue.EVENTS)  # one message to one mem
 NOTIFY_DIGEST = JobKind("notify-digest", Queue.EVENTS)  # one message for many that were held back
 # Reminds a client of a booking, and makes the job of the next reminder.
 REMIND_CLIENT = JobKind("remind-client", Queue.EVENTS)
+# Asks a client who has agreed to advertising to book again, some days after a visit.
+BOOK_AGAIN = JobKind("book-again", Queue.EVENTS)

@@ -22,7 +22,7 @@ from chalicelib.domains.identity.rules.job_kinds import (
     MAIL_STANDING,
     MAIL_TEST_IDLE,
 )
-from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
+from chalicelib.domains.notifications.rules.job_kinds import BOOK_AGAIN, REMIND_CLIENT
 
 # Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested.
 ClientKind = Literal[
@@ -34,6 +34,7 @@ ClientKind = Literal[
     "refunded",
     "refund_failed",
     "reminder",
+    "again",
     "link",
 ]
 Role = Literal["owner", "manager", "staff"]
@@ -182,6 +183,12 @@ JOBS: Mapping[str, Told] = {
     ),
     REMIND_CLIENT: Told(
         ToClient({"confirmed": "reminder"}), _CLIENT_ONLY, when="a booking begins soon"
+    ),
+    BOOK_AGAIN: Told(
+        ToClient({"confirmed": "again", "completed": "again"}),
+        _CLIENT_ONLY,
+        when="a client who has agreed to advertising has not booked again, as many days after a "
+        "visit as the service has set",
     ),
     MAIL_BOOKING_LINK: Told(
         ToClient({"requested": "link"}),

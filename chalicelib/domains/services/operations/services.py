@@ -26,6 +26,7 @@ from chalicelib.core.wire.external_data import (
     merge_metadata,
 )
 from chalicelib.core.wire.lists import (
+    NO_ARGUMENT,
     NO_SORT_BY_UPDATE,
     SORT_DIRECTION,
     ListQuery,
@@ -77,6 +78,7 @@ Unverified = Annotated[int, Field(ge=1, le=1000)]
 Reminders = Annotated[
     list[Annotated[int, Field(ge=10, le=43_200)]], Field(max_length=5), AfterValidator(_descending)
 ]
+BookAgain = Annotated[int, Field(ge=7, le=365)]
 ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_unique)]
 Status = Literal["active", "inactive"]
 
@@ -120,6 +122,10 @@ class ServiceOut(ServiceRef):
     )
     reminders: list[int] = Field(
         description="Minutes before the start at which clients are reminded by mail."
+    )
+    book_again_days: int | None = Field(
+        description="Days after a visit after which clients who agreed to advertising are asked to "
+        "book again; null: never."
     )
     sort_order: int = Field(description="Position among all services, ascending.")
     external_id: str | None = EXTERNAL_ID_OUT
@@ -195,6 +201,9 @@ class ServiceCreate(Wire):
     reminders: Reminders = Field(
         default_factory=lambda: [*REMINDERS],
         description="Minutes before start; default 1440, 120.",
+    )
+    book_again_days: Annotated[BookAgain | None, NO_ARGUMENT] = optional(
+        "Days after a visit after which clients who agreed to advertising are asked to book again."
     )
     external_id: NewExternalId = EXTERNAL_ID
     metadata: NewMetadata = METADATA

@@ -63,6 +63,8 @@ class ServiceRow(ProgramRecord):
     # Minutes before the start, the largest first.
     reminders: ListAttribute[Any] = ListAttribute(of=NumberAttribute, default=lambda: [*REMINDERS])
     sort_order = NumberAttribute()
+    # Days after a visit after which clients who agreed to advertising are asked to book again.
+    book_again_days = NumberAttribute(null=True)
     # The part of the price that is paid in advance, and the minutes before the start until which a
     # client's cancellation is refunded. None: the default.
     deposit_percent = NumberAttribute(null=True)

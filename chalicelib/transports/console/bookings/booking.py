@@ -1,12 +1,15 @@
 """The page of one booking."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.domains.bookings.rules import repeats
 from chalicelib.engine.history import SHOWN
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.bookings import times as booking_times
@@ -207,10 +210,33 @@ def _page(
         who=partial(_actor, request, {person["accountId"]: person["name"] for person in people}),
         client_path=_client_path(request, booking),
         can_be_moved=booking["status"] in MOVABLE,
+        again=_again(request, booking),
         has_begun=booking["startAt"] <= clock.iso(clock.now()),
         **{"near": [], "meanwhile": [], **values},
         **booking_times.texts_of(request),
     )
+
+
+def _again(request: ConsoleRequest, booking: Booking) -> list[tuple[int, str]]:
+    # The links to a new booking of the same client, service, staff and time of day, with the weeks
+    # until then. That page offers the next free time if this one is taken.
+    if not request.current_membership.may("create_booking"):
+        return []
+    zone = ZoneInfo(booking_times.zone(request))
+    start, now = datetime.fromisoformat(booking["startAt"]), clock.now()
+    links = []
+    for repeat in repeats.offered(start, booking["timezone"], now=now):
+        local = repeat.start.astimezone(zone)
+        query = {
+            "service": booking["serviceId"],
+            "staff": booking["resourceId"],
+            "date": local.date().isoformat(),
+            "time": f"{local:%H:%M}",
+            "client": booking["client"]["id"] or "",
+        }
+        path = f"{request.current_membership.path}/bookings/new"
+        links.append((repeat.weeks, f"{path}?{urlencode(query)}"))
+    return links
 
 
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:

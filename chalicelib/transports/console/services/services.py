@@ -87,6 +87,7 @@ FORM = Form(
     Switch("requirePayment", "require_payment"),
     Switch("visitorMails", "visitor_mails", new=True),
     lengths("reminders", label="reminders", new=[1440, 120], rare=True),
+    number("bookAgainDays", label="book_again_days", rare=True),
     tags("tags", rare=True),
     Field(
         "siteId",

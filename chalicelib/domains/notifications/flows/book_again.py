@@ -1,0 +1,185 @@
+"""Ask clients who have agreed to advertising to book again, some days after a visit (ADR 140).
+
+The job is made with the e-mails about the booking, never in the booking's transaction. It holds ids
+only, and everything is decided when it runs: a consent may be withdrawn, a visit moved, a client
+erased until then. A client may have a job for each visit; only that of the last visit sends.
+"""
+
+from typing import cast
+
+from chalicelib.core import clock
+from chalicelib.core.clock import epoch_ms
+from chalicelib.core.errors import NotFoundError
+from chalicelib.core.jobs import Job, Postponed, job_handler
+from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.flows.open_page import OpenPage
+from chalicelib.domains.bookings.store import bookings
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.domains.clients.flows import advertising
+from chalicelib.domains.clients.flows.advertising import Recipient
+from chalicelib.domains.clients.store import advertising_consents
+from chalicelib.domains.clients.store.advertising_consents import AdvertisingConsentRow
+from chalicelib.domains.clients.store.clients import CLIENTS
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.mails.flows import mail_gate
+from chalicelib.domains.mails.flows.mail_gate import Verdict
+from chalicelib.domains.notifications.flows import mail_brands
+from chalicelib.domains.notifications.rules import book_again, client_mail_texts
+from chalicelib.domains.notifications.rules.book_again import Consent, Visit
+from chalicelib.domains.notifications.rules.client_mail_texts import AgainFacts
+from chalicelib.domains.notifications.rules.job_kinds import BOOK_AGAIN
+from chalicelib.domains.notifications.rules.who_is_told import client_kind
+from chalicelib.engine import jobs
+from chalicelib.engine.listing.query import Query
+from chalicelib.engine.unit import run_unit
+from chalicelib.gateways import mail
+from chalicelib.gateways.mail import Mail
+from chalicelib.lib import emails
+from chalicelib.lib.localized import Language
+
+MOST_READ = 50  # bookings of a client, the latest first
+_WAITING = {"pending_payment", "confirmed", "completed"}
+
+
+def schedule(workspace_id: str, booking: BookingRow, days: int | None) -> None:
+    """Make the job that asks the client of a booking to book again, if the client has agreed.
+
+    A job that is made twice is one job, and the job of an earlier time does nothing.
+    """
+    if days is None or booking.client_id is None or booking.status not in _WAITING:
+        return
+    entries = advertising_consents.read(workspace_id, client_id=booking.client_id)
+    if not any(
+        advertising_consents.is_for(row, booking.client_email)
+        for row in advertising_consents.standing(entries)
+    ):
+        return
+    timezone = workspaces.get(workspace_id).timezone
+    due_at = book_again.due_at(booking.ends_at, days, timezone)
+    if clock.now() >= due_at + book_again.LONGEST_WAIT:
+        return
+    payload = {"bookingId": booking.id, "endMs": epoch_ms(booking.ends_at)}
+    job_id = f"{booking.client_id}-{booking.id}"
+    jobs.schedule(jobs.row(BOOK_AGAIN, workspace_id, payload, due_at, job_id=job_id))
+
+
+@job_handler(BOOK_AGAIN)
+def ask_to_book_again(job: Job) -> None:
+    """Ask a client to book again, if the client still agrees and has not booked since."""
+    booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
+    if booking is None or not mail.is_on():
+        return
+    # A visit that was moved has the job of its new end.
+    if epoch_ms(booking.ends_at) != job.payload["endMs"]:
+        return
+    try:
+        page = open_page.open_page(job.workspace_id, booking.service_id, with_hours=False)
+    except NotFoundError:
+        return  # The link would lead to nothing.
+    days = page.require_service(booking.service_id).book_again_days
+    if days is None:
+        return
+    timezone, now = page.workspace.timezone, clock.now()
+    due_at = book_again.due_at(booking.ends_at, int(days), timezone)
+    # The owner may have made the time longer. What waited for a limit waits for the morning, too.
+    if (first := book_again.in_hours(max(now, due_at), timezone)) > now:
+        raise Postponed(first)
+    consent = _consent(job.workspace_id, booking)
+    kind = client_kind(BOOK_AGAIN, status=booking.status)
+    if consent is None or kind is None:
+        return
+
+    def note(verdict: Verdict) -> None:
+        entry = bookings.mail_entry(
+            job.workspace_id,
+            booking,
+            _mail_id(booking),
+            kind=kind,
+            state=verdict.state,
+            reason=verdict.reason,
+        )
+        run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
+
+    message = _mail(page, booking, consent)
+    mail_gate.deliver(message, "advertising", due_at + book_again.LONGEST_WAIT, note=note)
+
+
+def _consent(workspace_id: str, booking: BookingRow) -> AdvertisingConsentRow | None:
+    if booking.client_id is None or booking.client_email is None:
+        return None
+    client = CLIENTS.find(workspace_id, record_id=booking.client_id)
+    entries = advertising_consents.read(workspace_id, client_id=booking.client_id)
+    standing = {row.sk: row for row in advertising_consents.standing(entries)}
+    if client is None or client.is_nobody or not standing:
+        return None
+    query = Query(
+        page=1,
+        size=MOST_READ,
+        sort="startAt",
+        descending=True,
+        filters={"client_id": booking.client_id},
+    )
+    rows = {row.id: row for row in BOOKINGS.page(workspace_id, query).records}
+    missing = {row.booking_id for row in standing.values() if row.booking_id} - rows.keys()
+    rows |= {row.id: row for row in BOOKINGS.fetch(workspace_id, sorted(missing))}
+    chosen = book_again.consent_to_use(
+        _visit(booking),
+        map(_visit, rows.values()),
+        [Consent(emails.key(row.email or ""), row.booking_id or "") for row in standing.values()],
+        client_address=emails.key(client.email) if client.email else None,
+        now=clock.now(),
+    )
+    return next(
+        (
+            row
+            for row in standing.values()
+            if chosen is not None
+            and row.booking_id == chosen.booking_id
+            and emails.key(row.email or "") == chosen.address
+        ),
+        None,
+    )
+
+
+def _visit(row: BookingRow) -> Visit:
+    return Visit(
+        id=row.id,
+        status=row.status,
+        starts_at=row.starts_at,
+        ends_at=row.ends_at,
+        created_at=row.created_at,
+        is_proved=not row.is_unproved,
+        address=emails.key(row.client_email) if row.client_email else None,
+    )
+
+
+def _mail_id(booking: BookingRow) -> str:
+    # A visit is followed by one such e-mail, whatever jobs there are.
+    return f"again-{booking.id}"
+
+
+def _mail(page: OpenPage, booking: BookingRow, consent: AdvertisingConsentRow) -> Mail:
+    workspace, brand = mail_brands.read(page.workspace.id)
+    unsubscribe_url = advertising.link(Recipient(workspace.id, booking.client_id or ""))
+    content = client_mail_texts.again_mail(
+        cast("Language", consent.language),
+        AgainFacts(
+            brand=brand,
+            service=booking.service_name,
+            resource=booking.resource_name,
+            visited_on=clock.local_day(booking.starts_at, booking.timezone),
+            agreed_on=clock.local_day(consent.at, workspace.timezone),
+            # The link names what is booked, and nobody.
+            page_url=f"{page.url}/{booking.service_id}?staff={booking.resource_id}",
+            unsubscribe_url=unsubscribe_url,
+        ),
+    )
+    return Mail(
+        id=_mail_id(booking),
+        recipient=booking.client_email or "",
+        content=content,
+        sender_name=workspace.name,
+        origin=workspace.id,
+        workspace_id=workspace.id,
+        unsubscribe_url=unsubscribe_url,
+    )
