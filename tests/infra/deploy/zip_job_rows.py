@@ -14,6 +14,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.booking_page.rules import advertising_texts
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.operations import folder_deletion
@@ -376,6 +377,19 @@ def remind_client(stage: Stage) -> Steps:
     yield
     assert [mail["To"] for mail in stage.inbox.mails[mail_count:]] == [ADA]
     assert waiting_jobs("remind-client"), "the job of the next reminder"
+
+
+def book_again(stage: Stage) -> Steps:
+    salon = Salon.opened(stage.api, bookAgainDays=7)
+    call_console(stage.owner.workspace.id, "set_booking_page", isOn=True, offer=[salon.service])
+    version = advertising_texts.text("en", stage.owner.workspace.name).version
+    booking = book(salon, NOON, advertisingVersion=version)["booking"]["id"]
+    salon.set_status(booking, "completed")
+    run_jobs_here("visitor-events", "mail-client")
+    mail_count = len(stage.inbox.mails)
+    yield
+    (message,) = stage.inbox.mails[mail_count:]
+    assert message["List-Unsubscribe"]
 
 
 def people_events(stage: Stage) -> Steps:
@@ -750,6 +764,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "visitor-events": visitor_events,
     "mail-client": mail_client,
     "remind-client": remind_client,
+    "book-again": book_again,
     "people-events": people_events,
     "mail-invitation": mail_invitation,
     "mail-password-reset": mail_password_reset,

@@ -30,7 +30,8 @@ WITHOUT_QUERY = {
         "/assets/{name}",
     ),
     *("/api/docs/{section}", "/api/docs/search.json"),
-    *("/unsubscribe/{token}", "/booking/confirm/{token}", "/api/public/bookings/{file}"),
+    *("/unsubscribe/{token}", "/unsubscribe/advertising/{token}"),
+    *("/booking/confirm/{token}", "/api/public/bookings/{file}"),
     *("/pay/test/{id}", "/api/public/calendars/{file}"),
 }
 """Pages and reads of visitors whose queries are not read."""

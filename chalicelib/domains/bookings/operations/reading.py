@@ -82,7 +82,7 @@ class BookingEvent(Wire):
 class BookingMail(Wire):
     """Outcome of an e-mail to the client."""
 
-    kind: str = Field(description="confirmed, pending, moved, cancelled or reminder.")
+    kind: str = Field(description="confirmed, pending, moved, cancelled, reminder or again.")
     state: str = Field(description="sent, waiting or withheld.")
     reason: str | None = Field(
         description="by_address, by_plan, by_share, by_bounce, by_pause, by_server, unsupported, "
