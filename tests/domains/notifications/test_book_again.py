@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 
-from chalicelib.core.jobs import JOB_HANDLERS, Queue
 from chalicelib.domains.booking_page.rules import advertising_texts
 from chalicelib.domains.mails.store import mail_rates
 from chalicelib.domains.notifications.rules.job_kinds import BOOK_AGAIN
 from chalicelib.engine import jobs
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import MailDelayedError
-from tests.conftest import Answer, Api, Owner, Time, call_console, call_operator
+from chalicelib.transports import scheduled_functions
+from tests.conftest import (
+    Answer,
+    Api,
+    Owner,
+    Time,
+    call_console,
+    call_operator,
+    run_concurrently,
+)
 from tests.domains.notifications.clients import ADA, BOOK, book, mails_to, visitor
 from tests.domains.notifications.inbox import Inbox, text_of
 from tests.factories.booking_links import follow, link
@@ -147,9 +155,7 @@ class TestWhoIsAsked:
         wait(time, days=28)
         assert asked(inbox) == []
 
-    def test_a_service_that_asks_nobody_stores_no_consent(
-        self, salon: Salon, owner: Owner
-    ) -> None:
+    def test_a_service_that_asks_nobody_stores_no_consent(self, salon: Salon, owner: Owner) -> None:
         salon.api.post("/api/services/update", {"id": salon.service, "bookAgainDays": None})
         agree(salon, owner)
         assert consents(owner)["history"] == []
@@ -295,7 +301,9 @@ class TestWhen:
     def test_an_evening_visit_is_followed_the_next_morning(
         self, api: Api, salon: Salon, owner: Owner, inbox: Inbox, time: Time
     ) -> None:
-        Salon.set_hours(api, salon.resource, [{"weekdays": ["wed"], "start": "09:00", "end": "23:00"}])
+        Salon.set_hours(
+            api, salon.resource, [{"weekdays": ["wed"], "start": "09:00", "end": "23:00"}]
+        )
         booking = agree(salon, owner, "2027-03-03T21:00:00+03:00")
         complete(salon, booking, time, datetime(2027, 3, 3, 19, tzinfo=UTC))
         assert waiting(owner) == [datetime(2027, 4, 1, 7, tzinfo=UTC)]
@@ -496,6 +504,23 @@ class TestLimits:
         wait(time, minutes=10)
         assert len(asked(inbox)) == 1
         # The process was killed after the e-mail, before the job was removed.
-        JOB_HANDLERS[BOOK_AGAIN](row)
+        jobs.schedule(jobs.row(BOOK_AGAIN, row.workspace_id, row.payload, job_id=row.job_id))
+        run_until_idle()
         assert len(asked(inbox)) == 1
-        assert row.queue == Queue.EVENTS
+        assert waiting(owner) == []
+
+    def test_two_runners_send_one_email(
+        self, salon: Salon, owner: Owner, inbox: Inbox, time: Time
+    ) -> None:
+        """A status that is set twice makes the job twice, at the same time or not."""
+        booking = agree(salon, owner)
+        complete(salon, booking, time)
+        (row,) = [
+            job for job in jobs.read_workspace_jobs(owner.workspace.id) if job.kind == BOOK_AGAIN
+        ]
+        time.pass_by(days=28)
+        other = jobs.row(BOOK_AGAIN, row.workspace_id, row.payload, job_id="another")
+        jobs.schedule(other)
+        run_concurrently(2, lambda _: scheduled_functions.run_event_jobs())
+        run_until_idle()
+        assert len(asked(inbox)) == 1

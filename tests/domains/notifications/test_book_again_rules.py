@@ -37,7 +37,9 @@ def visits(draw: st.DrawFn, name: str | None = None) -> Visit:
 
 
 consents = st.builds(
-    Consent, st.sampled_from([address for address in ADDRESSES if address]), st.sampled_from("abcdefg")
+    Consent,
+    st.sampled_from([address for address in ADDRESSES if address]),
+    st.sampled_from("abcdefg"),
 )
 
 
@@ -51,12 +53,8 @@ def test_who_is_asked_has_agreed_with_a_proof_for_the_address_and_has_nothing_la
     visit: Visit, others: list[Visit], given_consents: list[Consent], client_address: str | None
 ) -> None:
     bookings = [visit, *others]
-    chosen = consent_to_use(
-        visit, bookings, given_consents, client_address=client_address, now=NOW
-    )
-    proved = {
-        each.id for each in bookings if each.is_proved or each.status == "completed"
-    }
+    chosen = consent_to_use(visit, bookings, given_consents, client_address=client_address, now=NOW)
+    proved = {each.id for each in bookings if each.is_proved or each.status == "completed"}
     may_use = [
         consent
         for consent in given_consents

@@ -37,7 +37,7 @@ from chalicelib.gateways.mail import Mail
 from chalicelib.lib import emails
 from chalicelib.lib.localized import Language
 
-MOST_READ = 50  # bookings of a client, the latest first
+MOST_READ = 100  # bookings of a client, the newest first
 _WAITING = {"pending_payment", "confirmed", "completed"}
 
 
@@ -115,7 +115,7 @@ def _consent(workspace_id: str, booking: BookingRow) -> AdvertisingConsentRow | 
     query = Query(
         page=1,
         size=MOST_READ,
-        sort="startAt",
+        sort="createdAt",
         descending=True,
         filters={"client_id": booking.client_id},
     )

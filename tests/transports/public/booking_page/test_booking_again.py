@@ -170,4 +170,6 @@ class TestRepeats:
         assert f"client={booking['client']['id']}" in link
         form = console.get(link)
         assert form.status == 200
-        assert re.search(r'value="2027-03-31T12:00:00.000Z [^"]+"[^>]*(checked|selected)', text(form))
+        assert re.search(
+            r'value="2027-03-31T12:00:00.000Z [^"]+"[^>]*(checked|selected)', text(form)
+        )
