@@ -97,6 +97,8 @@ NOT_OF_VISITORS: Mapping[str, str] = {
     "reminder-mails": "e-mail: in docs/notifications.md",
     "account-mails": "e-mail: in docs/notifications.md",
     "confirmed-mails": "e-mail: in docs/notifications.md",
+    "advertising-mails": "e-mail: in docs/notifications.md",
+    "workspace-advertising-share": "e-mail: in docs/notifications.md",
 }
 """Why the table of visitors does not have the other limits."""
 

@@ -29,6 +29,7 @@ from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.json_schema import json_schema
+from chalicelib.domains.booking_page.rules import advertising_texts
 from chalicelib.domains.chat.flows.chat_request import ChatRequest
 from chalicelib.domains.chat.flows.proposal_tools import OrderProposal, PersonRequest
 from chalicelib.domains.client_profiles.operations import erasure
@@ -68,7 +69,9 @@ EMAIL, PHONE = "zoe.person@home.example", "+79161110001"
 RECORDS = {"LEAD_ID", "CLIENT_ID", "BOOKING_ID", "DIALOG_ID"}
 NOUNS = {"lead", "client", "booking", "dialog"}
 DOMAINS = re.compile(r"\.domains\.(leads|bookings|booking_page|clients|client_profiles|chat)\.")
-TYPED = re.compile(r"(id|ids|at|token|key|timezone|workspace|features|prepared)$", re.IGNORECASE)
+TYPED = re.compile(
+    r"(id|ids|at|token|key|timezone|workspace|features|prepared|advertisingVersion)$", re.IGNORECASE
+)
 """Names of fields that hold no text that a visitor writes."""
 TERMS = {
     *("price", "durationMin", "amountDue", "refundUntilMin", "refund"),
@@ -203,7 +206,13 @@ class Person:
             return str(dialog["id"])
 
         workspace = self.world.owner.workspace.slug
-        visitor = {"timezone": "Europe/Moscow", "client": {}}
+        api.post("/api/services/update", {"id": things.service, "bookAgainDays": 28})
+        shown = advertising_texts.text("en", self.world.owner.workspace.name)
+        visitor = {
+            "timezone": "Europe/Moscow",
+            "client": {},
+            "advertisingVersion": shown.version,
+        }
 
         def own() -> dict[str, Any]:
             return {"externalId": self.words._text("", "own"), "metadata": {"note": ""}}

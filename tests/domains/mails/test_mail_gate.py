@@ -23,6 +23,7 @@ PACKAGE = Path(chalicelib.__file__).parent
 GATE = "domains/mails/flows/mail_gate.py"
 SENDERS = {
     "domains/notifications/flows/client_mail_sending.py": {"deliver"},
+    "domains/notifications/flows/book_again.py": {"deliver"},
     "domains/notifications/flows/invitation_mails.py": {"deliver"},
     "domains/notifications/flows/account_mails.py": {"deliver"},
     "domains/notifications/flows/member_messages.py": {"deliver"},

@@ -172,8 +172,8 @@ def _find(workspace_id: str, *, sort_key: str) -> MailPauseRow | None:
 
 
 def _days(workspace_id: str, cause: Cause) -> str:
-    # Days of strangers have no name, as they were the first.
-    return f"W#{workspace_id}#MAIL-DAYS" + ("" if cause == "stranger" else f"#{cause.upper()}")
+    names = {"stranger": "", "business": "#BUSINESS", "advertising": "#ADVERTISING"}
+    return f"W#{workspace_id}#MAIL-DAYS{names[cause]}"
 
 
 def _pauses(workspace_id: str) -> str:
