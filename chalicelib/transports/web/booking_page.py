@@ -64,7 +64,6 @@ CONTACTS = {
 TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
 MAX_KEY = 100
 ADVERTISING = "advertising"  # The box by which the client agrees: the version of its text.
-AGAIN = "again"  # Parameter with the start at which a visit is to be repeated, if it is free.
 # Catalogue keys of failures after which the visitor can send the form again, by error code.
 REFUSALS = {
     "too_fast": "book_too_fast",
@@ -220,8 +219,8 @@ def _show(request: HttpRequest) -> HttpResponse:
         return visit.show("by_phone")
     staff = visit.staff(query_value(request, "staff"))
     if staff is None:
-        return visit.show("staff", again=query_value(request, AGAIN))
-    repeated = find_moment(query_value(request, AGAIN))
+        return visit.show("staff", again=query_value(request, repeats.PARAMETER))
+    repeated = find_moment(query_value(request, repeats.PARAMETER))
     if repeated is not None and repeated >= clock.now():
         return _repeat(visit, staff, repeated)
     # A link to a time that has passed leads to the calendar instead of a form that must fail.
@@ -479,7 +478,7 @@ def _again(visit: _Visit, booking: Mapping[str, Any]) -> list[tuple[int, str]]:
     staff = ids[0] if len(ids) == 1 else ANYONE
     start, now = datetime.fromisoformat(booking["startAt"]), clock.now()
     return [
-        (repeat.weeks, visit.link(staff=staff, **{AGAIN: clock.iso(repeat.start)}))
+        (repeat.weeks, visit.link(staff=staff, **{repeats.PARAMETER: clock.iso(repeat.start)}))
         for repeat in repeats.offered(start, booking["timezone"], now=now)
     ]
 

@@ -38,7 +38,6 @@ from chalicelib.transports.web.booking_facts import (
     span_text,
     zone_text,
 )
-from chalicelib.transports.web.booking_page import AGAIN
 from chalicelib.transports.web.visitor_requests import call, find_number, query_value
 
 ICONS = {"cancelled": "ban", "no_show": "ban", "pending_payment": "clock"}
@@ -129,7 +128,7 @@ class _Visit:
             return []
         start = datetime.fromisoformat(booking["startAt"])
         return [
-            (repeat.weeks, f"{url}&{urlencode({AGAIN: clock.iso(repeat.start)})}")
+            (repeat.weeks, f"{url}&{urlencode({repeats.PARAMETER: clock.iso(repeat.start)})}")
             for repeat in repeats.offered(start, self.zone, now=clock.now())
         ]
 

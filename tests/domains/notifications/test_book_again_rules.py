@@ -25,9 +25,11 @@ ADDRESSES = ["ada@example.com", "eve@example.com", None]
 @st.composite
 def visits(draw: st.DrawFn, name: str | None = None) -> Visit:
     start = NOW + timedelta(days=draw(st.integers(-40, 20)))
+    status = draw(st.sampled_from(STATUSES))
     return Visit(
         id=name or draw(st.sampled_from("bcdef")),
-        status=draw(st.sampled_from(STATUSES)),
+        status=status,
+        blocks=status in BLOCKING,
         starts_at=start,
         ends_at=start + timedelta(hours=1),
         created_at=start - timedelta(days=draw(st.integers(-3, 30))),

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from chalicelib.lib import zoned_times
 
+# Query parameter of a booking page: the start at which a visit is to be repeated, if it is free.
+PARAMETER = "again"
 WEEKS = (1, 2, 3, 4, 6, 8)  # after which pages offer a visit again
 
 

@@ -145,6 +145,7 @@ def _visit(row: BookingRow) -> Visit:
     return Visit(
         id=row.id,
         status=row.status,
+        blocks=row.blocks,
         starts_at=row.starts_at,
         ends_at=row.ends_at,
         created_at=row.created_at,

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
-from chalicelib.domains.bookings.store.bookings import BLOCKING
 from chalicelib.lib import zoned_times
 
 # E-mail that advertises is sent between these hours of the business.
@@ -20,6 +19,7 @@ class Visit(NamedTuple):
 
     id: str
     status: str
+    blocks: bool  # Its status occupies its time.
     starts_at: datetime
     ends_at: datetime
     created_at: datetime
@@ -91,7 +91,7 @@ def _is_later(booking: Visit, visit: Visit) -> bool:
     if booking.id == visit.id:
         return False
     has_booked_since = booking.created_at > visit.ends_at
-    return has_booked_since or (booking.status in BLOCKING and booking.starts_at > visit.starts_at)
+    return has_booked_since or (booking.blocks and booking.starts_at > visit.starts_at)
 
 
 def _proves(booking: Visit) -> bool:

@@ -105,7 +105,6 @@ class TestRepeats:
     def test_a_visit_is_repeated_by_one_press_after_booking(self, page: BookingPage) -> None:
         done = page.send()
         found = links(done, again="")
-        assert [link[-25:] for link in found[-6:]] != []
         assert len(found) == 6
         form = open_link(found[3])
         assert form.status == 200
