@@ -5,8 +5,8 @@ GET, which therefore changes nothing.
 """
 
 from chalicelib.core.errors import NotFoundError
-from chalicelib.domains.clients.flows import advertising
-from chalicelib.domains.clients.flows.advertising import Recipient
+from chalicelib.domains.clients.flows import advertising_links
+from chalicelib.domains.clients.flows.advertising_links import Recipient
 from chalicelib.domains.notifications.flows import unsubscribing
 from chalicelib.domains.notifications.flows.unsubscribing import Subscription
 from chalicelib.domains.notifications.rules import messages
@@ -66,7 +66,7 @@ def withdraw_advertising(request: HttpRequest) -> HttpResponse:
     """Withdraw the consent of the client that the link names."""
 
     def end(request: HttpRequest) -> HttpResponse:
-        advertising.withdraw(_recipient(request))
+        advertising_links.withdraw(_recipient(request))
         return _advertising_page(request, "unsubscribed", about="advertising_ended")
 
     return render.failures_as_pages(end)(request)
@@ -82,13 +82,13 @@ def _advertising_page(
         title=title,
         about=about,
         button=button,
-        workspace=advertising.workspace_name(_recipient(request)),
+        workspace=advertising_links.workspace_name(_recipient(request)),
     )
     return page._replace(headers={**page.headers, **_HEADERS})
 
 
 def _recipient(request: HttpRequest) -> Recipient:
-    recipient = advertising.parse(request.path["token"])
+    recipient = advertising_links.parse(request.path["token"])
     if recipient is None:
         raise NotFoundError("This link is not valid.", key="link")
     return recipient

@@ -34,8 +34,8 @@ from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow, EventRow
-from chalicelib.domains.clients.flows import advertising
-from chalicelib.domains.clients.flows.advertising import Recipient
+from chalicelib.domains.clients.flows import advertising_links
+from chalicelib.domains.clients.flows.advertising_links import Recipient
 from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.services.flows import binding
@@ -351,7 +351,7 @@ def _advertising_url(workspace_id: str, row: BookingRow, service: ServiceRow | N
         advertising_consents.is_for(consent, row.client_email)
         for consent in advertising_consents.standing(entries)
     )
-    return advertising.link(Recipient(workspace_id, row.client_id)) if agrees else None
+    return advertising_links.link(Recipient(workspace_id, row.client_id)) if agrees else None
 
 
 def _left_to_pay(workspace_id: str, row: BookingRow) -> int:

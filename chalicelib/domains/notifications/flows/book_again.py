@@ -15,8 +15,8 @@ from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.open_page import OpenPage
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
-from chalicelib.domains.clients.flows import advertising
-from chalicelib.domains.clients.flows.advertising import Recipient
+from chalicelib.domains.clients.flows import advertising_links
+from chalicelib.domains.clients.flows.advertising_links import Recipient
 from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.clients.store.advertising_consents import AdvertisingConsentRow
 from chalicelib.domains.clients.store.clients import CLIENTS
@@ -24,8 +24,8 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.mails.flows.mail_gate import Verdict
 from chalicelib.domains.notifications.flows import mail_brands
-from chalicelib.domains.notifications.rules import book_again, client_mail_texts
-from chalicelib.domains.notifications.rules.book_again import Consent, Visit
+from chalicelib.domains.notifications.rules import again_decisions, client_mail_texts
+from chalicelib.domains.notifications.rules.again_decisions import Consent, Visit
 from chalicelib.domains.notifications.rules.client_mail_texts import AgainFacts
 from chalicelib.domains.notifications.rules.job_kinds import BOOK_AGAIN
 from chalicelib.domains.notifications.rules.who_is_told import client_kind
@@ -55,8 +55,8 @@ def schedule(workspace_id: str, booking: BookingRow, days: int | None) -> None:
     ):
         return
     timezone = workspaces.get(workspace_id).timezone
-    due_at = book_again.due_at(booking.ends_at, days, timezone)
-    if clock.now() >= due_at + book_again.LONGEST_WAIT:
+    due_at = again_decisions.due_at(booking.ends_at, days, timezone)
+    if clock.now() >= due_at + again_decisions.LONGEST_WAIT:
         return
     payload = {"bookingId": booking.id, "endMs": epoch_ms(booking.ends_at)}
     job_id = f"{booking.client_id}-{booking.id}"
@@ -80,9 +80,9 @@ def ask_to_book_again(job: Job) -> None:
     if days is None:
         return
     timezone, now = page.workspace.timezone, clock.now()
-    due_at = book_again.due_at(booking.ends_at, int(days), timezone)
+    due_at = again_decisions.due_at(booking.ends_at, int(days), timezone)
     # The owner may have made the time longer. What waited for a limit waits for the morning, too.
-    if (first := book_again.in_hours(max(now, due_at), timezone)) > now:
+    if (first := again_decisions.in_hours(max(now, due_at), timezone)) > now:
         raise Postponed(first)
     consent = _consent(job.workspace_id, booking)
     kind = client_kind(BOOK_AGAIN, status=booking.status)
@@ -101,7 +101,7 @@ def ask_to_book_again(job: Job) -> None:
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
     message = _mail(page, booking, consent)
-    mail_gate.deliver(message, "advertising", due_at + book_again.LONGEST_WAIT, note=note)
+    mail_gate.deliver(message, "advertising", due_at + again_decisions.LONGEST_WAIT, note=note)
 
 
 def _consent(workspace_id: str, booking: BookingRow) -> AdvertisingConsentRow | None:
@@ -122,7 +122,7 @@ def _consent(workspace_id: str, booking: BookingRow) -> AdvertisingConsentRow | 
     rows = {row.id: row for row in BOOKINGS.page(workspace_id, query).records}
     missing = {row.booking_id for row in standing.values() if row.booking_id} - rows.keys()
     rows |= {row.id: row for row in BOOKINGS.fetch(workspace_id, sorted(missing))}
-    chosen = book_again.consent_to_use(
+    chosen = again_decisions.consent_to_use(
         _visit(booking),
         map(_visit, rows.values()),
         [Consent(emails.key(row.email or ""), row.booking_id or "") for row in standing.values()],
@@ -161,7 +161,7 @@ def _mail_id(booking: BookingRow) -> str:
 
 def _mail(page: OpenPage, booking: BookingRow, consent: AdvertisingConsentRow) -> Mail:
     workspace, brand = mail_brands.read(page.workspace.id)
-    unsubscribe_url = advertising.link(Recipient(workspace.id, booking.client_id or ""))
+    unsubscribe_url = advertising_links.link(Recipient(workspace.id, booking.client_id or ""))
     content = client_mail_texts.again_mail(
         cast("Language", consent.language),
         AgainFacts(

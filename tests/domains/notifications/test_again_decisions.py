@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chalicelib.domains.bookings.store.bookings import BLOCKING, STATUSES
-from chalicelib.domains.notifications.rules.book_again import (
+from chalicelib.domains.notifications.rules.again_decisions import (
     END_HOUR,
     FIRST_HOUR,
     Consent,
