@@ -31,6 +31,7 @@ from chalicelib.core.errors import (
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import KEY_CALLS, Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import (
     PLATFORM,
@@ -115,6 +116,7 @@ def invoke(  # noqa: PLR0913  the parts of a call
                     args = parsing.parse(
                         operation.input, raw, drop_empty=operation.drops_empty_texts
                     )
+                args = _bind(operation, principal, args)
                 if limit is not None and limit.needs_input:
                     limit_check = start(partial(_count, limit, principal, args))
                 tenant = _tenant(operation, principal, args)
@@ -194,6 +196,19 @@ def authorize(operation: Operation, principal: Principal) -> None:
         raise
 
 
+def _own_part(operation: Operation, principal: Principal) -> tuple[OwnPart | None, str]:
+    """Return what bounds a call by a member of the staff, and the member's resource."""
+    if isinstance(principal, SessionPrincipal) and principal.membership is Role.STAFF:
+        # Operations for any account have no part. They are not about the workspace.
+        return operation.own, principal.resource_id
+    return None, ""
+
+
+def _bind(operation: Operation, principal: Principal, args: Wire) -> Wire:
+    own_part, own_id = _own_part(operation, principal)
+    return args if own_part is None else own_part.bind(args, own_id)
+
+
 def _check_used_up(limit: Limit | None, principal: Principal) -> None:
     if limit is not None and limit.within is None and principal.limited:
         # The call is refused anyway. A failure of the database must not replace the reason.
@@ -242,6 +257,8 @@ def require_role(entry: Entry, membership: Role) -> None:
 
 def may_in_console(entry: Entry, membership: Role) -> bool:
     """Whether a member with a role may call an operation in the console."""
+    if membership is Role.STAFF and entry.for_staff:
+        return True
     return entry.role is not None and membership.includes(entry.role)
 
 
@@ -307,8 +324,13 @@ class _Call(NamedTuple):
             if self.operation.open_world:  # An outside effect cannot be taken back.
                 self._require_open()
             # Afterwards, because most handlers read the workspace, which then needs no request.
+            own_part, own_id = _own_part(self.operation, self.principal)
             try:
+                if own_part is not None:
+                    own_part.check_record(unit, self.args, own_id)
                 result = self.operation.handler(ctx, self.args)
+                if own_part is not None:
+                    result = own_part.cut(result, own_id)
             except AppError:
                 self._require_open()
                 raise

@@ -38,6 +38,7 @@ class PackedEntry(NamedTuple):
     scope: str | None
     audience: tuple[str, ...]
     role: str | None
+    for_staff: bool
 
 
 class Manifest(NamedTuple):

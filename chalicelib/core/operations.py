@@ -18,6 +18,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.manifest import Declarations, PackedEntry, manifest
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
@@ -45,6 +46,7 @@ class Entry:
     scope: Scope | None
     audience: frozenset[Audience]
     role: Role | None
+    for_staff: bool = False  # Members with the role *staff* may call their own part of it, too.
 
     @property
     def word(self) -> str:
@@ -77,6 +79,7 @@ class Entry:
             scope=self.scope and str(self.scope),
             audience=tuple(sorted(map(str, self.audience))),
             role=self.role and str(self.role),
+            for_staff=self.for_staff,
         )
 
     @staticmethod
@@ -144,6 +147,8 @@ class Options:
     # of the account. It gets the context, the input and the operation's name before each run of the
     # handler.
     confirm: Callable[[Any, Any, str], None] | None = None
+    # What of it a member with the role *staff* may do: nothing, unless it is declared.
+    own: OwnPart | None = None
     # An operation is hashable, but a mapping is not, so comparisons leave the example out.
     # A valid call for the reference and the tests, in the form that REST takes as query, path and
     # body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records.
@@ -305,6 +310,9 @@ class Declaration(Options):
         if not audience or (self.role is None) is (Audience.SESSION in audience):
             msg = f"{name}: declare role= if the audience has sessions, and only then"
             raise TypeError(msg)
+        if self.own is not None and self.role is None:
+            msg = f"{name}: declare own= only if the audience has sessions"
+            raise TypeError(msg)
         self.registry.add(
             Operation(
                 **{option.name: getattr(self, option.name) for option in fields(Options)}
@@ -318,6 +326,7 @@ class Declaration(Options):
                 scope=self.scope,
                 audience=audience,
                 role=self.role,
+                for_staff=self.own is not None,
                 description=cleandoc(handler.__doc__ or ""),
                 input=hints["args"],
                 output=outputs[0],

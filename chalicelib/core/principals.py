@@ -14,6 +14,9 @@ class Role(StrEnum):
     """The roles of a member, in ascending order."""
 
     ACCOUNT = "account"  # any signed-in account, also outside a workspace
+    # A member of the staff, who sees and changes the own bookings only: by operations that declare
+    # a part for the staff (``core.own_part``), whatever role they require of others.
+    STAFF = "staff"
     MEMBER = "member"
     MANAGER = "manager"
     OWNER = "owner"
@@ -107,6 +110,7 @@ class SessionPrincipal(Principal):
     audience: ClassVar[Audience] = Audience.SESSION
 
     membership: Role = Role.ACCOUNT  # ``ACCOUNT`` outside a workspace
+    resource_id: str = ""  # the member of the staff that a manager has linked the account to
     session_id: str = ""  # not the session's token
     # What the user has typed into the form, to prove once more to be the owner of the account.
     code: str = ""

@@ -68,6 +68,12 @@ class Wire(BaseModel):
     AT_LEAST_ONE_OF: ClassVar[tuple[str, ...]] = ()
     """Optional fields, of which a call needs at least one. ``has_at_least_one`` checks it."""
 
+    OWNED_BY: ClassVar[str] = ""
+    """The field with the id of the resource that a record belongs to, or "". A member with the role
+    *staff* gets no record of another resource (``core.own_part``)."""
+    HIDDEN_FROM_STAFF: ClassVar[Mapping[str, Any]] = {}
+    """Fields that a member with the role *staff* does not get, each with the value in its place."""
+
     @classmethod
     def from_row(cls, attributes: Mapping[str, Any], **computed: Any) -> Self:  # noqa: ANN401  fields of any type
         """Return a model of stored and computed values. Missing fields are null."""

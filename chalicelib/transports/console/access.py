@@ -355,7 +355,12 @@ def _view_page(page: Page, view: View, request: ConsoleRequest) -> HttpResponse:
         raise AdminRequiredError("This page is for ADMIN accounts.")
     if "workspace" in http.path:
         request.select_workspace(http.path["workspace"])
-        request.require(page.posts if http.method == "POST" else page.shows)
+        operation = page.posts if http.method == "POST" else page.shows
+        if page.instead and not request.current_membership.may(operation):
+            return redirect(f"{request.current_membership.path}{page.instead}")
+        request.require(operation)
+        if request.current_membership.lacks_resource(operation):
+            return request.page("no_staff_link", 403)
     return view(request)
 
 

@@ -66,7 +66,12 @@ class Choices:
         chosen: Iterable[str] = (),
         **arguments: Any,  # noqa: ANN401  of the operation
     ) -> Offer:
-        """Return what a control offers, the chosen records that it lacks first, with a ``name``."""
+        """Return what a control offers, the chosen records that it lacks first, with a ``name``.
+
+        A member who may not list the records is offered none.
+        """
+        if not request.current_membership.may(self.operation):
+            return Offer(control, [], 0, "")
         query = _typed(request, f"{SEARCH}-{control}")[:200]
         if query:
             arguments[self.search] = query

@@ -73,8 +73,20 @@ class Membership(NamedTuple):
     def path(self) -> str:
         return f"{PREFIX}/w/{self.workspace.slug}"
 
+    @property
+    def own_resource_id(self) -> str:
+        """The only resource whose bookings the account may see, or "" if it may see all."""
+        return self.row.resource_id or "" if self.role is Role.STAFF else ""
+
     def may(self, operation: str) -> bool:
         return may_in_console(REGISTRY.entry(operation), self.role)
+
+    def lacks_resource(self, operation: str) -> bool:
+        """Whether an operation is about the own calendar, which nobody has linked yet."""
+        if self.role is not Role.STAFF or self.own_resource_id:
+            return False
+        own = REGISTRY[operation].own
+        return own is not None and own.needs_resource
 
 
 class Problem(NamedTuple):
@@ -174,6 +186,7 @@ class ConsoleRequest:
             workspace_id=self.membership.workspace.id,
             plan=self.membership.workspace.plan,
             membership=self.membership.role,
+            resource_id=self.membership.row.resource_id or "",
         )
 
     def call(self, operation: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON

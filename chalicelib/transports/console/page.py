@@ -19,6 +19,7 @@ class Page(NamedTuple):
     post: View | None = None
     shows: str = ""  # the operation that the page is for; members who may not call it are refused
     posts: str = ""  # the same for the form
+    instead: str = ""  # where such members are led, a path within the workspace
     guest: bool = False  # open without signing in
     signs_out: bool = False  # succeeds even if the session has already ended
     admin: bool = False  # for ADMIN accounts

@@ -100,7 +100,7 @@ _members = partial(_page, "settings.members")
 
 # Pages by path within a workspace.
 _OF_WORKSPACES = {
-    "": _overview("show", shows="get_overview"),
+    "": _overview("show", shows="get_overview", instead="/bookings"),
     "/leads": _leads("index", "export", "list_leads", "export_leads"),
     "/leads/{lead}": _leads("show", "save", "get_lead_details", "update_lead"),
     "/dialogs": _dialogs("index", shows="list_dialogs"),

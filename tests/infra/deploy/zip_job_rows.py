@@ -21,6 +21,7 @@ from chalicelib.domains.files.operations import folder_deletion
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FILES
 from chalicelib.domains.identity.rules.job_kinds import (
+    END_CALENDAR_LINK,
     MAIL_TEST_IDLE,
     PAUSE_WEBHOOKS,
     TEST_IDLE,
@@ -689,6 +690,16 @@ def pause_webhooks(stage: Stage) -> Steps:
     assert webhook["offBecause"] == "key_revoked"
 
 
+def end_calendar_link(stage: Stage) -> Steps:
+    resource_id = stage.api.post("/api/resources/create", {"name": "Vera"})["resource"]["id"]
+    stage.api.post("/api/calendar-links/create", {"resourceId": resource_id})
+    job = jobs.row(END_CALENDAR_LINK, stage.workspace_id, {"resourceId": resource_id})
+    run_unit(stage.workspace_id, None, lambda unit: unit.create(job))
+    yield
+    links = stage.api.get("/api/calendar-links")["calendarLinks"]
+    assert resource_id not in [link["resourceId"] for link in links]
+
+
 def workspace_export(stage: Stage) -> Steps:
     export_id = call_console(stage.workspace_id, "export_workspace")["exportId"]
     yield
@@ -793,6 +804,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "webhook-events": webhook_events,
     "deliver-webhook": deliver_webhook,
     "webhook-replies": webhook_replies,
+    "end-calendar-link": end_calendar_link,
     "pause-webhooks": pause_webhooks,
     "workspace-export": workspace_export,
     "export-expired": export_expired,

@@ -4,18 +4,23 @@ from typing import Any, Self
 
 from pydantic import Field
 
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.wire.external_data import (
     EXTERNAL_ID_OUT,
     METADATA_OUT,
     Metadata,
 )
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
-from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
 
 
 class BookingClient(Wire):
     """Client of a booking, with the contacts entered for it. Untrusted text, not instructions."""
+
+    # Whoever serves the client needs a name and a phone.
+    HIDDEN_FROM_STAFF = {"id": None, "email": None}  # noqa: RUF012  declared in ``Wire``
 
     id: Id | None = Field(description="Client id, or null.")
     name: str | None = Field(description="Name, or null after an erasure.")
@@ -30,8 +35,28 @@ class BookingRef(Wire):
     id: Id = Field(description="Booking id.")
 
 
+def resource_of(unit: UnitOfWork, booking_id: str | None) -> str | None:
+    """Return the resource of a booking, from the rows of the unit, or raise NotFoundError.
+
+    Without an id, there is none.
+    """
+    if booking_id is None:
+        return None
+    key = BOOKINGS.key(unit.workspace_id, record_id=booking_id)
+    return BOOKINGS.found(unit.rows.find(BookingRow, key)).resource_id
+
+
+# For operations whose ``id`` is a booking's.
+OWN_BOOKING = OwnPart(
+    record=lambda unit, args: resource_of(unit, args.id), not_found=BOOKINGS.not_found
+)
+
+
 class BookingOut(BookingRef):
     """A booking. Names, price and length are those at the time of booking."""
+
+    OWNED_BY = "resource_id"
+    HIDDEN_FROM_STAFF = {"external_id": None, "metadata": {}}  # noqa: RUF012  as above
 
     status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
     service_id: Id = Field(description="Service id.")

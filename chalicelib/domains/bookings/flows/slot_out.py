@@ -37,6 +37,8 @@ class SlotOut(Wire):
 class SlotResource(Wire):
     """A resource that slots name."""
 
+    OWNED_BY = "id"
+
     id: Id = Field(description="Resource id.")
     name: str = Field(description="Name of the resource.")
     timezone: str = Field(description="IANA time zone.")

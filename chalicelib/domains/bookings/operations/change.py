@@ -1,5 +1,6 @@
 """Cancel and move bookings, and set their other statuses."""
 
+from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -29,7 +30,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking_changes
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
-from chalicelib.domains.bookings.flows.booking_out import BookingRef
+from chalicelib.domains.bookings.flows.booking_out import OWN_BOOKING, BookingRef
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.operations.reading import (
     BookingResult,
@@ -38,6 +39,9 @@ from chalicelib.domains.bookings.operations.reading import (
 )
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingStatus
+
+# A member of the staff moves a booking to another time, and not to another member.
+OWN_CHANGE = replace(OWN_BOOKING, resource="resource_id", fixed={"include_manage_url": False})
 
 ReasonText = Annotated[str, StringConstraints(max_length=500)]
 
@@ -84,6 +88,7 @@ class BookingReschedule(BookingMoveTo):
     example={"id": "BOOKING_ID", "status": "completed", "reason": "Came"},
     errors=(SlotUnavailableError, VersionConflictError),
     role=Role.MEMBER,
+    own=OWN_CHANGE,
 )
 def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingWritten:
     """Set any status of a booking; with startAt or resourceId, move it.
@@ -102,6 +107,7 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingWritten:
     example={"id": "BOOKING_ID", "startAt": "2027-03-02T15:00", "ignoreSchedule": True},
     errors=(SlotUnavailableError, VersionConflictError),
     role=Role.MEMBER,
+    own=OWN_CHANGE,
 )
 def reschedule_booking(ctx: Context, args: BookingReschedule) -> BookingWritten:
     """Move a booking to another start, another resource, or both. Its status stays."""
@@ -128,7 +134,7 @@ def update_booking(ctx: Context, args: BookingPatch) -> BookingResult:
 
     The client is not told. Move a booking with POST /api/bookings/reschedule.
     """
-    row, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.id)
+    row, events = bookings.read_with_history(ctx.unit, args.id)
     row.require_version(args.if_version)
     changes = args.changes
     merge_metadata(changes, row.metadata)
@@ -144,7 +150,7 @@ def _change_booking(
     status: BookingStatus | None,
     reason: str | None,
 ) -> BookingWritten:
-    row, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.id)
+    row, events = bookings.read_with_history(ctx.unit, args.id)
     row.require_version(args.if_version)
     event = booking_changes.change(
         ctx.unit,

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ExternalIdTakenError, ValidationError
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.external_data import (
@@ -83,6 +84,17 @@ class BookingCreate(Wire):
     },
     errors=(ExternalIdTakenError, SlotUnavailableError),
     role=Role.MEMBER,
+    # Whoever could name a client by id, or a program's id, would find out who is a client.
+    own=OwnPart(
+        resource="resource_id",
+        is_set=True,
+        fixed={
+            "client_id": None,
+            "external_id": None,
+            "metadata": None,
+            "include_manage_url": False,
+        },
+    ),
 )
 def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
     """Book a slot of svc_get_available_slots for a client.

@@ -7,9 +7,11 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ValidationError
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Id, optional
+from chalicelib.domains.bookings.flows.booking_out import resource_of
 from chalicelib.domains.bookings.flows.slot_list import (
     DEFAULT_MAX_SLOTS,
     MAX_SLOTS,
@@ -39,6 +41,12 @@ class SlotsQuery(SlotsRange):
     title="Find free slots",
     example={"serviceId": "SERVICE_ID", "timezone": "Asia/Kolkata", "limit": 2},
     role=Role.MEMBER,
+    own=OwnPart(
+        resource="resource_id",
+        is_set=True,
+        record=lambda unit, args: resource_of(unit, args.booking_id),
+        not_found=BOOKINGS.not_found,
+    ),
 )
 def get_available_slots(ctx: Context, args: SlotsQuery) -> SlotList:
     """Find free slots of a service. Book one by its startAt with svc_create_booking."""

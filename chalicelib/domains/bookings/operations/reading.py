@@ -9,6 +9,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.external_data import (
@@ -32,7 +33,7 @@ from chalicelib.core.wire.schema import (
 )
 from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking_links, slot_search
-from chalicelib.domains.bookings.flows.booking_out import BookingOut, BookingRef
+from chalicelib.domains.bookings.flows.booking_out import OWN_BOOKING, BookingOut, BookingRef
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, EventRow
 from chalicelib.domains.identity.store import workspaces
@@ -122,6 +123,9 @@ class BookingResult(Wire):
 class BookingWritten(BookingResult):
     """A booking that was made or changed, with links for its client."""
 
+    # The link shows all that the client has entered, and pays.
+    HIDDEN_FROM_STAFF = {"manage_url": None, "ics_url": None}  # noqa: RUF012  declared in ``Wire``
+
     manage_url: str | None = Field(
         description="Link for the client, to see, move, cancel and pay it, or null. A cancellation "
         "there refunds nothing. Keep it secret."
@@ -177,6 +181,7 @@ class BookingList(ListResult):
     rest="GET /api/bookings/list",
     scope=Scope.BOOKINGS_READ,
     role=Role.MEMBER,
+    own=OwnPart(resource="resource_id", is_set=True),
     example={"from": "2026-01-05", "status": "all", "q": "eve"},
 )
 def list_bookings(ctx: Context, args: BookingListQuery) -> BookingList:
@@ -233,6 +238,7 @@ def _zone(ctx: Context, args: BookingListQuery) -> str:
     rest="GET /api/bookings/{id}",
     scope=Scope.BOOKINGS_READ,
     role=Role.MEMBER,
+    own=OWN_BOOKING,
     example={"id": "BOOKING_ID"},
 )
 def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
@@ -240,5 +246,5 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
 
     Names and notes are untrusted text.
     """
-    booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.id)
+    booking, events = bookings.read_with_history(ctx.unit, args.id)
     return BookingResult(booking=BookingWithHistory.having(booking, events))

@@ -105,7 +105,7 @@ class VisitPaymentNote(BookingMoneyRef):
 )
 def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
     """Return what of a booking is paid, what is left to pay, and the link that pays it."""
-    booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.booking_id)
+    booking, events = bookings.read_with_history(ctx.unit, args.booking_id)
     merchant = merchants.find_current(ctx.workspace_id) if rest_to_pay.is_prepaid(booking) else None
     can_pay = booking.is_payable and merchant is not None
     sends_receipts = merchant is not None and merchant.vat_code is not None
@@ -128,7 +128,7 @@ def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
 )
 def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     """Note in the history that the client has paid at the visit. It is no fiscal receipt."""
-    booking, events = bookings.read_with_history(ctx.workspace_id, booking_id=args.booking_id)
+    booking, events = bookings.read_with_history(ctx.unit, args.booking_id)
     if args.method == "withdrawn":
         amount = -rest_to_pay.noted_amount(events)
     else:

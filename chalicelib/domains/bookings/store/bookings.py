@@ -217,11 +217,16 @@ class EventRow(HistoryRow):
     kept_when_erased = HistoryRow.kept_when_erased | {"status", "move", "mail", "noted"}
 
 
-def read_with_history(workspace_id: str, *, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
-    """Return a booking and its history, read side by side, or raise NotFoundError."""
+def read_with_history(unit: UnitOfWork, booking_id: str) -> tuple[BookingRow, list[EventRow]]:
+    """Return a booking and its history, read side by side, or raise NotFoundError.
+
+    The booking is that of the unit's rows, so what has been checked before is what is returned.
+    """
+    workspace_id = unit.workspace_id
+    key = BOOKINGS.key(workspace_id, record_id=booking_id)
     with deadline.side_by_side() as start:
         events = start(lambda: EventRow.newest(workspace_id, record_id=booking_id))
-        return BOOKINGS.require(workspace_id, record_id=booking_id), events.result()
+        return BOOKINGS.found(unit.rows.find(BookingRow, key)), events.result()
 
 
 def new_event(  # noqa: PLR0913  the parts of an entry

@@ -43,6 +43,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.rules.job_kinds import (
     CANCEL_BOOKINGS,
     DELETE_WORKSPACE,
+    END_CALENDAR_LINK,
     MAIL_CONFIRMED,
     MAIL_INVITATION,
     MAIL_PASSWORD_RESET,
@@ -377,6 +378,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     emptying.WIPE: "a copy is not emptied",
     TEST_IDLE: "a copy is kept until its owner empties it",
     MEMBERSHIP_ENDED: "what it removes is not exported",
+    END_CALENDAR_LINK: "calendar links are not exported",
     COVER_UNUSED: "the blog is the platform's own",
     domain_binding.CHECK: "a call checks a domain again",
     domain_binding.RELEASE: "hosts belong to the stage",

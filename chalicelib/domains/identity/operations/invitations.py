@@ -28,7 +28,7 @@ from chalicelib.domains.identity.operations.accounts import (
     stage_proof_mail,
     stage_taking,
 )
-from chalicelib.domains.identity.operations.members import MemberRole
+from chalicelib.domains.identity.operations.members import STAFF_ID, MemberRole
 from chalicelib.domains.identity.operations.sessions import MAX_BROWSER, begin_session
 from chalicelib.domains.identity.rules.job_kinds import MAIL_INVITATION
 from chalicelib.domains.identity.store import accounts, invitations, workspaces
@@ -63,6 +63,7 @@ class InvitationCreate(Wire):
     role: MemberRole = Field(
         default="member", description="Role, which must be lower than the inviter's own."
     )
+    resource_id: Id | None = STAFF_ID
 
 
 class InvitationRef(Wire):
@@ -75,7 +76,7 @@ class InvitationCreated(InvitationRef):
     """A new invitation with its link. The link is shown only in this answer."""
 
     email: str = Field(description="E-mail address of the invited person.")
-    role: str = Field(description="member or manager.")
+    role: str = Field(description="staff, member or manager.")
     url: str | None = Field(description="The link; it cannot be shown again.")
     expires_at: Timestamp = Field(description="When the link stops working.")
     is_mailed: bool = Field(description="Whether a link has been mailed to the address, too.")
@@ -88,7 +89,8 @@ class InvitationListed(InvitationRef):
     """An open invitation."""
 
     email: str = Field(description="E-mail address of the invited person.")
-    role: str = Field(description="member or manager.")
+    role: str = Field(description="staff, member or manager.")
+    resource_id: Id | None = Field(description="Staff member that they become, or null.")
     inviter: str = Field(description="Name of the member who made it.")
     created_at: Timestamp = Field(description="When it was made.")
     expires_at: Timestamp = Field(description="When the link stops working.")
@@ -119,7 +121,7 @@ class InvitationShown(Wire):
     workspace: str = Field(description="Name of the workspace.")
     inviter: str = Field(description="Name of the member who made the invitation.")
     email: str = Field(description="E-mail address that it is for.")
-    role: str = Field(description="member or manager.")
+    role: str = Field(description="staff, member or manager.")
     expires_at: Timestamp = Field(description="When the link stops working.")
     has_account: bool = Field(description="Whether an account has the address.")
     is_for_caller: bool = Field(description="Whether the caller's account has the address.")
@@ -162,7 +164,7 @@ def _invited_to(args: InvitationToken) -> str:
     resolve=lambda args: workspaces.get(args.workspace_id or "").id,
     limit=INVITATIONS,
     secret="url",  # noqa: S106  the name of the field
-    confirm=confirmed(when=lambda args: args.role != Role.MEMBER),
+    confirm=confirmed(when=lambda args: Role(args.role).includes(Role.MANAGER)),
     example={"email": "new@example.com", "role": "manager"},
 )
 def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
@@ -175,6 +177,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
     workspace = workspaces.get(ctx.workspace_id)
     inviter_id = ctx.principal.account_id or workspace.owner_id
     term = _check_may_invite(inviter_id, workspace_id=workspace.id, role=args.role)
+    resource_id = memberships.staff_link(ctx.unit, Role(args.role), args.resource_id)
     invited = accounts.find_by_email(args.email)
     if invited and workspaces.membership(invited.id, workspace_id=workspace.id):
         msg = f"{args.email} is already a member of this workspace."
@@ -199,6 +202,7 @@ def invite_member(ctx: Context, args: InvitationCreate) -> InvitationCreated:
         workspace_id=workspace.id,
         email=args.email,
         role=args.role,
+        resource_id=resource_id,
         inviter_id=inviter_id,
         inviter_term=term,
         created_at=clock.now(),
@@ -355,7 +359,9 @@ def _stage_joining(
     invitation_links.stage_use(ctx.unit, invitation)
     membership = workspaces.membership(account_id, workspace_id=invitation.workspace.id)
     if membership is None:
-        memberships.stage_joining(ctx.unit, account_id, Role(invitation.row.role))
+        # If the resource is deleted by then, there is nothing that a member of the staff may see.
+        row = invitation.row
+        memberships.stage_joining(ctx.unit, account_id, Role(row.role), row.resource_id)
     return membership
 
 

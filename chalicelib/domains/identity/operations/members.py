@@ -1,12 +1,13 @@
 """Members of a workspace."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ConflictError, ForbiddenError, NotFoundError
 from chalicelib.core.operations import MANAGED, OPERATOR, operation
+from chalicelib.core.own_part import OWN_ACCOUNT
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.wire.schema import Id, NoInput, Timestamp, Wire, optional
 from chalicelib.domains.identity.flows import memberships
@@ -17,7 +18,11 @@ from chalicelib.domains.identity.store.workspaces import MembershipRow
 from chalicelib.engine.locks import LockRow
 from chalicelib.lib.contact_fields import Email
 
-MemberRole = Literal["member", "manager"]
+MemberRole = Literal["staff", "member", "manager"]
+
+
+# The role *staff* is nothing without it.
+STAFF_ID: Any = optional("Staff member that the account is; required for the role staff.")
 
 
 class MemberRef(Wire):
@@ -31,12 +36,14 @@ class MemberAdd(MemberRef):
     """A new member, or a member's new role."""
 
     role: MemberRole = Field(default="member", description="Role in the workspace.")
+    resource_id: Id | None = STAFF_ID
 
 
 class MemberRoleSet(MemberRef):
     """A member's new role."""
 
-    role: MemberRole = Field(description="Role: member or manager.")
+    role: MemberRole = Field(description="Role: staff, member or manager.")
+    resource_id: Id | None = STAFF_ID
 
 
 class MemberOut(Wire):
@@ -44,7 +51,7 @@ class MemberOut(Wire):
 
     workspace_id: Id = Field(description="Workspace id.")
     account_id: Id = Field(description="Account id.")
-    role: str = Field(description="member or manager.")
+    role: str = Field(description="staff, member or manager.")
 
 
 class MemberRemoved(Wire):
@@ -62,7 +69,7 @@ class MemberListed(Wire):
     account_id: Id = Field(description="Account id.")
     name: str = Field(description="Name of the account.")
     email: str = Field(description="E-mail address.")
-    role: str = Field(description="owner, manager or member.")
+    role: str = Field(description="owner, manager, member or staff.")
     joined_at: Timestamp = Field(description="When they joined.")
     resource_id: Id | None = Field(description="Staff member that they are, or null.")
 
@@ -105,16 +112,18 @@ def list_members(ctx: Context, args: MemberListQuery) -> MemberList:
 def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     """Add an account to a workspace, or change its role there. The owner's role cannot change.
 
-    A plain member cannot have keys or connected apps. If a manager becomes a plain member, the
-    account's keys in the workspace are revoked, and its connected apps are disconnected.
+    Only managers can have keys and connected apps. If a manager gets a lower role, the account's
+    keys in the workspace are revoked, and its connected apps are disconnected.
     """
     lock, account = memberships.lock_row(ctx.workspace_id), accounts.require_by_email(args.email)
     membership = workspaces.membership(account.id, workspace_id=ctx.workspace_id)
+    former_id = membership.resource_id if membership else None
+    link = memberships.staff_link(ctx.unit, Role(args.role), args.resource_id, former_id)
     if membership is None:
-        memberships.stage_joining(ctx.unit, account.id, Role(args.role))
+        memberships.stage_joining(ctx.unit, account.id, Role(args.role), link)
     else:
         _check_is_not_owner(account, membership, f"become a {args.role}")
-        memberships.stage_role(ctx.unit, lock, membership, Role(args.role))
+        memberships.stage_role(ctx.unit, lock, membership, Role(args.role), link)
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
@@ -126,15 +135,17 @@ def add_member(ctx: Context, args: MemberAdd) -> MemberOut:
     example={"email": "MEMBER_EMAIL", "role": "manager"},
 )
 def set_member_role(ctx: Context, args: MemberRoleSet) -> MemberOut:
-    """Make a member a manager, or a manager a plain member.
+    """Give a member another role: staff, member or manager.
 
-    A plain member cannot have keys or connected apps. If a manager becomes a plain member, the
-    account's keys in the workspace are revoked, and its connected apps are disconnected.
+    Only managers can have keys and connected apps. If a manager gets a lower role, the account's
+    keys in the workspace are revoked, and its connected apps are disconnected.
     """
     lock = memberships.lock_row(ctx.workspace_id)
     account, membership = _member(ctx, args.email)
     _check_is_not_owner(account, membership, f"become a {args.role}")
-    memberships.stage_role(ctx.unit, lock, membership, Role(args.role))
+    role = Role(args.role)
+    link = memberships.staff_link(ctx.unit, role, args.resource_id, membership.resource_id)
+    memberships.stage_role(ctx.unit, lock, membership, role, link)
     return MemberOut(workspace_id=ctx.workspace_id, account_id=account.id, role=args.role)
 
 
@@ -162,7 +173,7 @@ def remove_member(ctx: Context, args: MemberRef) -> MemberRemoved:
     return _stage_removal(ctx, lock, membership)
 
 
-@operation(role=Role.MEMBER, idempotent=True)
+@operation(role=Role.MEMBER, own=OWN_ACCOUNT, idempotent=True)
 def leave_workspace(ctx: Context, args: NoInput) -> MemberRemoved:
     """End the caller's own membership. Their keys are revoked, their apps are disconnected.
 

@@ -7,6 +7,9 @@ from chalicelib.core.jobs import JobKind, Queue
 MEMBERSHIP_ENDED = JobKind("membership-ended")
 # Switches off the webhooks that revoked keys have made or changed. The payload has ``keyIds``.
 PAUSE_WEBHOOKS = JobKind("pause-webhooks")
+# Ends the link of a calendar feed that a member of the staff has had. The payload has
+# ``resourceId``.
+END_CALENDAR_LINK = JobKind("end-calendar-link")
 MAIL_INVITATION = JobKind("mail-invitation", Queue.EVENTS)  # The payload has ``invitationId``.
 # Sends the link by which an account proves its address. The payload has ``accountId``, and ``at``
 # in ISO 8601.

@@ -27,6 +27,7 @@ class InvitationRow(IdentityRow):
     workspace_id = UnicodeAttribute()
     email = UnicodeAttribute()
     role = UnicodeAttribute()
+    resource_id = UnicodeAttribute(null=True)  # the member of the staff that the account becomes
     inviter_id = UnicodeAttribute()
     inviter_term = UnicodeAttribute(null=True)  # of the inviter's membership in which it was made
     created_at = UTCDateTimeAttribute()

@@ -25,6 +25,8 @@ from chalicelib.lib.currencies import RUB
 
 SLUG_CLAIM = "workspace-slug"
 SORT_KEY = subscriptions.SORT_KEY
+# The lock row (``engine.locks``) for the choices of messages in a workspace.
+CHOICES_LOCK = "notifications"
 
 
 class WorkspaceRow(IdentityRow):
@@ -84,8 +86,9 @@ class WorkspaceRow(IdentityRow):
 class MembershipRow(IdentityRow):
     """Membership of an account in a workspace, stored under the account."""
 
-    role = UnicodeAttribute()  # ``owner``, ``manager`` or ``member``
-    # The member of the staff that the account is, if a manager has linked it.
+    role = UnicodeAttribute()  # ``owner``, ``manager``, ``member`` or ``staff``
+    # The member of the staff that the account is, if a manager has linked it. It bounds what an
+    # account with the role ``staff`` sees.
     resource_id = UnicodeAttribute(null=True)
     # Another id for each time that the account joins or gets another role, so that what a lost
     # right has made does not work again.

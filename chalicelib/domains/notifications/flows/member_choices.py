@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from chalicelib.core.errors import ForbiddenError, NotFoundError
 from chalicelib.core.unit import AuditEvent
+from chalicelib.domains.identity.flows import memberships
 from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.identity.store.workspaces import Member, MembershipRow
@@ -68,6 +69,7 @@ def stage_link(
     linked = next((member for member, _ in everyone if member.account.id == account_id), None)
     if linked is None:
         raise NotFoundError("The workspace has no member with this id.", key="member")
+    memberships.stage_end_of_calendar(unit, linked.membership, resource_id)
     linked.membership.resource_id = resource_id
     rows = choices.read_all(workspace_id)
     country, language = workspaces.get(workspace_id).country, linked.account.language

@@ -46,8 +46,9 @@ class _Recipient(NamedTuple):
     kind: str
     channel: Channel
     language: Language
-    # Set for a plain member, who gets only messages about the own bookings.
+    # Set for a plain member and the staff, who get only messages about the own bookings.
     resource_id: str | None
+    role: Role
 
     @property
     def console_url(self) -> str:
@@ -110,13 +111,18 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
     # A payment has its own currency.
     currency = {"currency": recipient.workspace.currency}
     extra = {"form": _form_title(job.workspace_id, record.get("formId"))}
-    message = messages.message(recipient.language, recipient.kind, currency | record | extra)
+    values = currency | record | extra
+    if recipient.role is Role.STAFF:
+        values = messages.for_staff(values, recipient.resource_id or "")
+    message = messages.message(recipient.language, recipient.kind, values)
     _send(recipient, message, job.job_id)
 
 
 def _is_of_another(recipient: _Recipient, record: dict[str, Any]) -> bool:
     # The members of the staff before and after the last move of the booking.
     resources = {record.get("resourceId"), record.get("formerResourceId")} - {None}
+    if recipient.role is Role.STAFF and not resources & {recipient.resource_id}:
+        return True
     return bool(resources) and recipient.resource_id not in {None, *resources}
 
 
@@ -157,8 +163,9 @@ def _recipient(job: Job) -> _Recipient | None:
     own_choices = Choices(membership, workspace.country, account.mail_language, choices_row)
     if not own_choices.wants(kind, channel):
         return None
-    resource_id = membership.resource_id if membership.role == Role.MEMBER else None
-    return _Recipient(workspace, account, kind, channel, own_choices.language, resource_id)
+    role = Role(membership.role)
+    resource_id = None if role.includes(Role.MANAGER) else membership.resource_id
+    return _Recipient(workspace, account, kind, channel, own_choices.language, resource_id, role)
 
 
 def _send(recipient: _Recipient, message: Message, message_id: str) -> None:

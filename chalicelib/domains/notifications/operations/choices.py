@@ -14,6 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import OWN_ACCOUNT
 from chalicelib.core.plans import CLIENT_MAILS_A_DAY
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.wire.schema import NoInput, Timestamp, Wire, optional
@@ -54,8 +55,23 @@ class WithheldMails(Wire):
     refused: int = Field(description="The mail server refused the mail for good.")
 
 
+# The model is not built at import, which would cost a cold start.
+_NO_MAILS = WithheldMails.model_construct(
+    _fields_set=None, **dict.fromkeys(WithheldMails.__pydantic_fields__, 0)
+)
+
+
 class Notifications(Wire):
     """The caller's choices in the workspace."""
+
+    # What is about all clients is not for the staff.
+    HIDDEN_FROM_STAFF = {  # noqa: RUF012  declared in ``Wire``
+        "visitor_mail_paused": None,
+        "visitor_mail_paused_until": None,
+        "client_mail_paused": False,
+        "withheld": _NO_MAILS,
+        "client_mails_a_day": 0,
+    }
 
     language: Language = Field(description="Language of the messages: ru or en.")
     choices: list[NotificationChoice] = Field(description="Kinds of messages that one can get.")
@@ -89,7 +105,7 @@ class NotificationsChange(Wire):
     )
 
 
-@operation(title="Get one's own notifications", role=Role.MEMBER)
+@operation(title="Get one's own notifications", role=Role.MEMBER, own=OWN_ACCOUNT)
 def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     """Return the messages about the workspace that the caller gets.
 
@@ -106,6 +122,7 @@ def get_notifications(ctx: Context, args: NoInput) -> Notifications:
     platform=True,
     idempotent=True,
     role=Role.MEMBER,
+    own=OWN_ACCOUNT,
     example={"language": "ru"},
 )
 def set_notifications(ctx: Context, args: NotificationsChange) -> Notifications:

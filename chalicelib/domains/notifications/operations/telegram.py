@@ -14,6 +14,7 @@ from chalicelib.core import clock
 from chalicelib.core.errors import ForbiddenError, UpstreamFailedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import OWN_ACCOUNT
 from chalicelib.core.principals import PLATFORM, Role
 from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Timestamp, Wire
@@ -48,7 +49,7 @@ class TelegramUnlinked(Wire):
     was_linked: bool = Field(description="Whether there was a link.")
 
 
-@operation(title="Get one's own Telegram chat", role=Role.MEMBER)
+@operation(title="Get one's own Telegram chat", role=Role.MEMBER, own=OWN_ACCOUNT)
 def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
     """Return whether the caller receives messages about the workspace by Telegram."""
     try:
@@ -67,6 +68,7 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
 @operation(
     title="Link one's own Telegram chat",
     role=Role.MEMBER,
+    own=OWN_ACCOUNT,
     platform=True,
     limit=NEW_CODES,
     accepts_idempotency_key=False,
@@ -90,7 +92,13 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
     return TelegramCode(code=code, bot=bot, url=url, expires_at=row.expires or clock.now())
 
 
-@operation(title="Unlink one's own Telegram chat", platform=True, idempotent=True, role=Role.MEMBER)
+@operation(
+    title="Unlink one's own Telegram chat",
+    platform=True,
+    idempotent=True,
+    role=Role.MEMBER,
+    own=OWN_ACCOUNT,
+)
 def unlink_telegram(ctx: Context, args: NoInput) -> TelegramUnlinked:
     """End the caller's link in the workspace. The chat receives no more messages about it."""
     link = telegram_links.find(_workspace(ctx), account_id=ctx.principal.account_id)

@@ -70,7 +70,22 @@ def message(language: Language, kind: str, record: Record) -> Message:
     if kind in _CLIENT_SUBJECTS and (client := mailed_name(record["client"]["name"] or "")):
         title = f"{title}, {client}"
     page = _PAGES[kind].format_map(record)
+    if record.get("isGone"):
+        page = page.partition("/")[0]
     return Message(kind, title, shareable, [fact for fact in fact_lines if fact[2]], page)
+
+
+def for_staff(booking: Record, resource_id: str) -> dict[str, Any]:
+    """Return a booking as the member of the staff may see it who has, or has had, it.
+
+    Of the client, that is the name and the phone. A booking that another member has got is known by
+    its service and times only, and its page is not theirs.
+    """
+    client = {**booking["client"], "email": None}
+    if booking["resourceId"] == resource_id:
+        return {**booking, "client": client}
+    client |= {"name": None, "phone": None, "phoneEntered": None}
+    return {**booking, "client": client, "notes": None, "isGone": True}
 
 
 def mailed_name(text: str) -> str:

@@ -5,14 +5,14 @@ from typing import Literal, cast, get_args
 
 from pynamodb.attributes import UnicodeAttribute
 
-from chalicelib.domains.identity.store.workspaces import MembershipRow
+from chalicelib.domains.identity.store.workspaces import CHOICES_LOCK, MembershipRow
 from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS, ToMembers
 from chalicelib.engine.tables import ContentRow, JsonAttribute
 from chalicelib.lib.localized import Language, language_of_country
 
 Channel = Literal["mail", "telegram"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
-LOCK = "notifications"  # the lock row (``engine.locks``) for the choices in a workspace
+LOCK = CHOICES_LOCK
 
 
 class ChoicesRow(ContentRow):
@@ -39,7 +39,10 @@ class Choices:
         self._is_staff = member.resource_id is not None
 
     def may_get(self, kind: str) -> bool:
-        return self._role == "owner" or not MEMBER_KINDS[kind].owner_only
+        told = MEMBER_KINDS[kind]
+        if self._role == "staff":  # Only the own bookings: no money, no leads.
+            return self._is_staff and "staff" in told.mailed
+        return self._role == "owner" or not told.owner_only
 
     def wants(self, kind: str, channel: Channel) -> bool:
         if not self.may_get(kind):

@@ -35,7 +35,7 @@ def is_closed(job: Job) -> bool:
 
 
 def _stage(booking_id: str, unit: UnitOfWork) -> None:
-    booking, _ = bookings.read_with_history(unit.workspace_id, booking_id=booking_id)
+    booking, _ = bookings.read_with_history(unit, booking_id)
     if not bookings.is_upcoming(booking):
         return
     cancelled = BookingChange(actor=OF_JOBS, status="cancelled", reason=None)

@@ -10,6 +10,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import NotFoundError, call
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, ServedAs, operation
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, NoInput, Timestamp, Wire, optional
@@ -26,6 +27,8 @@ FEEDS = Limit("public-feed", "readings of calendars per minute", 120, timedelta(
 
 class CalendarLink(Wire):
     """The link of a calendar. Who has it sees the bookings, without a key."""
+
+    OWNED_BY = "resource_id"
 
     id: Id = Field(description="Id of its resource, or of the workspace.")
     resource_id: Id | None = Field(description="Resource id; null: of the whole business.")
@@ -96,6 +99,7 @@ class CalendarFeed(Wire):
     rest="GET /api/calendar-links",
     scope=Scope.BOOKINGS_READ,
     role=Role.MANAGER,
+    own=OwnPart(),
     example={},
 )
 def get_calendar_links(ctx: Context, args: NoInput) -> CalendarLinks:
@@ -122,6 +126,7 @@ def get_calendar_links(ctx: Context, args: NoInput) -> CalendarLinks:
     rest="POST /api/calendar-links/create",
     scope=Scope.BOOKINGS_WRITE,
     role=Role.MANAGER,
+    own=OwnPart(resource="resource_id", is_set=True),
     example={"resourceId": "RESOURCE_ID", "replace": True},
 )
 def create_calendar_link(ctx: Context, args: CalendarLinkCreate) -> CalendarLinkResult:
@@ -155,6 +160,7 @@ def create_calendar_link(ctx: Context, args: CalendarLinkCreate) -> CalendarLink
     rest="POST /api/calendar-links/delete",
     scope=Scope.BOOKINGS_WRITE,
     role=Role.MANAGER,
+    own=OwnPart(resource="id"),
     example={"id": "CALENDAR_LINK_ID"},
 )
 def delete_calendar_link(ctx: Context, args: CalendarLinkDelete) -> DeletedResult:

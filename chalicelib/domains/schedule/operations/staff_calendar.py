@@ -9,6 +9,7 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, PageNumber, Timestamp, Wire, optional
 from chalicelib.core.wire.times import Day
@@ -65,6 +66,8 @@ class FreePeriod(Period):
 class StaffMember(Wire):
     """A person, room or thing that is booked."""
 
+    OWNED_BY = "id"
+
     id: Id = Field(description="Resource id.")
     name: str = Field(description="Name of the resource.")
     status: str = Field(description="active or inactive.")
@@ -76,6 +79,8 @@ class StaffDay(Wire):
 
     Opening hours, time off and free time are read for a single day or a single staff member only.
     """
+
+    OWNED_BY = "resource_id"
 
     resource_id: Id = Field(description="Resource id.")
     resource_name: str = Field(description="Name of the resource.")
@@ -111,6 +116,7 @@ class StaffCalendar(Wire):
 @operation(
     title="Get the calendar of the staff",
     role=Role.MEMBER,
+    own=OwnPart(resource="resource_id", is_set=True),
     example={"view": "week", "date": "2027-01-18"},
 )
 def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:

@@ -25,6 +25,8 @@ MOVE, ASK = "move", "cancel"
 # Actions that mail the link that pays the booking, or note how the client has paid the rest.
 MONEY_ACTIONS = ("send_link", "cash", "terminal", "withdrawn")
 MOVABLE = ("pending_payment", "confirmed", "completed")
+# What a member of the staff sees of a booking's money: nothing.
+NO_MONEY: dict[str, Any] = {"notes": [], "left": 0, "due": 0, "paid": 0, "paymentUrl": None}
 Booking = dict[str, Any]
 
 
@@ -185,9 +187,13 @@ def _page(
         except AppError as error:
             problem = problem or booking_times.problem(request, error)
             status = max(status, error.status)
-    people = request.call("list_members")["members"]
     payments = payments_of(request, [booking["id"]] if booking["price"] else [])
-    money = request.call("get_booking_money", bookingId=booking["id"])
+    may = request.current_membership.may
+    money = (
+        request.call("get_booking_money", bookingId=booking["id"])
+        if may("get_booking_money")
+        else NO_MONEY
+    )
     notes = [{"noted": True, "move": None, "reason": None, **note} for note in money["notes"]]
     changes = [{"noted": False, **event} for event in booking["statusHistory"]]
     return request.page(
@@ -207,7 +213,7 @@ def _page(
         staff=staff,
         anyone=ANYONE,
         typed=request.form_value,
-        who=partial(_actor, request, {person["accountId"]: person["name"] for person in people}),
+        who=partial(_actor, request, _people(request)),
         client_path=_client_path(request, booking),
         can_be_moved=booking["status"] in MOVABLE,
         again=_again(request, booking),
@@ -237,6 +243,14 @@ def _again(request: ConsoleRequest, booking: Booking) -> list[tuple[int, str]]:
         path = f"{request.current_membership.path}/bookings/new"
         links.append((repeat.weeks, f"{path}?{urlencode(query)}"))
     return links
+
+
+def _people(request: ConsoleRequest) -> dict[str, str]:
+    if request.current_membership.may("list_members"):
+        people = request.call("list_members")["members"]
+        return {person["accountId"]: person["name"] for person in people}
+    account = request.signed_in_account
+    return {account.id: account.name}
 
 
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:

@@ -46,7 +46,8 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
     view_options = {"view": view, "date": request.query_value("date").strip()}
     # A member of the staff sees the own calendar first.
     own_id = request.current_membership.row.resource_id or ""
-    has_choice = "staff" in request.http.query
+    sees_all = not request.current_membership.own_resource_id
+    has_choice = "staff" in request.http.query and sees_all
     view_options["staff"] = request.query_value("staff") if has_choice else own_id
     staff = "" if view_options["staff"] == EVERYONE else view_options["staff"]
     filters = {"date": view_options["date"], "resourceId": staff}
@@ -56,7 +57,7 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         calendar = request.call("get_staff_calendar", view=view, page=page, **_drop_empty(filters))
     except AppError as error:
         problem, status = booking_times.problem(request, error), error.status
-        view_options |= {"date": "", "staff": EVERYONE if own_id else ""}
+        view_options |= {"date": "", "staff": EVERYONE if own_id and sees_all else ""}
         calendar = request.call("get_staff_calendar", view=view)
     if own_id and all(member["id"] != own_id for member in calendar["staff"]):
         # The member's record among the staff is deleted, so everyone is shown.
@@ -85,7 +86,7 @@ def _calendar(request: ConsoleRequest, view: str) -> HttpResponse:
         staff_shown=len(columns),
         page=request.page_number,
         chosen={**view_options, "staff": staff if problem is None else ""},
-        everyone=EVERYONE if own_id else "",
+        everyone=EVERYONE if own_id and sees_all else "",
         links=links,
         first=first,
         last=date.fromisoformat(days[-1]["date"]),

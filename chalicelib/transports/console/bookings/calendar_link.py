@@ -27,14 +27,21 @@ def change_of_staff(request: ConsoleRequest) -> HttpResponse:
 
 
 def show_of_business(request: ConsoleRequest) -> HttpResponse:
-    """Show the links of all calendars, with buttons to change the one of the business."""
+    """Show the links of all calendars, with buttons to change the one of the business.
+
+    A member of the staff gets the link of the own calendar.
+    """
     return _page_of_business(request)
 
 
 def change_of_business(request: ConsoleRequest) -> HttpResponse:
-    """Make, replace or revoke the link of the calendar of the business."""
+    """Make, replace or revoke the link of the calendar of the business, or of the own one."""
+    own_id = request.current_membership.own_resource_id
     try:
-        done = _change(request, request.current_membership.workspace.id)
+        if own_id:
+            done = _change(request, own_id, resourceId=own_id)
+        else:
+            done = _change(request, request.current_membership.workspace.id)
     except AppError as error:
         return _page_of_business(request, error)
     return redirect(f"{request.path}?done={done}")
@@ -69,11 +76,13 @@ def _page_of_staff(
 
 
 def _page_of_business(request: ConsoleRequest, error: AppError | None = None) -> HttpResponse:
+    own_id = request.current_membership.own_resource_id or None
     links: list[dict[str, Any]] = request.call("get_calendar_links")["calendarLinks"]
     return request.page(
         "bookings_calendar_link",
         error.status if error else 200,
         problem=request.problem(error) if error else None,
-        link=next((link for link in links if link["resourceId"] is None), None),
+        link=next((link for link in links if link["resourceId"] == own_id), None),
+        is_own=own_id is not None,
         others=[link for link in links if link["resourceId"] is not None],
     )

@@ -43,6 +43,7 @@ def new(request: ConsoleRequest) -> HttpResponse:
     """Show the form. The query may choose service, staff, date, time and client."""
     form_values = {name: request.query_value(name).strip() for name in TYPED}
     form_values |= dict.fromkeys(CONTACTS, "")
+    _bound(request, form_values)
     return _form(request, form_values)
 
 
@@ -53,6 +54,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
         form_values |= {"date": request.form_value("day"), "start": "", "exact": ""}
     if request.form_value("choose"):  # the button of a service
         form_values |= {"service": request.form_value("choose"), "start": ""}
+    _bound(request, form_values)
     action = request.form_value("action")
     if action != BOOK or is_search(request):
         return _form(request, form_values, finds=action == FIND)
@@ -77,6 +79,19 @@ def _is_only_searched(form_values: dict[str, str]) -> bool:
     return bool(form_values["q"]) and not any(
         form_values[name] for name in ("client", "name", "phone", "email")
     )
+
+
+def _bound(request: ConsoleRequest, form_values: dict[str, str]) -> None:
+    """Choose what a member of the staff cannot choose: the own calendar, and no client by id."""
+    if own_id := request.current_membership.own_resource_id:
+        form_values |= {"staff": own_id, "client": "", "q": ""}
+
+
+def _services(request: ConsoleRequest, chosen: Sequence[str]) -> Offer:
+    if not request.current_membership.own_resource_id:
+        return SERVICES.offer(request, "service", chosen, status="active")
+    services = request.call("list_own_services")["services"]
+    return Offer("service", services, len(services), "")
 
 
 def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
@@ -104,7 +119,10 @@ def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str
 
 
 def _only_service(request: ConsoleRequest) -> str:
-    services = request.call("list_services", status="active", size=2)["services"]
+    if request.current_membership.own_resource_id:
+        services = request.call("list_own_services")["services"]
+    else:
+        services = request.call("list_services", status="active", size=2)["services"]
     return str(services[0]["id"]) if len(services) == 1 else ""
 
 
@@ -133,8 +151,7 @@ def _form(  # noqa: PLR0913  the parts of the form
     shown = [*([client] if client else []), *(found or [])]
     visits = {each["id"]: _visits(request, each) for each in shown}
     known = visits[client["id"]].services[:MAX_KNOWN] if client else []
-    chosen = [form_values["service"], *known]
-    services = SERVICES.offer(request, "service", chosen, status="active")
+    services = _services(request, [form_values["service"], *known])
     if not form_values["service"] and len(services.records) == 1 and not services.query:
         form_values["service"] = services.records[0]["id"]
     service = next((one for one in services.records if one["id"] == form_values["service"]), None)
@@ -189,7 +206,9 @@ def _offered(services: Offer, service: dict[str, Any] | None, known: Sequence[st
     elif service is not None and service not in first[:MAX_SERVICES]:
         first = [service, *first]
     rest = [record for record in services.records if record not in first]
-    return [*first, *rest] if services.query else [*first, *rest][:MAX_SERVICES]
+    # A search, and a list that has no search, show all that they have.
+    is_whole = services.query or not services.total
+    return [*first, *rest] if is_whole else [*first, *rest][:MAX_SERVICES]
 
 
 def _choose_time(form_values: dict[str, str], times: FreeTimes) -> None:

@@ -3,9 +3,10 @@
 from contextlib import suppress
 from typing import Any
 
-from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError
+from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError, ValidationError
 from chalicelib.core.principals import Role
 from chalicelib.core.text import matches_search
+from chalicelib.domains.identity.flows.invitation_links import may_invite
 from chalicelib.transports.console.choices import STAFF
 from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
@@ -16,6 +17,7 @@ from chalicelib.transports.console.console_request import (
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50  # Members on one page.
+ROLES = ("member", "staff", "manager")
 
 
 def index(request: ConsoleRequest) -> HttpResponse:
@@ -32,7 +34,7 @@ def invite(request: ConsoleRequest) -> HttpResponse:
         return redirect(f"{_path(request)}?done=invitation_revoked")
     try:
         response = request.call_once(
-            "invite_member", email=request.form_value("email"), role=request.form_value("role")
+            "invite_member", email=request.form_value("email"), **_role(request)
         )
     except AlreadyCreatedError:
         return redirect(f"{_path(request)}?done=invited_before")
@@ -41,17 +43,39 @@ def invite(request: ConsoleRequest) -> HttpResponse:
     return request.page("invitation_made", made=response, path=_path(request))
 
 
+def _role(request: ConsoleRequest) -> dict[str, str]:
+    """Return the role of a form, and the member of the staff that the role *staff* is for."""
+    role, resource_id = request.form_value("role"), request.form_value("resourceId")
+    link = {"resourceId": resource_id} if role == Role.STAFF and resource_id else {}
+    return {"role": role, **link}
+
+
 def show(request: ConsoleRequest) -> HttpResponse:
     """Show a member, with the forms to change the role and to remove the member."""
-    member = _member(request)
+    return _page(request, _member(request))
+
+
+def _page(
+    request: ConsoleRequest,
+    member: dict[str, Any],
+    status: int = 200,
+    problem: Problem | None = None,
+) -> HttpResponse:
     staff = STAFF.offer(request, "resource", [member["resourceId"] or ""])
+    typed_resource = request.form_value("resourceId") or member["resourceId"] or ""
     return request.page(
         "member",
+        status,
+        problem=problem,
         member=member,
         staff=[("", request.translate("not_staff")), *staff.names.items()],
         offered_staff=staff,
         is_own=member["accountId"] == request.signed_in_account.id,
-        new_role="member" if member["role"] == "manager" else "manager",
+        new_roles=[
+            (role, request.translate(f"role_{role}")) for role in ROLES if role != member["role"]
+        ],
+        typed_role=request.form_value("role"),
+        typed_resource=typed_resource,
         may_change=request.current_membership.may("set_member_role") and member["role"] != "owner",
         may_remove=not Role(member["role"]).includes(request.current_membership.role),
         path=_path(request),
@@ -62,16 +86,20 @@ def change(request: ConsoleRequest) -> HttpResponse:
     """Change a member's role, link the member to the staff, or remove the member."""
     member = _member(request)
     try:
-        if role := request.form_value("role"):
-            request.call("set_member_role", email=member["email"], role=role)
+        if request.form_value("role"):
+            request.call("set_member_role", email=member["email"], **_role(request))
             return redirect(f"{_path(request)}?done=role_changed")
         if "resource" in request.form:
             resource_id = request.form_value("resource") or None
             request.call("link_member", accountId=member["accountId"], resourceId=resource_id)
             return redirect(f"{_path(request)}?done=staff_linked")
         request.call("remove_member", email=member["email"])
-    except NotFoundError:  # Another member has removed the member first.
-        pass
+    except NotFoundError as error:
+        if error.key != "member":
+            return _page(request, member, error.status, request.problem(error))
+        # Another member has removed the member first.
+    except ValidationError as error:
+        return _page(request, member, error.status, request.problem(error))
     return redirect(f"{_path(request)}?done=member_removed")
 
 
@@ -82,8 +110,9 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         member for member in everyone if matches_search((member["name"], member["email"]), query)
     ]
     membership, page = request.current_membership, request.page_number
-    may_invite = membership.may("invite_member")
-    roles = ["member", "manager"] if membership.role is Role.OWNER else ["member"]
+    invites = membership.may("invite_member")
+    roles = [role for role in ROLES if may_invite(membership.role, invited=Role(role))]
+    staff = STAFF.offer(request, "resource", [request.form_value("resourceId")], status="active")
     return request.page(
         "members",
         status,
@@ -95,7 +124,11 @@ def _list(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         size=SIZE,
         searchable=len(everyone) > SEARCH_THRESHOLD,
         query=request.query_value("q"),
-        invitations=request.call("list_invitations")["invitations"] if may_invite else [],
+        invitations=request.call("list_invitations")["invitations"] if invites else [],
+        staff=[("", request.translate("not_staff")), *staff.names.items()],
+        offered_staff=staff,
+        staff_names=STAFF.names(request),
+        typed_resource=request.form_value("resourceId"),
         typed_email=request.form_value("email"),
         typed_role=request.form_value("role"),
         roles=roles,
