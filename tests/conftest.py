@@ -502,6 +502,7 @@ def call_console(
     *,
     account_id: str = "somebody",
     membership: str = "owner",
+    own_resource: str = "",
     key: str | None = None,
     typed_password: str = PASSWORD,
     **arguments: Any,
@@ -510,7 +511,8 @@ def call_console(
 
     ``typed_password`` confirms what a thief of the session would want.
 
-    Operations for ADMIN accounts are run as such an account.
+    ``own_resource`` is the member of the staff that the account is. Operations for ADMIN accounts
+    are run as such an account.
     """
     scope = REGISTRY[operation].scope
     if account_id == "somebody" and REGISTRY[operation].confirm is not None:
@@ -521,6 +523,7 @@ def call_console(
         workspace_id=workspace_id,
         plan="business",
         membership=Role(membership),
+        resource_id=own_resource,
         password=typed_password,
     )
     with aws_calls.entered(aws_calls.API):

@@ -42,7 +42,7 @@ class OwnPart:
             if getattr(args, name) != value:
                 label = wire_name(type(args), name)
                 msg = f"{label}: this is not for your role, staff. Omit it."
-                raise ForbiddenError(msg, key="not_for_staff", details={"field": label})
+                raise ForbiddenError(msg, key="not_for_staff")
         if not self.resource:
             return args
         sent = getattr(args, self.resource)
@@ -51,7 +51,7 @@ class OwnPart:
         if sent not in {None, own_id}:
             label = wire_name(type(args), self.resource)
             msg = f"{label}: expected your own calendar, received another one. Omit the field."
-            raise ForbiddenError(msg, key="not_own_calendar", details={"field": label})
+            raise ForbiddenError(msg, key="not_own_calendar")
         return args
 
     def check_record(self, unit: object, args: Wire, own_id: str) -> None:

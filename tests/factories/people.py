@@ -29,9 +29,10 @@ class Account:
         )
         return cls(account_id["accountId"], email)
 
-    def joins(self, workspace_id: str, role: str) -> None:
-        """Become a member with a role, or change the role."""
-        call_operator("add_member", workspaceId=workspace_id, email=self.email, role=role)
+    def joins(self, workspace_id: str, role: str, resource_id: str | None = None) -> None:
+        """Become a member with a role, or change the role. The staff have a resource."""
+        link = {"resourceId": resource_id} if resource_id else {}
+        call_operator("add_member", workspaceId=workspace_id, email=self.email, role=role, **link)
 
     def is_removed_from(self, workspace_id: str) -> None:
         """Stop being a member."""
@@ -46,8 +47,12 @@ class Account:
         self, workspace_id: str, operation: str, authorized: str = "", /, **arguments: Any
     ) -> Any:
         """Call an operation in a workspace. ``authorized`` is the role when the call begins."""
-        membership = authorized or self.role_in(workspace_id) or "account"
-        who = {"account_id": self.id, "membership": membership}
+        row = workspaces.membership(self.id, workspace_id=workspace_id)
+        who = {
+            "account_id": self.id,
+            "membership": authorized or (row.role if row else "account"),
+            "own_resource": (row.resource_id if row else None) or "",
+        }
         return call_console(workspace_id, operation, **who, **arguments)
 
     def accept(self, token: str) -> Any:
