@@ -66,7 +66,8 @@ WITHOUT_ROUTE = _each(
         "assembled": """
             dismiss_first_steps get_dialog_details get_first_steps get_lead_details get_overview
             get_page_version
-            get_staff_calendar list_bookings_at_closed_times list_outbox list_page_savers
+            get_staff_calendar list_bookings_at_closed_times list_outbox list_own_services
+            list_page_savers
             list_readable_files
             list_unbookable_services upload_privately""",
         "drafts": """

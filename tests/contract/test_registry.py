@@ -76,7 +76,8 @@ def test_public_names_change_only_by_hand(update_snapshots: bool) -> None:
 
 def callers(entry: Entry) -> str:
     """Return the audience of an operation and the lowest role of members, as a string."""
-    role = f" ({entry.role})" if entry.role else ""
+    staff = ", staff" if entry.for_staff else ""
+    role = f" ({entry.role}{staff})" if entry.role else ""
     return f"{' '.join(sorted(entry.audience))}{role}"
 
 
