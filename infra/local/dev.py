@@ -163,7 +163,12 @@ def _console_lines(stack: LocalStack) -> list[str]:
     """Return how to sign in to the console, unless an old demo has no password."""
     demo = stack.data.demo
     can_sign_in = "email" in demo and "password" in demo
-    return [f"            {demo['email']}, password {demo['password']}"] if can_sign_in else []
+    if not can_sign_in:
+        return []
+    lines = [f"            {demo['email']}, password {demo['password']}"]
+    if staff := demo.get("staffEmail"):
+        lines.append(f"            {staff}, the same password: a member of the staff")
+    return lines
 
 
 def _booking_lines(stack: LocalStack) -> list[str]:

@@ -40,6 +40,8 @@ from infra.local.demo.texts import LANGUAGES, Language
 from infra.operator.operation_commands import call
 
 EMAIL = "demo@example.com"
+# A member of the staff, who signs in with the password of the demo's account.
+STAFF_EMAIL = "staff@example.com"
 
 
 def seed(data: DataDir, *, language: Language = "ru", records: bool = True) -> str | None:
@@ -393,6 +395,21 @@ def _book_slot(do: Caller, service_id: str, booking: school.Booking) -> dict[str
     return booking_row
 
 
+def make_staff(do: Caller, language: Language) -> None:
+    """Create a member with the role *staff*, who sees the calendar of the first teacher."""
+    teacher = school.load(language).teachers[0].name
+    resource = index_by_name(do("list_resources", size=100)["resources"]).get(teacher)
+    if resource is None or not do.password:  # An old demo has no password.
+        return
+    try:
+        accounts.require_by_email(STAFF_EMAIL)
+    except NotFoundError:
+        account = {"email": STAFF_EMAIL, "password": do.password, "name": teacher}
+        call("create_account", account)
+    member = {"email": STAFF_EMAIL, "role": "staff", "resourceId": resource["id"]}
+    call("add_member", {"workspaceId": do.workspace_id, **member})
+
+
 STEPS = (
     make_files,
     make_categories,
@@ -401,6 +418,7 @@ STEPS = (
     make_leads,
     make_services,
     make_bookings,
+    make_staff,
     booking_page.switch_on,
     payments.take_payments,
     make_agent,
@@ -426,6 +444,8 @@ def _run_steps(data: DataDir, key: str) -> None:
         data.demo = {**data.demo, "steps": [*data.demo.get("steps", ()), step.__name__]}
     agents = do("list_agents")["agents"]
     slug = workspaces.get(do.workspace_id).slug
+    if accounts.find_by_email(STAFF_EMAIL) is not None:
+        data.demo = {**data.demo, "staffEmail": STAFF_EMAIL}
     data.demo = {**data.demo, "agentId": agents[0]["id"] if agents else "", "workspaceSlug": slug}
 
 

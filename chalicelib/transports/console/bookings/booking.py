@@ -256,6 +256,8 @@ def _people(request: ConsoleRequest) -> dict[str, str]:
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:
     kind = by.partition(":")[0]
     actor_kind = kind if kind in {"operator", "visitor", "job"} else "account"
+    if actor_kind == "account" and not request.current_membership.may("list_members"):
+        actor_kind = "colleague"
     return people.get(by) or request.translate(f"actor_{actor_kind}")
 
 
