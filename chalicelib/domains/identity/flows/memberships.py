@@ -44,7 +44,7 @@ def staff_link(
         raise ValidationError.of(
             "resourceId",
             message="expected the staff member that the account is, which the role staff requires",
-            key="wrong_staff_link",
+            key="no_staff_member",
         )
     return link
 

@@ -8,9 +8,8 @@ from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.services.store import services
+from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
-
-MAX_SERVICES = 200  # A select with more of them could not be used.
 
 
 class OwnServicesQuery(Wire):
@@ -32,7 +31,7 @@ class OwnService(Wire):
 class OwnServices(Wire):
     """Active services of a staff member."""
 
-    services: list[OwnService] = Field(description="Services in their order; the first 200.")
+    services: list[OwnService] = Field(description="Services in their order.")
 
 
 @operation(
@@ -45,9 +44,10 @@ def list_own_services(ctx: Context, args: OwnServicesQuery) -> OwnServices:
     """List the active services that a staff member can be booked for."""
     if args.resource_id is None:
         return OwnServices(services=[])
+    RESOURCES.require(ctx.workspace_id, record_id=args.resource_id)
     ids = services.bound_to(ctx.workspace_id, resource_id=args.resource_id)
     rows = [row for row in SERVICES.fetch(ctx.workspace_id, ids) if row.status == "active"]
     rows.sort(key=lambda row: (row.sort_order, row.id))
     return OwnServices(
-        services=[OwnService.from_row(row.values) for row in rows[:MAX_SERVICES]],
+        services=[OwnService.from_row(row.values) for row in rows],
     )

@@ -90,8 +90,16 @@ def _bound(request: ConsoleRequest, form_values: dict[str, str]) -> None:
 def _services(request: ConsoleRequest, chosen: Sequence[str]) -> Offer:
     if not request.current_membership.own_resource_id:
         return SERVICES.offer(request, "service", chosen, status="active")
-    services = request.call("list_own_services")["services"]
-    return Offer("service", services, len(services), "")
+    # All are offered, so there is none to be found.
+    return Offer("service", _own_services(request), 0, "")
+
+
+def _own_services(request: ConsoleRequest) -> list[dict[str, Any]]:
+    try:
+        services: list[dict[str, Any]] = request.call("list_own_services")["services"]
+    except NotFoundError:  # The member's record among the staff is deleted.
+        return []
+    return services
 
 
 def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
@@ -120,7 +128,7 @@ def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str
 
 def _only_service(request: ConsoleRequest) -> str:
     if request.current_membership.own_resource_id:
-        services = request.call("list_own_services")["services"]
+        services = _own_services(request)
     else:
         services = request.call("list_services", status="active", size=2)["services"]
     return str(services[0]["id"]) if len(services) == 1 else ""

@@ -14,9 +14,12 @@ from chalicelib.transports.console.console_request import (
     Problem,
     find_by_id,
 )
+from chalicelib.transports.console.form import problem_at_fields
 from chalicelib.transports.http import HttpResponse, redirect
 
 SIZE = 50  # Members on one page.
+# Texts by the field of an operation.
+FIELDS = {"resourceId": "wrong_staff_link"}
 ROLES = ("member", "staff", "manager")
 
 
@@ -39,7 +42,7 @@ def invite(request: ConsoleRequest) -> HttpResponse:
     except AlreadyCreatedError:
         return redirect(f"{_path(request)}?done=invited_before")
     except AppError as error:
-        return _list(request, error.status, request.problem(error))
+        return _list(request, error.status, problem_at_fields(request, error, FIELDS))
     return request.page("invitation_made", made=response, path=_path(request))
 
 
@@ -99,7 +102,8 @@ def change(request: ConsoleRequest) -> HttpResponse:
             return _page(request, member, error.status, request.problem(error))
         # Another member has removed the member first.
     except ValidationError as error:
-        return _page(request, member, error.status, request.problem(error))
+        problem = problem_at_fields(request, error, FIELDS)
+        return _page(request, member, error.status, problem)
     return redirect(f"{_path(request)}?done=member_removed")
 
 
