@@ -41,6 +41,8 @@ class Offer(NamedTuple):
     description: str = ""
     in_stock: bool | None = None  # None if the owner does not count the stock
     currency: str = RUB
+    # Which of ``price`` and ``minutes`` depend on the staff. The values are the lowest ones.
+    lowest_of_staff: tuple[str, ...] = ()
 
 
 class Hours(NamedTuple):
@@ -171,12 +173,13 @@ def to_data(fact: Fact) -> dict[str, Any]:
             data = {"source": "offered times", "service": service, "times": dict(times)}
         case Proposal(title, state):
             data = {"source": "proposal", "title": title, "state": state}
-        case Offer(kind, name, price, duration_min, description, in_stock, currency):
+        case Offer(kind, name, price, duration_min, description, in_stock, currency, lowest):
             data = {
                 "source": kind,
                 "name": name,
                 price_name(currency): currencies.major_units(price, currency),
                 "minutes": duration_min,
+                "lowest_of_staff": lowest,
                 "in_stock": in_stock,
                 "about": description[:MAX_DESCRIPTION].strip(),
             }

@@ -76,6 +76,10 @@ def terms_texts(
     def say(key: str, **values: object) -> str:
         return texts.translate(language, key, **values)
 
+    if service.get("priceFrom") is not None:
+        # The share of the price of whoever is chosen.
+        amount = price_text(language, due, currency)
+        return [("credit-card", say("terms_due_from", due=amount))]
     rest = service["price"] - due
     amounts = {
         "due": price_text(language, due, currency),
@@ -97,9 +101,9 @@ def terms_texts(
     ]
 
 
-def price_text(language: Language, amount: int, currency: str) -> str:
-    """Return a price, or "" without a price."""
-    return texts.money(language, amount, currency) if amount else ""
+def price_text(language: Language, amount: int, currency: str, *, zero: bool = False) -> str:
+    """Return a price, or "" without a price, unless ``zero`` is to be written."""
+    return texts.money(language, amount, currency) if amount or zero else ""
 
 
 def moment_text(language: Language, moment: datetime, zone: str) -> str:

@@ -116,6 +116,24 @@ class _Visit:
         (service,) = self.page["services"]
         return dict(service)
 
+    def offer(self, staff: str) -> Mapping[str, Any]:
+        """Return the service with a member of the staff, or with the cheapest for anyone."""
+        resource = self._resource(staff)
+        if resource is None:
+            return self.service
+        own = {name: resource[name] for name in (*TERMS, "holdMinutes", "byPhone")}
+        return {**self.service, **own, "priceFrom": None, "durationFromMin": None}
+
+    def cheapest(self, ids: Sequence[str]) -> str:
+        """Return who of the staff offers the service for least, of several the quickest."""
+        offers = {staff: self.offer(staff) for staff in ids}
+        return min(ids, key=lambda staff: (offers[staff]["price"], offers[staff]["durationMin"]))
+
+    @cached_property
+    def depends_on_staff(self) -> bool:
+        """Whether the price or the length depends on who of the staff is chosen."""
+        return any(self.service[name] is not None for name in ("priceFrom", "durationFromMin"))
+
     @property
     def path(self) -> str:
         return f"{self.home}/{self.service['id']}"
@@ -189,6 +207,7 @@ class _Visit:
         return texts.dated(self.language, date(2024, 1, 1 + number), "ccc")
 
     def show(self, template: str, status: int = 200, **values: Any) -> HttpResponse:  # noqa: ANN401  values of any type
+        offer = self.offer(values.get("staff", "")) if "service" in self.request.path else None
         indexed = self.page["isIndexed"] and status == HTTPStatus.OK and not self.request.query
         response = render.page(
             self.request,
@@ -197,6 +216,7 @@ class _Visit:
             cached=False,
             script="booking",
             visit=self,
+            offer=offer,
             page=self.page,
             brand=self.brand,
             indexed=indexed,
@@ -220,6 +240,8 @@ def _show(request: HttpRequest) -> HttpResponse:
     staff = visit.staff(query_value(request, "staff"))
     if staff is None:
         return visit.show("staff", again=query_value(request, repeats.PARAMETER))
+    if visit.offer(staff)["byPhone"]:
+        return visit.show("by_phone", staff=staff)
     repeated = find_moment(query_value(request, repeats.PARAMETER))
     if repeated is not None and repeated >= clock.now():
         return _repeat(visit, staff, repeated)
@@ -233,7 +255,9 @@ def _show(request: HttpRequest) -> HttpResponse:
             200,
             {"staff": staff, PARAMETER: token},
             start,
-            summary=_changed_since(visit, {name: query_value(request, name) for name in TERMS}),
+            summary=_changed_since(
+                visit, visit.offer(staff), {name: query_value(request, name) for name in TERMS}
+            ),
         )
     return _times(visit, staff)
 
@@ -246,6 +270,8 @@ def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
         "resourceId": None if staff == ANYONE else staff,
         "startAt": clock.iso(start),
     }
+    if staff == ANYONE and visit.depends_on_staff:
+        return _times(visit, staff)  # There, a time also chooses a person, and so the price.
     times = call(visit.request, "find_repeat_times", arguments)
     if times["isFree"]:
         return _form(visit, 200, {"staff": staff}, start)
@@ -255,15 +281,14 @@ def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
     return _form(visit, 200, {"staff": staff}, None, summary=summary, slots=times["slots"])
 
 
-def _changed_since(visit: _Visit, shown: Mapping[str, str]) -> str:
+def _changed_since(visit: _Visit, offer: Mapping[str, Any], shown: Mapping[str, str]) -> str:
     # ``shown`` is what the visitor was shown, as a link says.
-    if all(text in {"", _term(visit, name)} for name, text in shown.items()):
+    if all(text in {"", _text(offer[name])} for name, text in shown.items()):
         return ""
     return texts.translate(visit.language, "book_changed")
 
 
-def _term(visit: _Visit, name: str) -> str:
-    value = visit.service[name]
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
@@ -288,11 +313,28 @@ def _times(visit: _Visit, staff: str) -> HttpResponse:
     except ValidationError:  # The month or day is invalid: show the first free one.
         response = call(visit.request, "find_page_times", arguments)
 
-    def link(ids: Sequence[str] = (), **query: str) -> str:  # noqa: ARG001  chosen when booking
-        return visit.link(staff=staff, **query)
+    is_open = staff == ANYONE and visit.depends_on_staff
 
-    view = free_times.month_view(visit.language, response, link)
+    def link(ids: Sequence[str] = (), **query: str) -> str:
+        # With other prices, the next step shows one person's. Else one is chosen when booking.
+        return visit.link(staff=visit.cheapest(ids) if is_open and ids else staff, **query)
+
+    def note(ids: Sequence[str]) -> str:
+        offer = visit.offer(visit.cheapest(ids)) if is_open else visit.service
+        return "" if offer is visit.service else _note(visit, offer)
+
+    view = free_times.month_view(visit.language, response, link, note)
     return visit.show("times", staff=staff, view=view, zone=view.zone)
+
+
+def _note(visit: _Visit, offer: Mapping[str, Any]) -> str:
+    # What depends on the staff, such as ``1 h, 1,500 ₽``.
+    parts = []
+    if visit.service["durationFromMin"]:
+        parts.append(localized.length(visit.language, offer["durationMin"]))
+    if visit.service["priceFrom"] is not None:
+        parts.append(price_text(visit.language, offer["price"], visit.page["currency"]))
+    return ", ".join(filter(None, parts))
 
 
 def _form(  # noqa: PLR0913  the parts of the form
@@ -313,14 +355,14 @@ def _form(  # noqa: PLR0913  the parts of the form
         status,
         staff=staff,
         at=start,
-        when=start and _span(visit, start, zone),
+        when=start and _span(visit, start, zone, staff),
         zone=zone_text(zone, start or clock.now()),
         zone_name=zone,
         typed={name: form_values.get(name, "") for name in CONTACTS},
         # The key makes a second click on the button a repetition of the same booking.
         once=form_values.get("once") or token_urlsafe(18),
         prepared=form_values.get(PARAMETER, ""),
-        shown={name: visit.service[name] for name in TERMS},
+        shown={name: visit.offer(staff)[name] for name in TERMS},
         message=summary,
         advises_call=status == HTTPStatus.TOO_MANY_REQUESTS,
         errors=errors or {},
@@ -336,9 +378,9 @@ def _staff_of(visit: _Visit, form_values: Mapping[str, str]) -> str:
     return visit.staff(form_values.get("staff", "")) or ANYONE
 
 
-def _span(visit: _Visit, start: datetime, zone: str) -> str:
+def _span(visit: _Visit, start: datetime, zone: str, staff: str) -> str:
     local = start.astimezone(ZoneInfo(zone))
-    length = timedelta(minutes=visit.service["durationMin"])
+    length = timedelta(minutes=visit.offer(staff)["durationMin"])
     end = (start + length).astimezone(ZoneInfo(zone))
     return span_text(visit.language, local, end=end)
 
@@ -347,9 +389,11 @@ def _book(request: HttpRequest) -> HttpResponse:
     # The operation of the page limits and records the call.
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
     visit = _Visit.from_request(request)
-    if visit.service["byPhone"]:
-        return visit.show("by_phone", 409)
     form_values = form_data.last_values(request)
+    staff = _staff_of(visit, form_values)
+    offer = visit.offer(staff)
+    if offer["byPhone"]:
+        return visit.show("by_phone", 409, staff=staff)
     try:
         response = (
             _decoy(visit, form_values)
@@ -359,7 +403,7 @@ def _book(request: HttpRequest) -> HttpResponse:
         return (
             visit.show("by_mail", 202)
             if "confirmByMail" in response
-            else _confirmation_page(visit, response, form_values.get("email", "").strip())
+            else _confirmation_page(visit, response, form_values.get("email", "").strip(), offer)
         )
     except SlotUnavailableError as error:
         return _show_form_again(
@@ -398,8 +442,9 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
 def _show_changed(
     visit: _Visit, form_values: Mapping[str, str], error: ByPhoneOnlyError | ChangedError
 ) -> HttpResponse:
-    if visit.service["byPhone"]:
-        return visit.show("by_phone", error.status)
+    staff = _staff_of(visit, form_values)
+    if visit.offer(staff)["byPhone"]:
+        return visit.show("by_phone", error.status, staff=staff)
     return _show_form_again(visit, form_values, error, "book_changed")
 
 
@@ -446,15 +491,16 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         )
 
     base, zone = settings().public_url, visit.zone(ANYONE)
-    is_held = visit.service["amountDue"] > 0
+    offer = visit.offer(_staff_of(visit, form_values))
+    is_held = offer["amountDue"] > 0
     payment_url = base + booking_links.PAY_PAGE.format(token=token(Purpose.PAY))
     booking = {
         "serviceName": visit.service["name"],
         "resourceName": visit.page["resources"][0]["name"] if visit.page["resources"] else "",
         "startAt": clock.iso(begin),
-        "endAt": clock.iso(begin + timedelta(minutes=visit.service["durationMin"])),
+        "endAt": clock.iso(begin + timedelta(minutes=offer["durationMin"])),
         "timezone": zone,
-        "price": visit.service["price"],
+        "price": offer["price"],
         "status": "pending_payment" if is_held else "confirmed",
     }
     return {
@@ -462,8 +508,8 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         "icsUrl": base + booking_links.CALENDAR_FILE.format(token=token(Purpose.CALENDAR)),
         "manageUrl": base + booking_links.PAGE.format(token=token(Purpose.MANAGE)),
         "paymentUrl": payment_url if is_held else None,
-        "amountDue": visit.service["amountDue"],
-        "holdExpiresAt": clock.iso(clock.now() + timedelta(minutes=visit.service["holdMinutes"]))
+        "amountDue": offer["amountDue"],
+        "holdExpiresAt": clock.iso(clock.now() + timedelta(minutes=offer["holdMinutes"]))
         if is_held
         else None,
         "mail": "sent",
@@ -483,7 +529,9 @@ def _again(visit: _Visit, booking: Mapping[str, Any]) -> list[tuple[int, str]]:
     ]
 
 
-def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: str) -> HttpResponse:
+def _confirmation_page(
+    visit: _Visit, confirmation: Mapping[str, Any], email: str, offer: Mapping[str, Any]
+) -> HttpResponse:
     # The page says what becomes of the e-mail to an address, and contains the secret link to manage
     # the booking.
     booking, due = confirmation["booking"], confirmation["amountDue"]
@@ -491,7 +539,7 @@ def _confirmation_page(visit: _Visit, confirmation: Mapping[str, Any], email: st
     facts = booking_facts(visit.language, booking, currency)
     if due:
         last = datetime.fromisoformat(booking["startAt"]) - timedelta(
-            minutes=visit.service["refundUntilMin"] or 0
+            minutes=offer["refundUntilMin"] or 0
         )
         facts += payment_facts(
             visit.language,

@@ -58,9 +58,13 @@ def json_ld(page: Mapping[str, Any], url: str, *, service_url: str) -> str:
 
 
 def _offer(service: Mapping[str, Any], currency: str, *, url: str) -> dict[str, Any]:
+    price = currencies.plain(service["price"], currency)
+    # The price of an aggregate begins from the lowest one of the staff.
+    kind = {"@type": "Offer", "price": price}
+    if service["priceFrom"] is not None:
+        kind = {"@type": "AggregateOffer", "lowPrice": price}
     return {
-        "@type": "Offer",
-        "price": currencies.plain(service["price"], currency),
+        **kind,
         "priceCurrency": currency,
         "itemOffered": {"@type": "Service", "name": service["name"]},
         "potentialAction": {
@@ -68,6 +72,16 @@ def _offer(service: Mapping[str, Any], currency: str, *, url: str) -> dict[str, 
             "target": {"@type": "EntryPoint", "urlTemplate": url},
         },
     }
+
+
+def _minutes(service: Mapping[str, Any]) -> str:
+    shortest = service["durationFromMin"]
+    return f"from {shortest} min" if shortest else f"{service['durationMin']} min"
+
+
+def _price(service: Mapping[str, Any], currency: str) -> str:
+    text = f"{currencies.plain(service['price'], currency)} {currency}"
+    return text if service["priceFrom"] is None else f"from {text}"
 
 
 @render.failures_as_pages
@@ -81,8 +95,7 @@ def book_llms(request: HttpRequest) -> HttpResponse:
         _link(
             service["name"],
             url=f"{url}/{service['id']}",
-            about=f"{service['durationMin']} min, "
-            f"{currencies.plain(service['price'], currency)} {currency}",
+            about=f"{_minutes(service)}, {_price(service, currency)}",
         )
         for service in page["services"]
     ]

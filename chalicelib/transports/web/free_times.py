@@ -5,7 +5,7 @@ Each day and each time is a link, so the calendar needs no script, and the keybo
 
 from calendar import Calendar
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -56,6 +56,7 @@ class Choice(NamedTuple):
     at: str
     text: str
     link: str
+    note: str  # what the time costs, or how long it takes
 
 
 class FreeDay(NamedTuple):
@@ -81,8 +82,16 @@ class MonthView(NamedTuple):
     zone_name: str
 
 
-def month_view(language: Language, times: Mapping[str, Any], link: Link) -> MonthView:
-    """Return the view of ``MonthOfSlots``, in its wire form."""
+def month_view(
+    language: Language,
+    times: Mapping[str, Any],
+    link: Link,
+    note: Callable[[Sequence[str]], str] = lambda _: "",
+) -> MonthView:
+    """Return the view of ``MonthOfSlots``, in its wire form.
+
+    ``note`` returns the note of a time, by the ids of the resources that are free.
+    """
     month = _first_of(times["month"])
     free = {day["date"] for day in times["days"] + times["daysAfter"]}
     selected, upcoming = times["day"], times["nextAvailable"]
@@ -118,7 +127,7 @@ def month_view(language: Language, times: Mapping[str, Any], link: Link) -> Mont
         next=times["nextMonth"] and link(month=times["nextMonth"]),
         ahead=_ahead(language, times["nextMonth"], link) if len(shown) <= _NEAR_WEEKS else None,
         day=selected and texts.dated(language, date.fromisoformat(selected), _LONG_DAY),
-        choices=_times(language, times["slots"], link),
+        choices=_times(language, times["slots"], link, note),
         next_free=_next_free(language, _day_of(upcoming) if upcoming else later, link),
         zone=zone_text(times["timezone"], _shown_moment(times)),
         zone_name=times["timezone"],
@@ -153,12 +162,17 @@ def _first_of(month: str) -> date:
     return date.fromisoformat(f"{month}-01")
 
 
-def _times(language: Language, slots: list[dict[str, Any]], link: Link) -> list[Choice]:
+def _times(
+    language: Language,
+    slots: list[dict[str, Any]],
+    link: Link,
+    note: Callable[[Sequence[str]], str],
+) -> list[Choice]:
     # If clocks go back, repeated times are shown with their offset.
     seen = Counter(slot["startLocal"][:16] for slot in slots)
     choices_of_day = []
     for slot in slots:
-        choice = _choice(language, slot, link, "HH:mm")
+        choice = _choice(language, slot, link, "HH:mm", note(slot["resourceIds"]))
         if seen[slot["startLocal"][:16]] > 1:
             offset = datetime.fromisoformat(slot["startLocal"]).utcoffset() or timedelta()
             minutes = offset // timedelta(minutes=1)
@@ -174,10 +188,12 @@ def choices(
     return [_choice(language, slot, link, "EEEE, d MMMM, HH:mm") for slot in slots]
 
 
-def _choice(language: Language, slot: Mapping[str, Any], link: Link, pattern: str) -> Choice:
+def _choice(
+    language: Language, slot: Mapping[str, Any], link: Link, pattern: str, note: str = ""
+) -> Choice:
     local = datetime.fromisoformat(slot["startLocal"])
     label = texts.dated(language, local, pattern)
-    return Choice(slot["startAt"], label, link(at=slot["startAt"], ids=slot["resourceIds"]))
+    return Choice(slot["startAt"], label, link(at=slot["startAt"], ids=slot["resourceIds"]), note)
 
 
 def _day_of(slot: Mapping[str, Any]) -> str:

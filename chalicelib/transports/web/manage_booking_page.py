@@ -179,12 +179,14 @@ def _confirm(visit: _Visit) -> HttpResponse | None:
     if start is None:
         return None
     zone = ZoneInfo(visit.zone)
-    end = start + timedelta(minutes=visit.managed["durationMin"])
+    resource = query_value(visit.request, "resource")
+    lengths = {each["resourceId"]: each["durationMin"] for each in visit.managed["otherLengths"]}
+    end = start + timedelta(minutes=lengths.get(resource, visit.managed["durationMin"]))
     language = render.preferred_language(visit.request)
     return visit.show(
         "booking_confirm",
         at=query_value(visit.request, "at"),
-        resource=query_value(visit.request, "resource"),
+        resource=resource,
         when=span_text(language, start.astimezone(zone), end=end.astimezone(zone)),
         zone=zone_text(visit.zone, start),
         once=token_urlsafe(18),

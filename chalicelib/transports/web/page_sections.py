@@ -13,7 +13,9 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.leads.flows.form_html import embed_html
 from chalicelib.domains.leads.store.forms import FORMS
+from chalicelib.domains.services.flows import active_offers
 from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.rules.offers import summary_of
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
@@ -58,10 +60,11 @@ def fill(
 def _prices(language: Language, workspace_id: str) -> str:
     ids = SERVICES.ordered_ids(workspace_id, status="active")
     services = SERVICES.fetch(workspace_id, ids[:MAX_RECORDS], consistent=False) if ids else []
+    offers = active_offers.find(workspace_id, services)
     return render.document(
         language,
         "sites/section_prices.html",
-        services=services,
+        services=[(each.name, summary_of(offers[each.id])) for each in services],
         more=len(ids[MAX_RECORDS:]),
         money=partial(texts.money, language, currency=currency_of(workspace_id)),
     )

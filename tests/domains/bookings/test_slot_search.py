@@ -28,7 +28,13 @@ class TestSlots:
             "free": 1,
         }
         assert page["resources"] == [
-            {"id": salon.resource, "name": "Stylist 0", "timezone": "Europe/Moscow"}
+            {
+                "id": salon.resource,
+                "name": "Stylist 0",
+                "timezone": "Europe/Moscow",
+                "price": None,
+                "durationMin": None,
+            }
         ]
         assert (page["timezone"], page["durationMin"], page["stepMin"]) == (
             "Europe/Moscow",

@@ -131,6 +131,26 @@ class TestFreeTimes:
         starts = [slot["start"][11:] for slot in response["times"]]
         assert starts == ["10:00", "11:00", "12:00"]
 
+    def test_a_time_has_the_price_and_the_length_of_the_one_who_is_offered(
+        self, context: ToolContext, haircut: str, api: Api
+    ) -> None:
+        boris = api.get(f"/api/services/{haircut}")["service"]["resourceIds"][1]
+        own = {"resourceId": boris, "price": 200_000, "durationMin": 90}
+        body = {"id": haircut, "resourceOverrides": [own]}
+        api.post("/api/services/update", body)
+        (service,) = data(context, "find_services", query="haircut")["found"]
+        assert (service["price_rub"], service["minutes"]) == (1500.5, 60)
+        assert service["lowest_of_staff"] == ["price", "minutes"]
+        found = data(context, "find_free_times", service="Haircut", staff="Boris")
+        assert "minutes" not in found
+        assert [(slot["price_rub"], slot["minutes"]) for slot in found["times"]] == [
+            (2000, 90),
+            (2000, 90),
+        ]
+        for slot in data(context, "find_free_times", service="Haircut")["times"]:
+            (name,) = slot["staff"]
+            assert slot["price_rub"] == (2000 if name == "Boris" else 1500.5)
+
     def test_the_same_time_keeps_its_id(self, context: ToolContext, haircut: str) -> None:
         first = data(context, "find_free_times", service="Haircut")
         offered = first["times"][0]["staff"][0]

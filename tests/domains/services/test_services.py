@@ -66,6 +66,7 @@ class TestCreate:
             "siteId": None,
             "agentId": None,
             "resourceIds": [],
+            "resourceOverrides": [],
             "images": [],
             "tags": [],
             "status": "active",
@@ -378,5 +379,5 @@ def test_a_service_is_found_by_its_id_and_by_its_resources() -> None:
         == services.bound_to(WORKSPACE, resource_id="nobody")
         == []
     )
-    assert both.rules == (60, 15, 0, 5, 0, 60)
+    assert both.rules == (60, 15, 0, 5, 0, 60, {})
     assert one.rules.step_min == 60

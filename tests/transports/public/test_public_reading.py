@@ -96,6 +96,8 @@ def test_services_are_those_that_the_page_offers(
             "description": "With wash",
             "durationMin": 60,
             "price": 150_000,
+            "priceFrom": None,
+            "durationFromMin": None,
             "images": [],
             "bookingUrl": f"http://127.0.0.1:8000/book/{slug}/{salon.service}",
             "amountDue": 0,

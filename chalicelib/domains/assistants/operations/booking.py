@@ -18,9 +18,10 @@ from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.public_booking import ShownTerms
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.bookings.flows import slot_search
-from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
+from chalicelib.domains.bookings.flows.advance import AdvanceOut
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Query, Slot
+from chalicelib.domains.services.rules.offers import summary_of
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine.reading import Rows
 from chalicelib.lib import zoned_times
@@ -81,21 +82,32 @@ class ServiceOffer(AdvanceOut):
     id: Id = Field(description="Service id.")
     name: str = Field(description="Name of the service.")
     description: str = Field(description="Its beginning, as plain text.")
-    minutes: int = Field(description="Length in minutes.")
-    price: int = Field(description="Price in minor units of the currency.")
+    minutes: int = Field(description="Length in minutes, with the cheapest of the staff.")
+    price: int = Field(
+        description="Price in minor units of the currency; the lowest, if it depends on the staff."
+    )
+    price_from: int | None = Field(
+        description="Lowest price, if it depends on the staff. Say from; else null."
+    )
+    minutes_from: int | None = Field(
+        description="Shortest length, if it depends on the staff; else null."
+    )
     prepaid: bool = Field(description="Whether the visitor pays when the visitor books.")
     url: str = Field(description="Page on which visitors book it.")
 
     @classmethod
-    def from_record(cls, service: ServiceRow, page_url: str, advance: Advance) -> Self:
+    def from_record(cls, service: ServiceRow, page: open_page.OpenPage) -> Self:
+        advance, summary = page.advance_of(service), summary_of(page.offers[service.id])
         return cls(
             id=service.id,
             name=service.name,
             description=visits.describe(service.description),
-            minutes=int(service.duration_min),
-            price=int(service.price),
+            minutes=summary.duration_min,
+            price=summary.price,
+            price_from=summary.price_from,
+            minutes_from=summary.duration_from_min,
             prepaid=advance.amount_due > 0,
-            url=f"{page_url}/{service.id}",
+            url=f"{visits.url_of(page.workspace)}/{service.id}",
             **advance._asdict(),
         )
 
@@ -110,12 +122,8 @@ class ServiceOffers(Wire):
 def list_services(ctx: Context, args: PageRef, find_visit: FindVisit) -> ServiceOffers:
     """List the services that can be booked, with ids for find_free_times, lengths and prices."""
     page = open_page.open_page(ctx.workspace_id, rows=find_visit().rows, with_hours=False)
-    url = visits.url_of(page.workspace)
     return ServiceOffers(
-        services=[
-            ServiceOffer.from_record(service, url, page.advance_of(service))
-            for service in page.services
-        ]
+        services=[ServiceOffer.from_record(service, page) for service in page.services]
     )
 
 
@@ -135,6 +143,13 @@ class StaffName(Wire):
     name: str = Field(description="Name.")
 
 
+class StaffTerms(StaffName):
+    """What the service costs, and how long it takes, with a member of the staff or a room."""
+
+    price: int = Field(description="Price in minor units of the currency.")
+    minutes: int = Field(description="Length in minutes.")
+
+
 class FreeTime(Wire):
     """A free time."""
 
@@ -148,6 +163,9 @@ class FreeTimes(Wire):
 
     service: str = Field(description="Name of the service.")
     timezone: str = Field(description="IANA zone of the dates.")
+    terms_by_staff: list[StaffTerms] = Field(
+        description="Price and length with each, if they depend on the staff; else empty."
+    )
     times: list[FreeTime] = Field(description="Free times, the earliest first.")
     more: bool = Field(description="Whether the range has more times.")
     next: FreeTime | None = Field(description="First time after a range without any, or null.")
@@ -194,10 +212,23 @@ def find_free_times(ctx: Context, args: FreeTimesQuery, find_visit: FindVisit) -
     return FreeTimes(
         service=search.service.name,
         timezone=zone,
+        terms_by_staff=_terms_by_staff(search),
         times=[_free_time(search, slot, zone) for slot in slots[:MAX_TIMES]],
         more=len(slots) > MAX_TIMES,
         next=following and _free_time(search, following, zone),
     )
+
+
+def _terms_by_staff(search: Search) -> list[StaffTerms]:
+    service = search.service
+    staff = search.shown_resources if service.overrides else []
+    offers = [(resource, service.offer(resource.id)) for resource in staff]
+    return [
+        StaffTerms(
+            id=resource.id, name=resource.name, price=offer.price, minutes=offer.duration_min
+        )
+        for resource, offer in offers
+    ]
 
 
 def _free_time(search: Search, slot: Slot, zone: str) -> FreeTime:
@@ -212,7 +243,7 @@ class BookingToPrepare(PageRef):
 
     service_id: Id = Field(description="Service id.")
     start_at: When = Field(description="startAt of a free time, with its offset.")
-    staff_id: Id | None = optional("Id of a person or room that is free then; default: any.")
+    staff_id: Id | None = optional("Id of a person or room free then; default: the cheapest.")
 
 
 class PreparedBooking(AdvanceOut):
@@ -228,6 +259,11 @@ class PreparedBooking(AdvanceOut):
     what_next: str = Field(description="What to tell the visitor.")
 
 
+def _by_phone_only() -> ConflictError:
+    message = "This service is booked by phone only. Tell the visitor the phone."
+    return ConflictError(message, key="by_phone_only")
+
+
 @visitor_tool("Prepare a booking")
 def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit) -> PreparedBooking:
     """Check a free time, and return a link to the booking page, where it is filled in.
@@ -239,11 +275,9 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
         raise ValidationError.of("startAt", message=message)
     rows = find_visit().rows
     page, service = _open_page(ctx.workspace_id, service_id=args.service_id, rows=rows)
-    advance = page.advance_of(service)
-    if advance.by_phone:
-        raise ConflictError(
-            "This service is booked by phone only. Tell the visitor the phone.", key="by_phone_only"
-        )
+    # Nobody offers less than the cheapest, so all are by phone if this is.
+    if page.advance_of(service).by_phone:
+        raise _by_phone_only()
     search = Search.create(ctx.workspace_id, service, args.staff_id, rows=rows)
     start, now = epoch_ms(args.start_at), epoch_ms(clock.now())
     seats = [seat for slot in search.slots(Query(start, start, now)).slots for seat in slot.seats]
@@ -251,11 +285,16 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
         raise ConflictError(
             "This time is not free. Call find_free_times, and take another one.", key="slot_taken"
         )
-    (staff,) = (free.resource for free in search.candidates.active if free.resource.id == seats[0])
+    chosen = service.cheapest(seats)
+    (staff,) = (free.resource for free in search.candidates.active if free.resource.id == chosen)
+    offer = service.offer(staff.id)
+    advance = page.advance_of(service, offer)
+    if advance.by_phone:
+        raise _by_phone_only()
     moment = clock.moment_at(start)
     subject = prepared_links.booking(service.id, staff.id, moment)
     token, ends_at = visits.sign(page.assistants, subject)
-    terms = ShownTerms.now(service, advance).model_dump(by_alias=True, exclude_none=True)
+    terms = ShownTerms.now(offer, advance).model_dump(by_alias=True, exclude_none=True)
     query = {"staff": staff.id, "at": clock.iso(moment), **terms, prepared_links.PARAMETER: token}
     return PreparedBooking(
         url=f"{visits.url_of(page.workspace)}/{service.id}?{urlencode(query)}",
@@ -263,8 +302,8 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
         service=service.name,
         staff=staff.name,
         start_at=zoned_times.local_time(moment, staff.timezone).text,
-        minutes=int(service.duration_min),
-        price=int(service.price),
+        minutes=offer.duration_min,
+        price=offer.price,
         what_next=visits.NOTHING_DONE,
         **advance._asdict(),
     )

@@ -5,6 +5,7 @@ bookings need no proof of an address, within what all visitors of a workspace sh
 bookings wait for the link in an e-mail (ADR 74).
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple, cast
@@ -58,6 +59,7 @@ from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
 from chalicelib.domains.payments.flows.accounts import needs_email
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SUSPENDED
 from chalicelib.engine import jobs, limits
@@ -176,7 +178,9 @@ def book(  # noqa: PLR0913  what a booking may come with
     rows = ctx.unit.rows
     service = SERVICES.found(booking_reads.read_service(ctx.unit, args.service_id))
     contact = _contact(ctx, args.client, service)
-    if service.is_prepaid and not contact.email and needs_email(ctx.workspace_id):
+    offers = _offers(service, args.resource_id)
+    is_prepaid = any(offer.is_prepaid for offer in offers.values())
+    if is_prepaid and not contact.email and needs_email(ctx.workspace_id):
         problem = "expected an e-mail address, to which the receipt is sent, received none"
         raise ValidationError.of("client.email", message=problem)
     visitor, contacts = ctx.principal.share_subjects, contact.identity.values()
@@ -185,7 +189,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         (PROVED,) if is_proved else visitor,
         [contact.email] if is_proved else contacts,
     )
-    if service.is_prepaid:
+    if is_prepaid:
         shares += hold_shares(ctx.workspace_id, visitor)
     unproved = [] if is_proved else limits_of_unproved(ctx, service, contacts)
     workspace = slot_search.workspace_of(ctx.unit)
@@ -208,17 +212,21 @@ def book(  # noqa: PLR0913  what a booking may come with
                 *binding.site_keys(ctx.workspace_id, service.site_id),
                 *matching.holder_keys(ctx.workspace_id, contact),
                 *(share.key for share in shares),
-                *([merchants.key(ctx.workspace_id)] if service.is_prepaid else []),
+                *([merchants.key(ctx.workspace_id)] if is_prepaid else []),
                 *(limits.key(*counter) for counter in unproved),
                 *outlook.keys(),
             ],
         )
     require_open_site(ctx.workspace_id, service, rows)
     within_limit.result()
-    advance = read_advance(ctx.workspace_id, service, rows)
-    if advance.by_phone:
+    advances = {
+        offer: read_advance(ctx.workspace_id, service, offer, rows)
+        for offer in dict.fromkeys(offers.values())
+    }
+    online = {offer: advance for offer, advance in advances.items() if not advance.by_phone}
+    if not online:
         raise by_phone_only(workspace)
-    _require_as_shown(args, service, advance)
+    agreed = _agreed(args, online)
     earlier = check_upcoming(workspace, shares, rows)
     used_up = [counter for counter in unproved if not limits.has_room(*counter, rows)]
     unit = ctx.unit
@@ -229,7 +237,14 @@ def book(  # noqa: PLR0913  what a booking may come with
         unit,
         BookingRequest(
             service_id=service.id,
-            slot=SlotRequest(args.start_at, args.resource_id, args.timezone),
+            slot=SlotRequest(
+                args.start_at,
+                args.resource_id,
+                args.timezone,
+                among=frozenset(name for name, offer in offers.items() if offer in agreed)
+                if len(agreed) < len(advances)
+                else None,
+            ),
             contact=contact,
             source=source,
             actor=ctx.principal.audit_actor,
@@ -245,7 +260,8 @@ def book(  # noqa: PLR0913  what a booking may come with
     _stage_consent(unit, new_row, service, args.advertising_version, ctx.principal.audit_actor)
     if used_up:
         require_mail(workspace, new_row.client_email, used_up[0], rows)
-        shown = args.model_copy(update=dict(ShownTerms.now(service, advance)))
+        offer = service.offer(new_row.resource_id)
+        shown = args.model_copy(update=dict(ShownTerms.now(offer, advances[offer])))
         return _await_mail(ctx, shown, new_row, source, proposal)
     for row in earlier:
         row.ids = [*row.ids, new_row.id]
@@ -294,17 +310,30 @@ def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:
     return ByPhoneOnlyError(msg, details={"phone": phone})
 
 
-def _require_as_shown(shown: ShownTerms, service: ServiceRow, advance: Advance) -> None:
-    # A service must be as the visitor was shown, as far as the request says.
-    terms = ShownTerms.now(service, advance)
-    if any(
-        getattr(shown, name) not in {None, getattr(terms, name)} for name in ShownTerms.model_fields
-    ):
+def _offers(service: ServiceRow, resource_id: str | None) -> dict[str, Offer]:
+    # What the visitor may be booked for, by resource. One that is not bound is refused later.
+    ids = [resource_id] if resource_id else service.resource_ids or [""]
+    return {each: service.offer(each) for each in ids}
+
+
+def _agreed(shown: ShownTerms, advances: Mapping[Offer, Advance]) -> list[Offer]:
+    """Return the offers that are as the visitor was shown, as far as the request says."""
+    terms = {offer: ShownTerms.now(offer, advance) for offer, advance in advances.items()}
+    agreed = [
+        offer
+        for offer, now in terms.items()
+        if all(
+            getattr(shown, name) in {None, getattr(now, name)} for name in ShownTerms.model_fields
+        )
+    ]
+    if not agreed:
         msg = (
             "The price, the length or the terms of payment have changed since they were shown. "
             "Check the new values, and book again."
         )
-        raise ChangedError(msg, details=terms.model_dump(by_alias=True), key="terms_changed")
+        now = terms[min(terms)].model_dump(by_alias=True)
+        raise ChangedError(msg, details=now, key="terms_changed")
+    return agreed
 
 
 def _await_mail(

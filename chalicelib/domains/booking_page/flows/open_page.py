@@ -5,7 +5,7 @@ reading also admits a workspace whose page is off, if one of its sites is on.
 """
 
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import StringConstraints
 
@@ -18,8 +18,9 @@ from chalicelib.domains.bookings.flows.slot_search import ACTIVE
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, WorkspaceRow
 from chalicelib.domains.payments.store import merchants
-from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.flows import active_offers, binding
 from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.rules.offers import Offer, summary_of
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import MAX_FOUND, SITES, SUSPENDED, SiteRow
@@ -48,6 +49,7 @@ class OpenPage(NamedTuple):
     # The workspace has an account at a payment provider. It is read if a service is paid in
     # advance.
     takes_payments: bool
+    offers: dict[str, list[Offer]]  # by the ids of the services
 
     @property
     def url(self) -> str | None:
@@ -56,9 +58,19 @@ class OpenPage(NamedTuple):
             f"{settings().public_url}{PATH}/{self.workspace.slug}" if self.settings.is_on else None
         )
 
-    def advance_of(self, service: ServiceRow) -> Advance:
-        currency = self.workspace.currency
-        return advance_of(service, currency, takes_payments=self.takes_payments)
+    def advance_of(self, service: ServiceRow, offer: Offer | None = None) -> Advance:
+        """Return what a visitor pays in advance for an offer, by default the cheapest."""
+        return advance_of(
+            service,
+            offer or min(self.offers[service.id]),
+            self.workspace.currency,
+            takes_payments=self.takes_payments,
+        )
+
+    def terms_of(self, service: ServiceRow) -> dict[str, Any]:
+        """Return the fields of ``OfferOut``."""
+        summary = summary_of(self.offers[service.id])
+        return {**summary._asdict(), **self.advance_of(service)._asdict()}
 
     def require_service(self, service_id: str) -> ServiceRow:
         """Return a service that the page offers, or raise NotFoundError."""
@@ -190,6 +202,7 @@ def _read(
         len(services),
         hours,
         takes_payments,
+        active_offers.find(workspace_id, services, rows),
     )
 
 
@@ -205,7 +218,14 @@ def _bookable(
     ids = _staff_ids(active_services) if with_hours else []
     paid_services = [row for row in active_services if row.is_prepaid]
     merchant_keys = [merchants.key(workspace_id)] if paid_services else []
-    rows.read([*keys, *merchant_keys, *opening_hours.keys_with_schedules(workspace_id, ids)])
+    rows.read(
+        [
+            *keys,
+            *merchant_keys,
+            *opening_hours.keys_with_schedules(workspace_id, ids),
+            *active_offers.keys(workspace_id, active_services),
+        ]
+    )
     sites = rows.fetch(keys)
     suspended = {row.id for row in sites if isinstance(row, SiteRow) and row.status == SUSPENDED}
     listed_services = [row for row in active_services if row.site_id not in suspended]

@@ -14,7 +14,7 @@ from chalicelib.domains.bookings.flows.new_booking import Notes
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.mails.flows.mail_gate import Forecast
-from chalicelib.domains.services.store.services import ServiceRow
+from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
@@ -38,7 +38,10 @@ class BookingContact(Wire):
 
 
 class ShownTerms(Wire):
-    """What the visitor was shown of a service."""
+    """What the visitor was shown of a service.
+
+    Without a resource, one with these terms is chosen.
+    """
 
     price: int | None = optional("Price that was shown. If it differs: 409 changed.")
     duration_min: int | None = optional("Length that was shown, as above.")
@@ -46,10 +49,10 @@ class ShownTerms(Wire):
     refund_until_min: int | None = optional("Term of refunds that was shown, as above.")
 
     @classmethod
-    def now(cls, service: ServiceRow, advance: Advance) -> "ShownTerms":
+    def now(cls, offer: Offer, advance: Advance) -> "ShownTerms":
         return ShownTerms(
-            price=int(service.price),
-            duration_min=int(service.duration_min),
+            price=offer.price,
+            duration_min=offer.duration_min,
             amount_due=advance.amount_due,
             refund_until_min=advance.refund_until_min,
         )

@@ -86,7 +86,7 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
         slots=[SlotOut.from_slot(slot, zone) for slot in slots],
         next_available=SlotOut.from_slot(upcoming, zone) if upcoming else None,
         reason=availability.reason,
-        resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
+        resources=SlotResource.several(search.shown_resources, search),
     )
 
 

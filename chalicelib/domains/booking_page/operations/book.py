@@ -17,12 +17,13 @@ from chalicelib.domains.booking_page.flows.public_booking import (
 )
 from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
-from chalicelib.domains.bookings.flows.advance import AdvanceOut, read_advance
+from chalicelib.domains.bookings.flows.advance import OfferOut, read_advance
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_list import MAX_SLOTS, SlotList, SlotsRange, slot_list
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
+from chalicelib.domains.services.rules.offers import summary_of
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.reading import Rows
@@ -37,10 +38,11 @@ class PublicSlotsQuery(SlotsRange):
     limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
 
 
-class PublicSlotList(AdvanceOut, SlotList):
-    """Slots in a range, with the price and the terms of payment."""
+class PublicSlotList(OfferOut, SlotList):
+    """Slots in a range, with the price and the terms of payment.
 
-    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
+    With resourceId, they are those with this resource.
+    """
 
 
 @operation(
@@ -67,8 +69,10 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> PublicSlotList:
     book_for_visitor.require_open_site(ctx.workspace_id, service, rows)
     search = Search.create(ctx.workspace_id, service, args.resource_id, rows=rows)
     slots = slot_list(ctx, search, args, args.limit)
-    advance = read_advance(ctx.workspace_id, service, rows)
-    return PublicSlotList.from_row(vars(slots), price=int(service.price), **advance._asdict())
+    offers = service.offers([candidate.resource.id for candidate in search.candidates.active])
+    advance = read_advance(ctx.workspace_id, service, min(offers), rows)
+    terms = {**summary_of(offers)._asdict(), **advance._asdict()}
+    return PublicSlotList.from_row({**vars(slots), **terms})
 
 
 @operation(

@@ -142,6 +142,22 @@ class PublicBookingMoved(BookingLinks):
     booking: PublicBookingOut = Field(description="The booking.")
 
 
+class ResourceLength(Wire):
+    """How long a booking takes after a move to another resource."""
+
+    resource_id: Id = Field(description="Resource id.")
+    duration_min: int = Field(description="Length in minutes.")
+
+    @classmethod
+    def several(cls, service: ServiceRow, row: BookingRow) -> list[Self]:
+        lengths = slot_search.rules_of(service, row).lengths
+        return [
+            cls(resource_id=resource_id, duration_min=length.duration_min)
+            for resource_id, length in lengths.items()
+            if length.duration_min != row.duration_min
+        ]
+
+
 class ManagedBooking(BookingLinks):
     """A booking as its client sees it, without contacts."""
 
@@ -154,6 +170,9 @@ class ManagedBooking(BookingLinks):
     can_cancel: bool = Field(description="Whether the client may cancel it now.")
     can_move: bool = Field(description="Whether the client may move it now.")
     has_other_resources: bool = Field(description="Whether the service has other staff, too.")
+    other_lengths: list[ResourceLength] = Field(
+        description="Resources with which it takes another time after a move."
+    )
     moves_left: int = Field(description="How often the client may still move it.")
     paid: int | None = Field(description="Minor units paid in advance and not returned, or null.")
     amount_left: int = Field(
@@ -203,6 +222,7 @@ class ManagedBooking(BookingLinks):
             can_cancel=is_open,
             can_move=bookings.is_upcoming(row) and bool(service) and _moves_left(row) > 0,
             has_other_resources=bool(service and set(service.resource_ids) - {row.resource_id}),
+            other_lengths=ResourceLength.several(service, row) if service else [],
             moves_left=_moves_left(row),
             paid=(payment and payment.kept) or None,
             refund_state=refund and refund.state,
@@ -290,6 +310,7 @@ def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
 def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingMoved:
     """Move a booking to another time or resource of its service. Price, status and links stay.
 
+    The length stays, too, unless the service takes another time with the other resource.
     A client moves a booking at most 5 times, until it begins. If the time is no longer free: 409
     slot_unavailable with up to 5 alternatives.
     """

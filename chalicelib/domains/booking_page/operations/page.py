@@ -34,15 +34,15 @@ from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, Mont
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.bookings.flows import placement, slot_search
-from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
+from chalicelib.domains.bookings.flows.advance import AdvanceOut, OfferOut
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
-from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
+from chalicelib.domains.bookings.flows.slot_out import SlotOut
 from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.bookings import AGENT
 from chalicelib.domains.bookings.store.bookings import PUBLIC as PUBLIC_SOURCE
 from chalicelib.domains.files.store.files import ImageMap
-from chalicelib.domains.services.store.resources import RESOURCES
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.lib.localized import Language
 from chalicelib.lib.spans import Span
@@ -78,21 +78,19 @@ class BookingPageRef(Wire):
     prepared: PreparedBooking | None = optional("What a link has filled in, to check it.")
 
 
-class PageService(AdvanceOut):
+class PageService(OfferOut):
     """A service on a booking page."""
 
     id: Id = Field(description="Service id.")
     name: str = Field(description="Name of the service.")
     description: str | None = Field(description="Its beginning, or null.")
-    duration_min: int = Field(description="Length in minutes.")
-    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     photo_url: str | None = Field(description="URL of the main image, or null.")
     asks_for_advertising: bool = Field(
         description="Whether its form has the box by which a client agrees to advertising."
     )
 
     @classmethod
-    def from_record(cls, service: ServiceRow, advance: Advance) -> Self:
+    def from_record(cls, service: ServiceRow, page: open_page.OpenPage) -> Self:
         text = service.description or ""
         cut = text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION].rstrip()} …"
         return cls.from_row(
@@ -100,13 +98,18 @@ class PageService(AdvanceOut):
             description=cut or None,
             photo_url=_photo_url(service.images),
             asks_for_advertising=bool(service.book_again_days),
-            **advance._asdict(),
+            **page.terms_of(service),
         )
 
 
-class PageStaff(SlotResource):
-    """A member of the staff, a room or a thing on a booking page."""
+class PageStaff(AdvanceOut):
+    """A member of the staff, a room or a thing on a booking page, and the service with it."""
 
+    id: Id = Field(description="Resource id.")
+    name: str = Field(description="Name of the resource.")
+    timezone: str = Field(description="IANA time zone.")
+    price: int = Field(description="Price of the service with it, in minor units (kopecks).")
+    duration_min: int = Field(description="Length of the service with it, in minutes.")
     photo_url: str | None = Field(description="URL of the photo, or null.")
 
 
@@ -143,6 +146,17 @@ class PublicBookingPage(Wire):
     resources: list[PageStaff] = Field(description="Staff of the named service; else empty.")
     serves_assistants: bool = Field(description="Whether assistants may call the page's tools.")
     is_prepared: bool = Field(description="Whether the checked link is signed and still valid.")
+
+
+def _staff(page: open_page.OpenPage, service: ServiceRow, resource: ResourceRow) -> PageStaff:
+    offer = service.offer(resource.id)
+    return PageStaff.from_row(
+        resource.values,
+        photo_url=_photo_url(resource.images),
+        price=offer.price,
+        duration_min=offer.duration_min,
+        **page.advance_of(service, offer)._asdict(),
+    )
 
 
 def _hours_text(span: Span) -> str:
@@ -193,12 +207,10 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
     page = open_page.open_page(ctx.workspace_id, args.service_id)
     staff: list[PageStaff] = []
     if args.service_id is not None:
-        search = Search.create(ctx.workspace_id, page.require_service(args.service_id), None)
+        service = page.require_service(args.service_id)
+        search = Search.create(ctx.workspace_id, service, None)
         staff = [
-            PageStaff.from_row(
-                candidate.resource.values, photo_url=_photo_url(candidate.resource.images)
-            )
-            for candidate in search.candidates.active
+            _staff(page, service, candidate.resource) for candidate in search.candidates.active
         ]
     return PublicBookingPage(
         name=page.workspace.name,
@@ -218,9 +230,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         and not is_test(ctx.workspace_id)
         and not page.workspace.awaits_review,
         is_test=is_test(ctx.workspace_id),
-        services=[
-            PageService.from_record(service, page.advance_of(service)) for service in page.services
-        ],
+        services=[PageService.from_record(offered, page) for offered in page.services],
         resources=staff,
         serves_assistants=page.assistants.is_on,
         is_prepared=_is_prepared(page, args),
@@ -298,7 +308,8 @@ def book_on_page(ctx: Context, args: PageBookingCreate) -> PublicBookingMade | B
     """Book a free time of a service that the page offers, or mail a link that books it."""
     page = open_page.open_page(ctx.workspace_id, args.service_id)
     service = page.require_service(args.service_id)
-    if page.advance_of(service).by_phone:
+    offer = service.offer(args.resource_id) if args.resource_id else None
+    if page.advance_of(service, offer).by_phone:
         raise book_for_visitor.by_phone_only(page.workspace)
     _require_future(ctx, service, args)
     source = AGENT if _was_prepared(page, args) else PUBLIC_SOURCE
@@ -331,4 +342,4 @@ def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) 
     alternatives = search.find_nearest(
         epoch_ms(now), now=epoch_ms(now), count=placement.ALTERNATIVES
     )
-    placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, alternatives, bound, zone)
+    placement.refuse(NoSlotReason.TOO_LITTLE_NOTICE, alternatives, bound, zone, search)

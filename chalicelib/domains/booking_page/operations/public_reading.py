@@ -16,7 +16,7 @@ from chalicelib.core.wire.schema import Id, Wire
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.open_page import OpenPage, Slug
 from chalicelib.domains.booking_page.rules import advertising_texts
-from chalicelib.domains.bookings.flows.advance import Advance, AdvanceOut
+from chalicelib.domains.bookings.flows.advance import OfferOut
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.store.files import ImageMap
@@ -124,14 +124,12 @@ class PublicBusinessResult(Wire):
     business: PublicBusiness = Field(description="The business.")
 
 
-class PublicService(AdvanceOut):
+class PublicService(OfferOut):
     """A service, as visitors see it."""
 
     id: Id = Field(description="Service id.")
     name: str = Field(description="Name of the service.")
     description: str | None = Field(description="Its beginning as plain text, or null.")
-    duration_min: int = Field(description="Length in minutes.")
-    price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     images: list[PublicImage] = Field(description="Images, the main one first.")
     booking_url: str | None = Field(description="URL of its booking page, or null.")
     asks_for_advertising: bool = Field(
@@ -139,15 +137,14 @@ class PublicService(AdvanceOut):
     )
 
     @classmethod
-    def from_record(cls, service: ServiceRow, page_url: str | None, advance: Advance) -> Self:
-        return cls.from_row(
-            service.values,
-            description=_describe(service.description),
-            images=PublicImage.several(service.images),
-            booking_url=page_url and f"{page_url}/{service.id}",
-            asks_for_advertising=bool(service.book_again_days),
-            **advance._asdict(),
-        )
+    def from_record(cls, service: ServiceRow, page: OpenPage) -> Self:
+        computed = {
+            "description": _describe(service.description),
+            "images": PublicImage.several(service.images),
+            "booking_url": page.url and f"{page.url}/{service.id}",
+            "asks_for_advertising": bool(service.book_again_days),
+        }
+        return cls.from_row(service.values, **computed, **page.terms_of(service))
 
 
 class PublicServiceList(ListResult):
@@ -224,10 +221,7 @@ def list_public_services(ctx: Context, args: PublicListQuery) -> PublicServiceLi
     """
     page = open_page.open_page_or_site(ctx.workspace_id, with_hours=False, span=args.rows)
     return PublicServiceList(
-        services=[
-            PublicService.from_record(service, page.url, page.advance_of(service))
-            for service in page.services
-        ],
+        services=[PublicService.from_record(service, page) for service in page.services],
         currency=page.workspace.currency,
         timezone=page.workspace.timezone,
         **args.counted(page.total),

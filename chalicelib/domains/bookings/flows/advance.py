@@ -8,6 +8,7 @@ from chalicelib.core.wire.schema import Wire
 from chalicelib.domains.bookings.flows.holds import HOLD
 from chalicelib.domains.payments.rules.payment_states import deposit
 from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.engine.reading import Rows
 from chalicelib.engine.workspace_currency import currency_of
@@ -35,24 +36,45 @@ class AdvanceOut(Wire):
     by_phone: bool = Field(description="Whether it is booked by phone only.")
 
 
-def advance_of(service: ServiceRow, currency: str, *, takes_payments: bool) -> Advance:
-    """Return what a visitor pays in advance. Without an account, a paid service is by phone."""
-    if not service.is_prepaid:
+class OfferOut(AdvanceOut):
+    """What a service costs and how long it takes, with the cheapest of its resources."""
+
+    duration_min: int = Field(description="Length in minutes, with the cheapest resource.")
+    price: int = Field(
+        description="Price in minor units of the workspace's currency (kopecks); the lowest, if it "
+        "depends on the resource."
+    )
+    price_from: int | None = Field(
+        description="Lowest price, if it depends on the resource; else null."
+    )
+    duration_from_min: int | None = Field(
+        description="Shortest length, if it depends on the resource; else null."
+    )
+
+
+def advance_of(
+    service: ServiceRow, offer: Offer, currency: str, *, takes_payments: bool
+) -> Advance:
+    """Return what a visitor pays in advance for an offer of a service.
+
+    Without an account, a paid offer is by phone.
+    """
+    if not offer.is_prepaid:
         return Advance()
     if not takes_payments:
         return Advance(by_phone=True)
     terms = service.terms
     return Advance(
-        deposit(
-            int(service.price), percent=terms.deposit_percent, step=stripe_units.step(currency)
-        ),
+        deposit(offer.price, percent=terms.deposit_percent, step=stripe_units.step(currency)),
         terms.refund_until_min,
         round(HOLD.total_seconds() / 60),
     )
 
 
-def read_advance(workspace_id: str, service: ServiceRow, rows: Rows | None = None) -> Advance:
-    """Return what a visitor pays in advance. Payments are looked up only for a paid service."""
-    takes_payments = service.is_prepaid and (merchants.find_current(workspace_id, rows) is not None)
+def read_advance(
+    workspace_id: str, service: ServiceRow, offer: Offer, rows: Rows | None = None
+) -> Advance:
+    """Return what a visitor pays in advance. Payments are looked up only for a paid offer."""
+    takes_payments = offer.is_prepaid and (merchants.find_current(workspace_id, rows) is not None)
     currency = currency_of(workspace_id) if takes_payments else RUB
-    return advance_of(service, currency, takes_payments=takes_payments)
+    return advance_of(service, offer, currency, takes_payments=takes_payments)

@@ -126,9 +126,10 @@ def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
 
 
 def _choose_place(placement: Placement, booking: BookingRow, *, is_by_client: bool) -> None:
-    # The length and the buffers do not change.
+    # The price and the buffers do not change. The length does with a resource that needs another.
     candidate, former_limit = placement.choose(), booking.refund_limit
     booking.starts_at = clock.moment_at(placement.start)
+    booking.duration_min = placement.rules.with_resource(candidate.resource.id).duration_min
     booking.ends_at = booking.starts_at + timedelta(minutes=int(booking.duration_min))
     if candidate.resource.id != booking.resource_id:
         for name, value in copy_resource_fields(candidate.resource).items():

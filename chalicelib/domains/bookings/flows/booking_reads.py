@@ -13,6 +13,7 @@ from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.services.store.time_off import CheckedTimeOff
@@ -45,9 +46,19 @@ def read_ahead(  # noqa: PLR0913  what a booking asks for
         unit.rows.read(keys)
         return
     moment = epoch_ms(start)
-    span = slots.busy_range(service.rules, moment, last=moment)
-    spans = [(resource_id, span) for resource_id in ids]
-    read_calendars(unit, spans, span if with_time_off else None, keys)
+    spans = spans_of(service.rules, ids, moment)
+    off = slots.busy_range(service.rules, moment, last=moment)
+    read_calendars(unit, spans, off if with_time_off else None, keys)
+
+
+def spans_of(
+    rules: ServiceRules, resource_ids: Iterable[str], start: int
+) -> list[tuple[str, Span]]:
+    """Return what a booking at a start takes of each resource."""
+    return [
+        (resource_id, slots.busy_range(rules.with_resource(resource_id), start, last=start))
+        for resource_id in resource_ids
+    ]
 
 
 def read_calendars(

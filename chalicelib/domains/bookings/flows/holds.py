@@ -44,7 +44,7 @@ def begin_hold(unit: UnitOfWork, booking: BookingRow) -> None:
     """Stage the hold of a booking that has to be paid again, with what has to be paid."""
     if booking.due is None:
         service = SERVICES.find(unit.workspace_id, record_id=booking.service_id)
-        if service is not None and service.is_prepaid:
+        if service is not None and service.offer(booking.resource_id).is_prepaid:
             set_terms(unit.workspace_id, booking, service)
     _set_end(unit, booking, hold_end(booking.starts_at))
 

@@ -78,9 +78,10 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
     match = _match_client(unit, request)
     placement = Placement.create(unit, service, slot)
     candidate = placement.choose()
+    offer = service.offer(candidate.resource.id)
     status, expires = request.status, None
     starts_at = clock.moment_at(placement.start)
-    if status is None and service.is_prepaid:
+    if status is None and offer.is_prepaid:
         status, expires = "pending_payment", holds.hold_end(starts_at)
     if match is not None:
         match.count(unit, clock.now(), bookings=1)
@@ -90,11 +91,11 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
         service_id=service.id,
         service_name=service.name,
         starts_at=starts_at,
-        ends_at=starts_at + timedelta(minutes=int(service.duration_min)),
-        duration_min=int(service.duration_min),
+        ends_at=starts_at + timedelta(minutes=offer.duration_min),
+        duration_min=offer.duration_min,
         buffer_before_min=int(service.buffer_before_min),
         buffer_after_min=int(service.buffer_after_min),
-        price=int(service.price),
+        price=offer.price,
         client_id=match.client.id if match else None,
         client_name=request.contact.name,
         client_phone=request.contact.phone,

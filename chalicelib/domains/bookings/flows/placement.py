@@ -71,6 +71,8 @@ class SlotRequest(NamedTuple):
     # notice and horizon do not apply. The booking is still refused if the time is booked, or if the
     # resource is inactive, deleted or not bound to the service.
     ignores_schedule: bool = False
+    # Ids of the resources whose price and length the client was shown. None: all of the service.
+    among: frozenset[str] | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -95,7 +97,8 @@ class Placement:
         self.unit.retry_policy = retry.high_contention()
         self._now = epoch_ms(clock.now())
         span = slots.busy_range(self.rules, self.start, last=self.start)
-        spans = [(candidate.resource.id, span) for candidate in self.candidates]
+        ids = [candidate.resource.id for candidate in self.candidates]
+        spans = booking_reads.spans_of(self.rules, ids, self.start)
         if len(self.candidates) > 1:
             spans += self._working_days()
         if self.existing is not None:
@@ -115,6 +118,8 @@ class Placement:
             SlotUnavailableError: the service cannot be booked at all, or not with this resource.
         """
         search = Search.create(unit.workspace_id, service, requested.resource_id, rows=unit.rows)
+        if requested.among is not None:
+            search = search.among(requested.among)
         return cls._create(unit, search, requested)
 
     @classmethod
@@ -282,7 +287,11 @@ class Placement:
             else []
         )
         refuse(
-            reason, alternatives, [candidate.resource for candidate in self.candidates], self.zone
+            reason,
+            alternatives,
+            [candidate.resource for candidate in self.candidates],
+            self.zone,
+            self.search,
         )
 
 
@@ -326,9 +335,13 @@ _REASON_TEXTS: Mapping[str, str] = {
 
 
 def refuse(
-    reason: str, alternatives: Sequence[Slot], resources: Sequence[ResourceRow], zone: str
+    reason: str,
+    alternatives: Sequence[Slot],
+    resources: Sequence[ResourceRow],
+    zone: str,
+    search: Search | None = None,
 ) -> NoReturn:
-    """Raise SlotUnavailableError with the reason and nearby free slots."""
+    """Raise SlotUnavailableError with the reason and nearby free slots, which a search found."""
     advice = (
         "Book one of the alternatives."
         if alternatives
@@ -340,5 +353,5 @@ def refuse(
         msg,
         reason=str(reason),
         alternatives=[SlotOut.from_slot(slot, zone) for slot in alternatives],
-        resources=[SlotResource.from_row(resource.values) for resource in resources],
+        resources=SlotResource.several(resources, search),
     )

@@ -44,7 +44,9 @@ class SlotList(Wire):
     slots: list[SlotOut] = Field(description="The slots, by start.")
     resources: list[SlotResource] = Field(description="The service's resources.")
     timezone: str = Field(description="Zone of startLocal.")
-    duration_min: int = Field(description="Length in minutes.")
+    duration_min: int = Field(
+        description="Length in minutes: the service's, or with the resourceId of the request."
+    )
     step_min: int = Field(description="Minutes between the starts of two slots.")
     next_from: Timestamp | None = Field(description="from of the next call, if there are more.")
     reason: NoSlotReason | None = Field(description="Why there are no slots, or null.")
@@ -76,12 +78,15 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
         if availability.slots or availability.reason in PERMANENT_REASONS
         else search.next(query)
     )
+    rules = search.rules
+    if args.resource_id is not None:
+        rules = rules.with_resource(args.resource_id)
     return SlotList(
         slots=[SlotOut.from_slot(slot, zone) for slot in availability.slots[:slot_count]],
-        resources=[SlotResource.from_row(resource.values) for resource in search.shown_resources],
+        resources=SlotResource.several(search.shown_resources, search),
         timezone=zone,
-        duration_min=search.rules.duration_min,
-        step_min=search.rules.step_min,
+        duration_min=rules.duration_min,
+        step_min=rules.step_min,
         next_from=clock.moment_at(more[0].start) if more else None,
         reason=availability.reason,
         next_available=SlotOut.from_slot(next_slot, zone) if next_slot else None,

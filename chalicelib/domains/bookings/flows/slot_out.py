@@ -1,12 +1,15 @@
 """Wire models of slots."""
 
+from collections.abc import Iterable
 from typing import Self
 
 from pydantic import Field
 
 from chalicelib.core.clock import moment_at
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.rules.slots import Slot
+from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.lib import zoned_times
 
 
@@ -14,7 +17,9 @@ class SlotOut(Wire):
     """A time that can be booked."""
 
     start_at: Timestamp = Field(description="Start, in UTC.")
-    end_at: Timestamp = Field(description="End, in UTC.")
+    end_at: Timestamp = Field(
+        description="End, in UTC; the earliest, if it depends on the resource."
+    )
     start_local: str = Field(description="Start with the offset of the zone.")
     weekday: str = Field(description="mon to sun, in that zone.")
     resource_ids: list[Id] = Field(description="Resources that are free then.")
@@ -42,3 +47,23 @@ class SlotResource(Wire):
     id: Id = Field(description="Resource id.")
     name: str = Field(description="Name of the resource.")
     timezone: str = Field(description="IANA time zone.")
+    price: int | None = Field(
+        description="Price with it, in minor units (kopecks), if it depends on the resource."
+    )
+    duration_min: int | None = Field(
+        description="Minutes with it, if the length depends on the resource."
+    )
+
+    @classmethod
+    def several(cls, resources: Iterable[ResourceRow], search: Search | None) -> list[Self]:
+        """Return resources with what the search says of them."""
+        prices = search.own_prices if search else {}
+        rules = search.rules if search and search.rules.lengths else None
+        return [
+            cls.from_row(
+                resource.values,
+                price=prices.get(resource.id),
+                duration_min=rules and rules.with_resource(resource.id).duration_min,
+            )
+            for resource in resources
+        ]

@@ -3,7 +3,7 @@
 Listing slots and booking one decide by the same predicate (``domains.bookings.rules.slots``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple, Self
 
@@ -24,7 +24,7 @@ from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.services.rules import open_windows
-from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.booking_rules import Length, ServiceRules
 from chalicelib.domains.services.rules.open_windows import Schedule
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.opening_hours import ScheduleRow
@@ -138,13 +138,25 @@ class Candidates(NamedTuple):
 
 
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
-    """Return the slot rules of a service. A booking to be moved keeps its length and buffers."""
+    """Return the slot rules of a service. A booking to be moved keeps its length and buffers.
+
+    It takes the length with another resource that needs another time than its resource does now.
+    """
     if booking is None:
         return service.rules
-    return service.rules._replace(
-        duration_min=int(booking.duration_min),
+    rules = service.rules
+    kept = rules.with_resource(booking.resource_id)
+    length = Length(int(booking.duration_min), kept.step_min)
+    lengths = {booking.resource_id: length}
+    for resource_id in service.resource_ids if rules.lengths else ():
+        own = rules.with_resource(resource_id)
+        is_same = own.duration_min == kept.duration_min
+        lengths[resource_id] = length if is_same else Length(own.duration_min, own.step_min)
+    return rules._replace(
+        duration_min=length.duration_min,
         buffer_before_min=int(booking.buffer_before_min),
         buffer_after_min=int(booking.buffer_after_min),
+        lengths=lengths if rules.lengths else {},
     )
 
 
@@ -197,6 +209,13 @@ class Search(NamedTuple):
         rules = rules_of(service, moving)
         return cls(workspace_id, service, candidates, rules, moving.id if moving else None)
 
+    def among(self, resource_ids: Collection[str]) -> Self:
+        """Return the search with only these of its resources."""
+        found = self.candidates
+        active = [each for each in found.active if each.resource.id in resource_ids]
+        reason = None if active else found.reason or NoSlotReason.NO_RESOURCES
+        return self._replace(candidates=found._replace(active=active, reason=reason))
+
     @property
     def unavailable_reason(self) -> NoSlotReason | None:
         """Reason why no range can have slots, or None. It is known without reading calendars."""
@@ -208,6 +227,13 @@ class Search(NamedTuple):
     def shown_resources(self) -> list[ResourceRow]:
         # If no resource can be booked, all resources of the service are shown.
         return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
+
+    @property
+    def own_prices(self) -> dict[str, int]:
+        """Prices by resource if any differs from the service's. A moved booking keeps its price."""
+        ids = self.service.resource_ids if self.service.overrides and self.moving is None else ()
+        prices = {resource_id: self.service.offer(resource_id).price for resource_id in ids}
+        return prices if set(prices.values()) - {int(self.service.price)} else {}
 
     def slots(self, query: Query, calendars: Sequence[Calendar] | None = None) -> Availability:
         # ``calendars`` are those of the range, if they have been read.

@@ -302,8 +302,11 @@ def set_payment_terms(ctx: Context, args: PaymentTermsSet) -> PaymentTermsResult
     )
     least = MIN_AMOUNTS.get(merchant.provider, 0) if merchant else 0
     step = stripe_units.step(currency_of(ctx.workspace_id))
-    part = payment_states.deposit(int(service.price), percent=args.deposit_percent, step=step)
-    if 0 < part < least:
+    parts = [
+        payment_states.deposit(offer.price, percent=args.deposit_percent, step=step)
+        for offer in service.offers()
+    ]
+    if any(0 < part < least for part in parts):
         problem = f"expected a part of at least {least} kopecks, received less. Raise the part"
         raise ValidationError.of("depositPercent", message=problem)
     service.deposit_percent, service.refund_until_min = args.deposit_percent, args.refund_until_min

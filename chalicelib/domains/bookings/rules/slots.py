@@ -98,7 +98,7 @@ class ResourceSlots(NamedTuple):
 
 class Slot(NamedTuple):
     start: int
-    end: int
+    end: int  # with the resource that needs the least time
     seats: Mapping[str, int]  # free seats by resource
 
 
@@ -110,16 +110,20 @@ class Availability(NamedTuple):
 
 
 def busy_range(service: ServiceRules, first: int, *, last: int) -> Span:
-    """Return the span that slots from ``first`` to ``last`` take, including their buffers."""
+    """Return the span that slots from ``first`` to ``last`` take, including their buffers.
+
+    It is that of the resource that needs the most time.
+    """
     # A booking is relevant if its own buffered span overlaps this one.
     return Span(
         first - service.buffer_before_min * _MINUTE,
-        last + (service.duration_min + service.buffer_after_min) * _MINUTE,
+        last + (service.longest_min + service.buffer_after_min) * _MINUTE,
     )
 
 
 def slots(service: ServiceRules, calendar: Calendar, query: Query) -> ResourceSlots:
     """Return every slot of one resource in a range."""
+    service = service.with_resource(calendar.resource_id)
     horizon = _horizon(service, calendar, query.now)
     if query.first > horizon:
         return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
@@ -151,7 +155,8 @@ def is_free(
     # With ``ignore_schedule``, only other bookings count. Opening hours, the grid, time off,
     # notice, horizon and the current time are ignored.
     if ignore_schedule:
-        return next(_free_seats(service, calendar, [start], now)) > 0
+        own = service.with_resource(calendar.resource_id)
+        return next(_free_seats(own, calendar, [start], now)) > 0
     return start in slots(service, calendar, Query(start, start, now)).seats
 
 
@@ -210,8 +215,14 @@ def _group_by_start(
     for calendar, resource_slots in zip(calendars, slot_lists, strict=True):
         for start, count in resource_slots.seats.items():
             seats.setdefault(start, {})[calendar.resource_id] = count
-    length = service.duration_min * _MINUTE
-    return [Slot(start, start + length, seats[start]) for start in sorted(seats)]
+    lengths = {
+        calendar.resource_id: service.with_resource(calendar.resource_id).duration_min * _MINUTE
+        for calendar in calendars
+    }
+    return [
+        Slot(start, start + min(lengths[resource_id] for resource_id in free), free)
+        for start, free in sorted(seats.items())
+    ]
 
 
 def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReason) -> NoSlotReason:
@@ -219,7 +230,7 @@ def _refine_reason(service: ServiceRules, calendar: Calendar, reason: NoSlotReas
     if not calendar.schedule.has_hours:
         return NoSlotReason.NO_SCHEDULE
     if reason in {NoSlotReason.OUTSIDE_HORIZON, NoSlotReason.CLOSED} and not fits(
-        calendar.schedule, service.duration_min
+        calendar.schedule, service.with_resource(calendar.resource_id).duration_min
     ):
         return NoSlotReason.DOES_NOT_FIT
     return reason

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 from chalicelib.core import clock, deadline
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.knowledge.flows import search
+from chalicelib.domains.services.flows import active_offers
+from chalicelib.domains.services.rules.offers import OfferSummary, summary_of
 from chalicelib.domains.services.rules.open_windows import Schedule, intervals
 from chalicelib.domains.services.store import opening_hours, resources, time_off
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
@@ -35,7 +37,8 @@ class Source(NamedTuple):
     """A noun whose active records are offers."""
 
     listing: Listing[Any]
-    offer: Callable[[Any, str], Offer]  # of a record, in a currency
+    # Returns the offers of records, in a currency.
+    offers: Callable[[str, Sequence[Any], str], list[Offer]]
 
     def find(
         self, workspace_id: str, *, question: str, everywhere: bool = False
@@ -47,7 +50,7 @@ class Source(NamedTuple):
         """
         records, total = self.records(workspace_id, question=question, everywhere=everywhere)
         currency = workspace_currency.currency_of(workspace_id) if records else ""
-        return [self.offer(record, currency) for record in records], total
+        return self.offers(workspace_id, records, currency), total
 
     def records(
         self, workspace_id: str, *, question: str, everywhere: bool = False
@@ -72,29 +75,44 @@ class Source(NamedTuple):
         return [record.id for record in self.listing.page(workspace_id, query).records]
 
 
-def _product(product: ProductRow, currency: str) -> Offer:
+def _products(_: str, products: Sequence[ProductRow], currency: str) -> list[Offer]:
+    return [
+        Offer(
+            "product",
+            _text(product.name),
+            int(product.price),
+            description=_text(product.description),
+            in_stock=None if product.stock is None else product.stock > 0,
+            currency=currency,
+        )
+        for product in products
+    ]
+
+
+def _services(workspace_id: str, services: Sequence[ServiceRow], currency: str) -> list[Offer]:
+    offers = active_offers.find(workspace_id, services)
+    return [_service(service, summary_of(offers[service.id]), currency) for service in services]
+
+
+def _service(service: ServiceRow, summary: OfferSummary, currency: str) -> Offer:
+    varying = {"price": summary.price_from, "minutes": summary.duration_from_min}
     return Offer(
-        "product",
-        _text(product.name),
-        int(product.price),
-        description=_text(product.description),
-        in_stock=None if product.stock is None else product.stock > 0,
+        "service",
+        _text(service.name),
+        summary.price,
+        summary.duration_from_min or summary.duration_min,
+        _text(service.description),
         currency=currency,
+        lowest_of_staff=tuple(name for name, lowest in varying.items() if lowest is not None),
     )
-
-
-def _service(service: ServiceRow, currency: str) -> Offer:
-    length, about = int(service.duration_min), _text(service.description)
-    name, price = _text(service.name), int(service.price)
-    return Offer("service", name, price, length, about, currency=currency)
 
 
 def _text(html: str | None) -> str:
     return " ".join(extracts.plain_text(html or "").split())
 
 
-SERVICE_OFFERS = Source(SERVICES, _service)
-PRODUCT_OFFERS = Source(PRODUCTS, _product)
+SERVICE_OFFERS = Source(SERVICES, _services)
+PRODUCT_OFFERS = Source(PRODUCTS, _products)
 
 
 def find(workspace_id: str, *, agent_id: str, question: str) -> Facts:

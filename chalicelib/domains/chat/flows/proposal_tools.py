@@ -89,16 +89,15 @@ class PersonRequest(Wire):
 
 def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, Any]:
     """Show the visitor a card to confirm a booking of a free time. Leave out what is not known."""
-    offered_slot = next(
-        (offer for offer in context.offered_slots if offer.id == args.slot_id), None
-    )
+    offered_slot = next((slot for slot in context.offered_slots if slot.id == args.slot_id), None)
     if offered_slot is None:
         raise ToolError("There is no such slotId. Call find_free_times, and take one of its ids.")
     workspace_id, now = context.workspace.id, epoch_ms(clock.now())
     service = SERVICES.find(workspace_id, record_id=offered_slot.service_id)
     if service is None or service.status != "active":
         raise ToolError("This service cannot be booked any more.")
-    advance = read_advance(workspace_id, service)
+    offer = service.offer(offered_slot.resource_id)
+    advance = read_advance(workspace_id, service, offer)
     if advance.by_phone:
         raise ToolError("This service has to be paid when it is booked. Chats cannot do that.")
     search = Search.create(workspace_id, service, offered_slot.resource_id)
@@ -114,8 +113,8 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         local=start.astimezone(ZoneInfo(resource.timezone)),
         zone=resource.timezone,
         staff=resource.name,
-        minutes=int(service.duration_min),
-        price=int(service.price),
+        minutes=offer.duration_min,
+        price=offer.price,
         currency=context.workspace.currency,
         due=advance.amount_due,
         refund_until_min=advance.refund_until_min,
@@ -127,8 +126,8 @@ def propose_booking(context: ToolContext, args: BookingProposal) -> dict[str, An
         "serviceId": service.id,
         "resourceId": resource.id,
         "start": offered_slot.start,
-        "price": int(service.price),
-        "minutes": int(service.duration_min),
+        "price": offer.price,
+        "minutes": offer.duration_min,
         "due": advance.amount_due,
         "refundUntilMin": advance.refund_until_min,
         **_known(person),

@@ -19,6 +19,7 @@ from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.named_records import one_named, service_named
 from chalicelib.domains.chat.flows.tool_calls import Tool, ToolContext, ToolError
 from chalicelib.domains.chat.store.proposals import MAX_OFFERED, OfferedSlot
+from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.engine.reading import Rows
 from chalicelib.gateways.llm import facts
 from chalicelib.lib import currencies, extracts, zoned_times
@@ -101,11 +102,12 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
     ).effective
     query = _range(search, zone)
     calendars = all_staff.calendars(query.first, last=query.last)
-    slots, currency = all_staff.slots(query, calendars).slots, context.workspace.currency
+    slots = all_staff.slots(query, calendars).slots
+    # What depends on the staff is said of each time instead.
+    own = {} if service.overrides else _terms(context, service.offer())
     result: dict[str, Any] = {
         "service": service.name,
-        "minutes": int(service.duration_min),
-        facts.price_name(currency): currencies.major_units(int(service.price), currency),
+        **own,
         "timezone": zone,
         "times": [_offer(context, all_staff, slot, zone, calendars) for slot in slots[:MAX_TIMES]],
     }
@@ -115,6 +117,12 @@ def find_free_times(context: ToolContext, search: FreeTimeSearch) -> dict[str, A
         calendars = all_staff.calendars(next_slot.start, last=next_slot.start)
         result["next"] = _offer(context, all_staff, next_slot, zone, calendars)
     return result
+
+
+def _terms(context: ToolContext, offer: Offer) -> dict[str, Any]:
+    currency = context.workspace.currency
+    price = currencies.major_units(offer.price, currency)
+    return {"minutes": offer.duration_min, facts.price_name(currency): price}
 
 
 def _range(search: FreeTimeSearch, zone: str) -> Query:
@@ -158,12 +166,12 @@ def _offer(
         )
     others = [offer for offer in context.offered_slots if offer.id != offered_slot.id]
     context.offered_slots = (*others, offered_slot)[-MAX_OFFERED:]
-    return {
-        "slotId": offered_slot.id,
-        "start": start,
-        "weekday": local.weekday,
-        "staff": [names[seat] for seat in dict.fromkeys([resource_id, *slot.seats])],
-    }
+    place = {"slotId": offered_slot.id, "start": start, "weekday": local.weekday}
+    if search.service.overrides:  # The others of the staff have other prices.
+        offer = search.service.offer(resource_id)
+        return {**place, "staff": [names[resource_id]], **_terms(context, offer)}
+    staff = [names[seat] for seat in dict.fromkeys([resource_id, *slot.seats])]
+    return {**place, "staff": staff}
 
 
 READ_TOOLS = (

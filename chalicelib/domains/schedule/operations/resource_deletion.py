@@ -105,9 +105,7 @@ def release(job: Job) -> None:
 def _unbind(resource_id: str, unit: UnitOfWork, service_ids: Sequence[str]) -> None:
     for service in SERVICES.fetch(unit.workspace_id, service_ids):
         if resource_id in service.resource_ids:
-            service.resource_ids = [
-                bound_id for bound_id in service.resource_ids if bound_id != resource_id
-            ]
+            service.bind([bound_id for bound_id in service.resource_ids if bound_id != resource_id])
             unit.save(service)
 
 

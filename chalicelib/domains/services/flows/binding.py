@@ -108,7 +108,7 @@ def _stage(ctx: Context, service: ServiceRow, resource_id: str, *, bound: bool) 
         raise ConflictError(
             msg, key="too_many_resources", details={"maximum": MAX_RESOURCES, "id": service.id}
         )
-    service.resource_ids = [*ids, resource_id] if bound else ids
+    service.bind([*ids, resource_id] if bound else ids)
     ctx.unit.save(service)
 
 

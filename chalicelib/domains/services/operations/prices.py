@@ -25,7 +25,7 @@ def change_service_prices(ctx: Context, args: PriceChanges) -> PriceResult:
 
     Call it with dryRun first, and send each price that it returns as ``before`` back with the
     item. A service whose price differs then fails with price_changed, so that a repeated call
-    changes no price twice. Bookings keep their prices. The exact result is rounded once, and is
-    never below 0.
+    changes no price twice. Bookings keep their prices, and so do resourceOverrides. The exact
+    result is rounded once, and is never below 0.
     """
     return change_prices(ctx, SERVICES, args)

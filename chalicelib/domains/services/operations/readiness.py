@@ -107,6 +107,9 @@ def _lack(
     with_hours = [(resource, hours) for resource, hours in opened if hours.has_hours]
     if not with_hours:
         return lack("no_hours", active[0][0])
-    if not any(open_windows.fits(hours, int(service.duration_min)) for _, hours in with_hours):
+    if not any(
+        open_windows.fits(hours, service.offer(resource.id).duration_min)
+        for resource, hours in with_hours
+    ):
         return lack("does_not_fit", with_hours[0][0])
     return lack("by_phone") if service.is_prepaid and not takes_payments else None

@@ -1,15 +1,16 @@
 """List, read, create and update services."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
 from chalicelib.core import deadline
 from chalicelib.core.call_warnings import WarningCode
-from chalicelib.core.errors import ConflictError, ExternalIdTakenError
+from chalicelib.core.errors import ConflictError, ExternalIdTakenError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
@@ -83,6 +84,41 @@ ResourceIds = Annotated[list[Id], Field(max_length=binding.MAX_RESOURCES), After
 Status = Literal["active", "inactive"]
 
 
+class ResourceOverrideInput(Wire):
+    """A service with one of its resources, where the price or the length differs."""
+
+    AT_LEAST_ONE_OF = ("price", "duration_min")
+
+    resource_id: Id = Field(description="One of resourceIds.")
+    price: Amount | None = optional("Price with it (kopecks); default: the service's.")
+    duration_min: Duration | None = optional("Minutes with it; default: the service's.")
+
+    @model_validator(mode="after")
+    def _require_difference(self) -> Self:
+        if self.price is None and self.duration_min is None:
+            raise PydanticCustomError("no_changes", "expected price, durationMin or both")
+        return self
+
+
+def _each_once(overrides: list[ResourceOverrideInput]) -> list[ResourceOverrideInput]:
+    if len({override.resource_id for override in overrides}) < len(overrides):
+        raise PydanticCustomError("not_unique", "expected each resourceId once")
+    return overrides
+
+
+ResourceOverrides = Annotated[
+    list[ResourceOverrideInput], Field(max_length=binding.MAX_RESOURCES), AfterValidator(_each_once)
+]
+
+
+class ResourceOverrideOut(Wire):
+    """A service with one of its resources, where the price or the length differs."""
+
+    resource_id: Id = Field(description="Resource id.")
+    price: int | None = Field(description="Price with it, or null: the service's.")
+    duration_min: int | None = Field(description="Minutes with it, or null: the service's.")
+
+
 class ServiceRef(Wire):
     """Id of a service."""
 
@@ -102,6 +138,9 @@ class ServiceOut(ServiceRef):
     agent_id: Id | None = Field(description="Bot id, or null.")
     resource_ids: list[Id] = Field(
         description="Alternative resources; a booking takes one of them."
+    )
+    resource_overrides: list[ResourceOverrideOut] = Field(
+        description="Resources with another price or length than the service's."
     )
     images: list[ImageOut] = Field(description="Images, the main one first.")
     tags: list[str] = Field(description="Tags.")
@@ -135,7 +174,14 @@ class ServiceOut(ServiceRef):
 
     @classmethod
     def from_record(cls, service: ServiceRow, **fields: Any) -> Self:  # noqa: ANN401  fields of any type
-        return cls.from_row(service.values, **{"description_truncated": False, **fields})
+        overrides = [
+            ResourceOverrideOut(
+                resource_id=resource_id, price=own.get("price"), duration_min=own.get("durationMin")
+            )
+            for resource_id, own in (service.overrides or {}).items()
+        ]
+        computed = {"description_truncated": False, "resource_overrides": overrides, **fields}
+        return cls.from_row(service.values, **computed)
 
 
 class ServiceResult(Wire):
@@ -187,6 +233,7 @@ class ServiceCreate(Wire):
     site_id: Id | None = optional("Site id.")
     agent_id: Id | None = optional("Bot id.")
     resource_ids: ResourceIds | None = optional("Alternatives; a booking takes one.")
+    resource_overrides: ResourceOverrides | None = optional("Other prices or lengths by resource.")
     images: Images | None = optional("The main one first.")
     tags: Tags | None = optional("Tags.")
     status: Status = Field(default="active", description="inactive: no slots.")
@@ -213,6 +260,7 @@ class ServicePatch(Patch, ServiceCreate, ServiceRef):
     """Changes to a service."""
 
     resource_ids: ResourceIds = optional("Alternatives; replaces all.")
+    resource_overrides: ResourceOverrides = optional("Other prices or lengths; replaces all.")
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
     slot_step_min: Duration | None = optional("Minutes between slots; empty: durationMin.")
@@ -292,7 +340,9 @@ def new_service(ctx: Context, args: ServiceCreate) -> ServiceRow:
     with deadline.side_by_side() as start:
         number = start(lambda: services.number_at_end(ctx.workspace_id))
         values = _to_attributes(ctx, fields | lists)
+    overrides = values.pop("resource_overrides") or ()
     service = SERVICES.new(ctx.workspace_id, sort_order=number.result(), **values)
+    _override(service, overrides)
     ctx.unit.create(service)
     _warn_of_payment(ctx, service)
     return service
@@ -322,10 +372,36 @@ def change(ctx: Context, service: ServiceRow, changes: Mapping[str, Any]) -> Non
     if changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
     descriptions.require_whole(changes.get("description"), stored_text=service.description)
-    for name, value in _to_attributes(ctx, changes, service).items():
+    values = _to_attributes(ctx, changes, service)
+    if "resource_ids" in values:
+        service.bind(values.pop("resource_ids"))
+    if "resource_overrides" in values:
+        _override(service, values.pop("resource_overrides"))
+    for name, value in values.items():
         setattr(service, name, value)
-    if {"require_payment", "price"} & changes.keys():
+    if {"require_payment", "price", "resource_overrides"} & changes.keys():
         _warn_of_payment(ctx, service)
+
+
+def _override(service: ServiceRow, overrides: Sequence[ResourceOverrideInput]) -> None:
+    for override in overrides:
+        if override.resource_id not in service.resource_ids:
+            message = (
+                f"expected ids of resourceIds, received {override.resource_id}, to which the "
+                "service is not bound. Bind it, or leave it out"
+            )
+            raise ValidationError.of("resourceOverrides", message=message)
+    names = {"price": "price", "duration_min": "durationMin"}
+    service.override(
+        {
+            override.resource_id: {
+                wire: value
+                for name, wire in names.items()
+                if (value := getattr(override, name)) is not None
+            }
+            for override in overrides
+        }
+    )
 
 
 def _warn_of_payment(ctx: Context, service: ServiceRow) -> None:

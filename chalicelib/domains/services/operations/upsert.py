@@ -18,6 +18,7 @@ from chalicelib.domains.services.operations.services import (
     Duration,
     Reminders,
     ResourceIds,
+    ResourceOverrides,
     ServiceCreate,
     Status,
 )
@@ -33,6 +34,7 @@ class ServiceItem(ItemByExternalId, ServiceCreate):  # type: ignore[misc]  # ext
 
     duration_min: Duration = optional("In minutes; a new service needs it.")
     resource_ids: ResourceIds = optional("Alternatives; replaces all.")
+    resource_overrides: ResourceOverrides = optional("Other prices or lengths; replaces all.")
     tags: Tags = optional("Replaces all.")
     reminders: Reminders = optional("Minutes before start; replaces all.")
 

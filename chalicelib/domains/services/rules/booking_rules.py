@@ -1,6 +1,18 @@
 """The rules of a service that decide when it can be booked."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple, Self
+
+
+class Length(NamedTuple):
+    """The length of a service with one resource, and the minutes between its starts."""
+
+    duration_min: int
+    step_min: int
+
+
+_NONE: Mapping[str, Length] = MappingProxyType({})
 
 
 class ServiceRules(NamedTuple):
@@ -15,3 +27,15 @@ class ServiceRules(NamedTuple):
     buffer_after_min: int = 0
     min_notice_min: int = 0
     horizon_days: int = 60
+    # By resource id, where they differ.
+    lengths: Mapping[str, Length] = _NONE
+
+    def with_resource(self, resource_id: str) -> Self:
+        """Return the rules of a slot of one resource."""
+        length = self.lengths.get(resource_id)
+        own = self._replace(lengths=_NONE) if self.lengths else self
+        return own._replace(**length._asdict()) if length else own
+
+    @property
+    def longest_min(self) -> int:
+        return max([self.duration_min, *(length.duration_min for length in self.lengths.values())])

@@ -1,6 +1,7 @@
 """Rows of services, their listing, and their bindings to resources."""
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from pynamodb.attributes import (
@@ -12,7 +13,8 @@ from pynamodb.attributes import (
 
 from chalicelib.core.text import fold
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
-from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.booking_rules import Length, ServiceRules
+from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.engine.listing import lookups, ordering
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.event_rules import changes_others, is_new
@@ -20,7 +22,7 @@ from chalicelib.engine.listing.index_entries import BY_ROW, NAME_BYTES, token_va
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.registry import register_listing
 from chalicelib.engine.reading import Cost, Partition
-from chalicelib.engine.tables import ProgramRecord
+from chalicelib.engine.tables import JsonAttribute, ProgramRecord
 
 IN_ORDER = SortIndex("sortOrder")
 # Default part of the price that is paid in advance, and default minutes before the start until
@@ -69,11 +71,43 @@ class ServiceRow(ProgramRecord):
     # client's cancellation is refunded. None: the default.
     deposit_percent = NumberAttribute(null=True)
     refund_until_min = NumberAttribute(null=True)
+    # ``price`` and ``durationMin`` with a resource, by its id, where they differ.
+    overrides: JsonAttribute = JsonAttribute(null=True)
+
+    def offer(self, resource_id: str | None = None) -> Offer:
+        """Return the price and the length with a resource, or the service's own."""
+        own = (self.overrides or {}).get(resource_id, {})
+        price = int(own.get("price", self.price))
+        # What has no price is not paid in advance.
+        is_prepaid = bool(self.require_payment) and price > 0
+        return Offer(price, int(own.get("durationMin", self.duration_min)), is_prepaid)
+
+    def offers(self, resource_ids: Collection[str] | None = None) -> list[Offer]:
+        """Return the offers with resources, by default with all, or the service's own alone."""
+        ids = self.resource_ids if resource_ids is None else resource_ids
+        return [self.offer(resource_id) for resource_id in ids] or [self.offer()]
+
+    def cheapest(self, resource_ids: Iterable[str]) -> str:
+        """Return the resource with the lowest price, of several the first with the shortest."""
+        return min(resource_ids, key=lambda resource_id: self.offer(resource_id)[:2])
+
+    def bind(self, resource_ids: Collection[str]) -> None:
+        """Replace the resources. The price and the length with others are forgotten."""
+        self.resource_ids = list(resource_ids)
+        self.override(self.overrides or {})
+
+    def override(self, overrides: dict[str, dict[str, int]]) -> None:
+        """Replace the prices and lengths with resources, which have the order of these."""
+        self.overrides = {
+            resource_id: overrides[resource_id]
+            for resource_id in self.resource_ids
+            if resource_id in overrides
+        } or None
 
     @property
     def is_prepaid(self) -> bool:
-        # A service without a price is not paid in advance.
-        return bool(self.require_payment) and self.price > 0
+        """Whether it is paid in advance with any of its resources."""
+        return bool(self.require_payment) and any(offer.is_prepaid for offer in self.offers())
 
     @property
     def terms(self) -> PaymentTerms:
@@ -93,6 +127,11 @@ class ServiceRow(ProgramRecord):
             buffer_after_min=int(self.buffer_after_min),
             min_notice_min=max(int(self.min_notice_min), least_notice),
             horizon_days=int(self.horizon_days),
+            lengths={
+                resource_id: Length(minutes, int(self.slot_step_min or minutes))
+                for resource_id in self.overrides or {}
+                if (minutes := self.offer(resource_id).duration_min) != self.duration_min
+            },
         )
 
 

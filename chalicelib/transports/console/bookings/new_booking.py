@@ -8,6 +8,7 @@ typed.
 import re
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Any, NamedTuple
 
 from chalicelib.core import clock
@@ -16,6 +17,7 @@ from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.choices import SERVICES, STAFF, Offer, is_search
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
+from chalicelib.transports.console.services.services import from_texts
 from chalicelib.transports.http import HttpResponse, redirect
 
 # Actions of the form besides showing it again: to book, and to look for a client.
@@ -190,6 +192,7 @@ def _form(  # noqa: PLR0913  the parts of the form
         found_total=found_total,
         visits=visits,
         is_date=_is_date(form_values["date"]),
+        from_texts=partial(from_texts, request),
         **booking_times.texts_of(request),
     )
 

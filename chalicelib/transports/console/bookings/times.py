@@ -99,14 +99,18 @@ def _first_of_day(
 def slot(
     free_slot: Mapping[str, Any], resources: list[dict[str, Any]], staff: str
 ) -> dict[str, Any]:
-    """Return a slot with the value that a form sends, and the names of its free resources."""
+    """Return a slot with the value that a form sends, and the names of its free resources.
+
+    ``first`` is the resource that the value names, with its price and length if these depend on it.
+    """
     ids = [staff] if staff in free_slot["resourceIds"] else free_slot["resourceIds"]
-    names = {resource["id"]: resource["name"] for resource in resources}
+    by_id = {resource["id"]: resource for resource in resources}
     return {
         **free_slot,
         "value": f"{free_slot['startAt']} {ids[0]}",
         "time": free_slot["startLocal"][11:16],
-        "names": [names[one] for one in ids if one in names],
+        "names": [by_id[one]["name"] for one in ids if one in by_id],
+        "first": by_id.get(ids[0], {"durationMin": None, "price": None}),
     }
 
 

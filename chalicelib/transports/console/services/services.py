@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from chalicelib.transports.console import record_states
+from chalicelib.lib import localized
+from chalicelib.transports.console import record_states, typed_values
 from chalicelib.transports.console.categories import category_names
 from chalicelib.transports.console.choices import SITES, STAFF
 from chalicelib.transports.console.console_request import ConsoleRequest
@@ -14,8 +17,10 @@ from chalicelib.transports.console.form_controls import (
     Field,
     Images,
     Price,
+    Record,
     Switch,
     Ticks,
+    Typed,
     length,
     lengths,
     names_of,
@@ -31,7 +36,11 @@ from chalicelib.transports.web import texts
 
 PAGE_SIZE = 20
 FILTERS = {"q": "q", "status": "status"}
+Service = dict[str, Any]
 TIMES_SHOWN = 5
+# With more staff, only those who are ticked have controls for their own price and length.
+MAX_TERMS = 10
+_ROW = ("price", "duration", "own")  # controls of a member of the staff
 
 
 def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -43,11 +52,105 @@ def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[
     return record_states.add_states(with_lacks, record_states.compute_service_state)
 
 
+def from_texts(request: ConsoleRequest, service: Service) -> tuple[str, str]:
+    """Return the length and the price of a service, with "from" if they depend on the staff."""
+    own = {override["resourceId"]: override for override in service["resourceOverrides"]}
+    texts_of_values = []
+    for name, text in (("durationMin", _length_text), ("price", _price_text)):
+        values = {
+            value if (value := own.get(staff, {}).get(name)) is not None else service[name]
+            for staff in service["resourceIds"] or [""]
+        }
+        shown = text(request, min(values))
+        varies = len(values) > 1
+        texts_of_values.append(request.translate("from_value", value=shown) if varies else shown)
+    length_text, price_text = texts_of_values
+    return length_text, price_text
+
+
+def _length_text(request: ConsoleRequest, minutes: int) -> str:
+    return localized.length(request.language, minutes)
+
+
+def _price_text(request: ConsoleRequest, price: int) -> str:
+    if not price:
+        return request.translate("free")
+    return texts.money(request.language, price, request.currency)
+
+
 def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
     """Return the local start of a slot, with its weekday."""
     start = datetime.fromisoformat(slot["startLocal"])
     weekday = request.translate(f"day_{slot['weekday']}")
     return f"{weekday}, {texts.local_moment(request.language, start)}"
+
+
+class StaffTerms(Field):
+    """The price and the length with each member of the staff, where they differ.
+
+    Its controls are named ``price-`` and ``duration-`` with an id. ``own-`` marks a member who had
+    values when the form was opened: to take away that member's tick takes them away, too. What was
+    typed for another member without a tick is refused by the operation.
+    """
+
+    _CONTROLS = ("price", "duration")
+
+    def read_form(self, request: ConsoleRequest) -> Typed:
+        ticked, rows = request.form.get("resourceIds", []), dict[str, dict[str, str]]()
+        for name in request.form:
+            control, _, resource_id = name.partition("-")
+            if control not in self._CONTROLS or resource_id in rows:
+                continue
+            row = {each: request.form_value(f"{each}-{resource_id}").strip() for each in _ROW}
+            if any(row[each] for each in self._CONTROLS) and (
+                resource_id in ticked or not row["own"]
+            ):
+                rows[resource_id] = row
+        return {self.name: rows, self._currency: request.currency}
+
+    def fill_controls(self, request: ConsoleRequest, record: Record, /) -> Typed:
+        rows = {
+            own["resourceId"]: {
+                "price": typed_values.plain_amount(own["price"], request.currency),
+                "duration": typed_values.length(request.language, own["durationMin"]),
+                "own": "1",
+            }
+            for own in record.get(self.name) or []
+        }
+        return {self.name: rows, self._currency: request.currency}
+
+    def stored_value(self, record: Record) -> list[dict[str, Any]]:
+        return sorted(
+            (
+                {name: value for name, value in own.items() if value is not None}
+                for own in record.get(self.name) or []
+            ),
+            key=itemgetter("resourceId"),
+        )
+
+    def value(self, form_values: Typed) -> list[dict[str, Any]]:
+        currency = form_values[self._currency]
+        overrides = []
+        for resource_id, row in sorted(form_values[self.name].items()):
+            typed = {
+                "price": typed_values.amount(self.name, row["price"], currency),
+                "durationMin": typed_values.minutes(self.name, row["duration"]),
+            }
+            own = {name: value for name, value in typed.items() if value is not None}
+            overrides.append({"resourceId": resource_id, **own})
+        return overrides
+
+    def words(self, request: ConsoleRequest, form_values: Typed, /) -> str:
+        names = STAFF.names(request)
+        return "; ".join(
+            f"{names.get(resource_id, resource_id)}: "
+            f"{', '.join(row[each] for each in self._CONTROLS if row[each])}"
+            for resource_id, row in form_values[self.name].items()
+        )
+
+    @property
+    def _currency(self) -> str:
+        return f"{self.name}Currency"
 
 
 _IN_TABLE = (
@@ -75,6 +178,7 @@ FORM = Form(
         "service_staff",
         names=STAFF.names,
     ),
+    StaffTerms("resourceOverrides", "service_staff_terms"),
     Field("description"),
     Field("categoryId", "category", names=category_names),
     Switch("active", "service_active", field="status", states=("active", "inactive"), new="active"),
@@ -100,13 +204,13 @@ FORM = Form(
     creates="create_service",
     changes="update_service",
 )
-Service = dict[str, Any]
 
 
 def _list_values(request: ConsoleRequest, response: dict[str, Any]) -> dict[str, Any]:
     return {
         "services": add_states(request, response["services"]),
         "categories": category_names(request),
+        "from_texts": partial(from_texts, request),
     }
 
 
@@ -175,6 +279,12 @@ def _form_page(
         "service",
         staff=staff,
         unlisted=[resource_id for resource_id in chosen if resource_id not in staff.names],
+        with_terms=[
+            each
+            for each in staff.records
+            if each["id"] in chosen or len(staff.records) <= MAX_TERMS
+        ],
+        from_texts=partial(from_texts, request),
         categories=[
             {"id": category_id, "name": text}
             for category_id, text in category_names(request).items()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Owner, call_console
 from tests.factories.console import Person, person
+from tests.factories.salon import Salon
 from tests.fakes.internet import Internet, http_response
 from tests.transports.console.forms.helpers import error_beside, text, value_of
 
@@ -233,3 +234,100 @@ def test_staff_and_a_booking_page_say_what_they_lack(
     rule = {"weekdays": ["mon"], "start": "09:00", "end": "18:00"}
     make(owner, "set_availability", resourceId=staff, rules=[rule])
     assert all('<span class="tag good">' in page for page in pages())
+
+
+class TestStaffTerms:
+    @pytest.fixture
+    def salon(self, owner: Owner) -> Salon:
+        return Salon.opened(owner.api(), [{}, {"name": "Master"}])
+
+    def test_a_price_and_a_length_are_typed_beside_a_ticked_member_and_shown_with_from(
+        self, owner: Owner, console_owner: Person, path: str, salon: Salon
+    ) -> None:
+        page, master = f"{path}/{salon.service}", salon.resources[1]
+        own = {f"price-{master}": "2 500", f"duration-{master}": "1:30"}
+        answer = console_owner.post(page, opened(console_owner, page, own))
+        assert answer.status == 303, text(answer)
+        (service,) = list_services(owner)
+        stored = [{"resourceId": master, "price": 250_000, "durationMin": 90}]
+        assert service["resourceOverrides"] == stored
+        assert "from 1 h · from" in text(console_owner.get(path))
+        shown = console_owner.get(page)
+        assert value_of(shown, f"price-{master}") == "2500"
+        console_owner.post(page, opened(console_owner, page, {"name": "Cut"}))
+        (service,) = list_services(owner)
+        assert (service["name"], service["resourceOverrides"]) == ("Cut", stored)
+
+    def test_a_tick_that_is_taken_away_takes_the_price_away(
+        self, owner: Owner, console_owner: Person, path: str, salon: Salon
+    ) -> None:
+        page, (first, master) = f"{path}/{salon.service}", salon.resources
+        own = {"resourceId": master, "price": 1}
+        body = {"id": salon.service, "resourceOverrides": [own]}
+        owner.api().post("/api/services/update", body)
+        form = opened(console_owner, page, {"resourceIds": first})
+        assert console_owner.post(page, form).status == 303
+        (service,) = list_services(owner)
+        assert (service["resourceIds"], service["resourceOverrides"]) == ([first], [])
+
+    @pytest.mark.parametrize(
+        "wrong", [{"price": "-5"}, {"price": "cheap"}, {"duration": "2 d"}, {"duration": "1"}]
+    )
+    def test_a_wrong_value_is_shown_again_beside_its_message(
+        self, wrong: dict[str, str], console_owner: Person, path: str, salon: Salon
+    ) -> None:
+        page, master = f"{path}/{salon.service}", salon.resources[1]
+        typed = {f"{name}-{master}": value for name, value in wrong.items()}
+        answer = console_owner.post(page, opened(console_owner, page, typed))
+        assert answer.status == 400
+        assert 'id="resourceOverrides-error"' in text(answer)
+        assert [value_of(answer, name) for name in typed] == list(typed.values())
+
+    def test_a_price_of_somebody_who_is_not_ticked_is_refused(
+        self, owner: Owner, console_owner: Person, path: str, salon: Salon
+    ) -> None:
+        page, (first, master) = f"{path}/{salon.service}", salon.resources
+        typed = {"resourceIds": first, f"price-{master}": "100"}
+        answer = console_owner.post(page, opened(console_owner, page, typed))
+        assert (answer.status, value_of(answer, f"price-{master}")) == (400, "100")
+        assert list_services(owner)[0]["resourceIds"] == salon.resources
+
+    def test_the_desk_shows_the_length_and_the_price_of_each_time(
+        self, owner: Owner, console_owner: Person, salon: Salon
+    ) -> None:
+        master = salon.resources[1]
+        own = {"resourceId": master, "price": 250_000, "durationMin": 90}
+        body = {"id": salon.service, "resourceOverrides": [own]}
+        owner.api().post("/api/services/update", body)
+        desk = f"/console/w/{owner.workspace.slug}/bookings/new?service={salon.service}"
+        day = f"{desk}&date=2027-01-18"
+        anyone, chosen = (text(console_owner.get(f"{day}&staff={who}")) for who in ("any", master))
+        assert "· from 1 h · from" in anyone
+        assert "Stylist 0 · 1 h · 1,500" in anyone
+        assert "· 1 h 30 min · 2,500" in chosen
+
+    def test_the_table_of_prices_says_that_own_prices_stay(
+        self, console_owner: Person, path: str, salon: Salon
+    ) -> None:
+        assert "stay as they are" in text(console_owner.get(f"{path}/many"))
+
+    def test_a_page_of_fifty_with_own_prices_stays_small(
+        self, owner: Owner, console_owner: Person, path: str
+    ) -> None:
+        api = owner.api()
+        salon = Salon.opened(api, [{"name": f"Stylist with a long name {n}"} for n in range(50)])
+        overrides = [
+            {"resourceId": each, "price": 1_234_500, "durationMin": 95} for each in salon.resources
+        ]
+        body = {"id": salon.service, "resourceOverrides": overrides}
+        api.post("/api/services/update", body)
+        page = console_owner.get(f"{path}/{salon.service}")
+        assert page.body.count(b'name="price-') == 50
+        assert len(page.body) <= 60_000
+
+
+def opened(console_owner: Person, page: str, changes: dict[str, str]) -> list[tuple[str, str]]:
+    """Return what a browser sends of a form of a service in which these fields were changed."""
+    fields = form_fields(text(console_owner.get(page)))
+    kept = [(name, value) for name, value in fields if name not in changes]
+    return [*kept, *changes.items()]
