@@ -148,7 +148,9 @@ def furnish(api: Api, owner: Owner, things: Things, txt_records: dict[str, Any])
     salon.book("2027-02-02T10:00", "Zoe Ray", ignoreSchedule=True)
     cancelled = salon.book("2027-02-02T12:00", "Zoe Ray", ignoreSchedule=True)
     salon.set_status(cancelled["id"], "cancelled", reason="Ill")
+    own = {"resourceId": salon.resources[1], "price": 170_000, "durationMin": 60}
     with_bot = {"id": salon.service, "requirePayment": True, "agentId": t.agent}
+    with_bot["resourceOverrides"] = [own]
     api.post("/api/services/update", with_bot)
     booking = salon.book("2027-02-03T12:00", "Kim", ignoreSchedule=True)
     call_operator("create_account", email="mate@example.com", password="long enough")

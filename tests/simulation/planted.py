@@ -19,7 +19,9 @@ from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBookin
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
+from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.store import time_off
+from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.domains.services.store.time_off import CheckedTimeOff
 from chalicelib.engine import connection
 from chalicelib.engine.reading import Key
@@ -174,6 +176,15 @@ def _read_the_lock_after_the_time_off(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(time_off, "read_checked", read_checked)
 
 
+def _search_with_the_length_of_the_service(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ServiceRules, "with_resource", lambda rules, _: rules._replace(lengths={}))
+
+
+def _book_at_the_price_of_another(patch: pytest.MonkeyPatch) -> None:
+    offer = ServiceRow.offer
+    patch.setattr(ServiceRow, "offer", lambda service, _: offer(service, service.resource_ids[0]))
+
+
 def _nothing(_: pytest.MonkeyPatch) -> None:
     pass
 
@@ -191,6 +202,10 @@ class Bug:
 
 BUGS = {
     "a lost condition": Bug("booking", 0, LostCondition),
+    "a search with the length of the service": Bug(
+        "staff", 0, plant=_search_with_the_length_of_the_service
+    ),
+    "the price of another resource": Bug("staff", 0, plant=_book_at_the_price_of_another),
     "a lock that is read too late": Bug("closing", 4, plant=_read_the_lock_after_the_time_off),
     "a retry without a marker": Bug("creating", 29, RetryWithoutMarker),
     "a counter outside the transaction": Bug("creating", 5, CounterOutside),

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
@@ -56,6 +56,7 @@ from tests.fakes.payment_shop import FakePayment, FakeProvider, FakeShop
 from tests.simulation.schedule import Process
 from tests.simulation.simulation import Simulation
 
+UPDATE = "/api/services/update"
 CLIENTS = 4
 CANCELS = 0.3
 """Share of payments whose booking is cancelled before the money arrives."""
@@ -141,6 +142,59 @@ class Booking(Scenario):
                 (booking["id"], booking["status"])
             ]
             assert own_bookings[0].starts_at == datetime.fromisoformat(booking["startAt"])
+
+
+class Staff(Scenario):
+    """Clients book a person or anyone and move, while the owner changes one person's terms."""
+
+    PROMISE = "A booking has the price and the length of its resource, as they were saved together."
+    TIMES = Booking.TIMES
+    OWN = (150_000, 60)
+    TERMS = ((250_000, 90), (300_000, 120), (100_000, 30))
+    """Price and minutes with the second resource, one after another."""
+
+    def prepare(self) -> None:
+        self.salon = Salon.opened(self.api, [{}, {}], slotStepMin=30)
+        self.api.post(UPDATE, self._terms(0))
+
+    def _terms(self, number: int) -> dict[str, Any]:
+        price, minutes = self.TERMS[number]
+        own = {"resourceId": self.salon.resources[1], "price": price, "durationMin": minutes}
+        return {"id": self.salon.service, "resourceOverrides": [own]}
+
+    def begin(self, simulation: Simulation) -> None:
+        super().begin(simulation)
+        simulation.client(partial(self._reprice, simulation))
+
+    def _reprice(self, simulation: Simulation) -> None:
+        for number in (1, 2):
+            simulation.schedule.pause(simulation.random.uniform(0, 0.1))
+            simulation.persist(self.api, UPDATE, self._terms(number), f"terms {number}")
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        pick, name = simulation.random.choice, f"Client {number}"
+        staff = pick([{}, *({"resourceId": each} for each in self.salon.resources)])
+        order = self.salon.order(pick(self.TIMES), name, **staff)
+        answer = simulation.persist(self.api, CREATE, order, f"book {number}")
+        if answer is None or answer.status != 200 or pick([True, False]):
+            self.answers[name] = answer
+            return
+        booking = answer.data["booking"]
+        change = {"id": booking["id"], "status": "confirmed", "startAt": pick(self.TIMES)}
+        simulation.persist(self.api, STATUS, change, f"move {number}")
+
+    def check(self) -> None:
+        check_calendars(self.workspace, self.salon.resources)
+        rows = bookings_of(self.workspace)
+        first, second = self.salon.resources
+        for row in rows:
+            terms = (int(row.price), int(row.duration_min))
+            assert terms in {first: [self.OWN], second: self.TERMS}[row.resource_id]
+            assert row.ends_at - row.starts_at == timedelta(minutes=int(row.duration_min))
+        for name, answer in self.answers.items():
+            if answer is not None and answer.status == 200:
+                (own,) = (row for row in rows if row.client_name == name)
+                assert int(own.price) == answer.data["booking"]["price"]
 
 
 class Closing(Scenario):
@@ -863,6 +917,7 @@ def call_visitor(operation: str, **arguments: str) -> None:
 
 SCENARIOS: dict[str, type[Scenario]] = {
     "booking": Booking,
+    "staff": Staff,
     "closing": Closing,
     "charging": Charging,
     "creating": Creating,

@@ -10,12 +10,13 @@ from chalicelib.domains.bookings.rules.slots import (
     Calendar,
     Query,
     Slot,
+    busy_range,
     is_free,
     next_available,
     slots,
     union,
 )
-from chalicelib.domains.services.rules.booking_rules import ServiceRules
+from chalicelib.domains.services.rules.booking_rules import Length, ServiceRules
 from chalicelib.domains.services.rules.open_windows import Interval, Rule, canonical, parse
 from chalicelib.lib.spans import Span
 from tests.domains.bookings.slots.slot_model import DAY, STAGES, Hours, Model, Reservation, World
@@ -234,6 +235,49 @@ def test_slots_of_alternatives_are_merged_by_start(drawn: list[tuple[World, date
     ]
     assert (union_slots.reason is None) == bool(starts)
     assert next_available(service, calendars, query) == (union_slots.slots[0] if starts else None)
+
+
+@few
+@given(st.lists(worlds(), min_size=2, max_size=3))
+def test_each_alternative_takes_its_own_length_and_step(drawn: list[tuple[World, date]]) -> None:
+    """Only bookings of the span that a search reads are known, as in the service."""
+    first, middle = drawn[0]
+    others = {
+        str(number): first._replace(
+            weekly=world.weekly,
+            duration=world.duration,
+            step=world.step,
+            capacity=world.capacity,
+            reservations=first.reservations[number:],
+        )
+        for number, (world, _) in enumerate(drawn)
+    }
+    lengths = {name: Length(world.duration, world.step) for name, world in others.items()}
+    rules, minutes = service_rules(first)._replace(lengths=lengths), two_days(first, middle)
+    query = Query(minutes[0] * MS, minutes[-1] * MS, first.now * MS)
+    read = busy_range(rules, query.first, last=query.last)
+    calendars = []
+    for name, world in others.items():
+        whole = calendar(world)
+        busy = [
+            entry
+            for entry in whole.busy
+            if entry.buffered.start < read.end and entry.buffered.end > read.start
+        ]
+        calendars.append(whole._replace(resource_id=name, busy=busy))
+    expected: dict[int, dict[str, int]] = {}
+    for name, world in others.items():
+        model = Model(world, middle)
+        for minute in (minute for minute in minutes if model.stage(minute) == "free"):
+            expected.setdefault(minute, {})[name] = model.seats(minute)
+    found = union(rules, calendars, query).slots
+    assert {slot.start // MS: dict(slot.seats) for slot in found} == expected
+    for slot in found:
+        assert slot.end - slot.start == min(others[name].duration for name in slot.seats) * MS
+    for of in calendars:
+        for minute in minutes[::97]:
+            is_listed = of.resource_id in expected.get(minute, {})
+            assert is_free(rules, of, minute * MS, now=first.now * MS) == is_listed
 
 
 @few
