@@ -372,8 +372,12 @@ def _quote(dialog: Dialog) -> str:
 def _offer_line(dialog: Dialog, offer: Offer) -> str:
     price = localized.money(dialog.language, offer.price, offer.currency)
     terms = [price if offer.price else dialog.say("free")]
+    if "price" in offer.lowest_of_staff:
+        terms = [dialog.say("from", value=price)]
     if offer.duration_min:
-        terms.append(dialog.say("minutes", count=offer.duration_min))
+        minutes = dialog.say("minutes", count=offer.duration_min)
+        varies = "minutes" in offer.lowest_of_staff
+        terms.append(dialog.say("from", value=minutes) if varies else minutes)
     return f"{offer.name}: {', '.join(terms)}. {offer.description}".rstrip()
 
 

@@ -26,7 +26,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """A member of staff who provides services, with ``hours`` as rules of availability."""
+    """A member of staff who provides services, with ``hours`` as rules of availability.
+
+    ``own`` is a service that has another price and length with this member.
+    """
 
     name: str
     image: str
@@ -34,6 +37,7 @@ class Teacher:
     capacity: int
     services: list[str]
     hours: list[dict[str, Any]]
+    own: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,6 +354,14 @@ def make_services(do: Caller, language: Language) -> None:
                 photo={"url": photo},
                 serviceIds=[there[name]["id"] for name in teacher.services if name in there],
             )["resource"]
+            if teacher.own and teacher.own["service"] in there:
+                own = {
+                    "resourceId": teachers[teacher.name]["id"],
+                    "price": teacher.own["price"],
+                    "durationMin": teacher.own["minutes"],
+                }
+                service_id = there[teacher.own["service"]]["id"]
+                do("update_service", id=service_id, resourceOverrides=[own])
         resource_id = teachers[teacher.name]["id"]
         if not do("list_availability", resourceId=resource_id)["rules"]:
             do("set_availability", resourceId=resource_id, rules=list(teacher.hours))
