@@ -242,12 +242,18 @@ def _show(request: HttpRequest) -> HttpResponse:
         return visit.show("staff", again=query_value(request, repeats.PARAMETER))
     if visit.offer(staff)["byPhone"]:
         return visit.show("by_phone", staff=staff)
+    return _show_step(visit, staff)
+
+
+def _show_step(visit: _Visit, staff: str) -> HttpResponse:
+    # The form if a link names the start, else the times.
+    request = visit.request
     repeated = find_moment(query_value(request, repeats.PARAMETER))
     if repeated is not None and repeated >= clock.now():
         return _repeat(visit, staff, repeated)
     # A link to a time that has passed leads to the calendar instead of a form that must fail.
     start = find_moment(query_value(request, "at"))
-    token = query_value(visit.request, PARAMETER)
+    token = query_value(request, PARAMETER)
     # The link of an assistant is for 30 minutes; then the visitor chooses a time.
     if start is not None and start >= clock.now() and (visit.page["isPrepared"] or not token):
         return _form(
@@ -264,14 +270,14 @@ def _show(request: HttpRequest) -> HttpResponse:
 
 def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
     # The form with the wished time, or if it is taken, with the free times near it.
+    if staff == ANYONE and visit.depends_on_staff:
+        return _times(visit, staff)  # There, a time also chooses a person, and so the price.
     arguments = {
         "workspace": visit.request.path["workspace"],
         "serviceId": visit.service["id"],
         "resourceId": None if staff == ANYONE else staff,
         "startAt": clock.iso(start),
     }
-    if staff == ANYONE and visit.depends_on_staff:
-        return _times(visit, staff)  # There, a time also chooses a person, and so the price.
     times = call(visit.request, "find_repeat_times", arguments)
     if times["isFree"]:
         return _form(visit, 200, {"staff": staff}, start)
