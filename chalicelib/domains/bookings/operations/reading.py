@@ -81,9 +81,10 @@ class BookingEvent(Wire):
 
 
 class BookingMail(Wire):
-    """Outcome of an e-mail to the client."""
+    """Outcome of a message to the client on one channel."""
 
     kind: str = Field(description="confirmed, pending, moved, cancelled, reminder or again.")
+    channel: str = Field(description="telegram, max, sms or mail.")
     state: str = Field(description="sent, waiting or withheld.")
     reason: str | None = Field(
         description="by_address, by_plan, by_share, by_bounce, by_pause, by_server, unsupported, "

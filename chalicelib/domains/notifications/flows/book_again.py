@@ -97,6 +97,7 @@ def ask_to_book_again(job: Job) -> None:
             kind=kind,
             state=verdict.state,
             reason=verdict.reason,
+            channel="mail",
         )
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 

@@ -16,14 +16,15 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES, BookingRow
 from chalicelib.domains.mails.rules.mail_budgets import MailClass
-from chalicelib.domains.notifications.flows import book_again
+from chalicelib.domains.notifications.flows import book_again, client_channels, client_message
 from chalicelib.domains.notifications.flows.client_mail_sending import (
     MailOptions,
     mail_options,
     send_link,
-    send_to_client,
 )
 from chalicelib.domains.notifications.rules import client_mail_texts
+from chalicelib.domains.notifications.rules.client_channels import order_of
+from chalicelib.domains.notifications.rules.client_mail_texts import Kind
 from chalicelib.domains.notifications.rules.job_kinds import REMIND_CLIENT
 from chalicelib.domains.notifications.rules.who_is_told import client_kind
 from chalicelib.domains.payments.store import payments
@@ -83,7 +84,7 @@ def mail_client(job: Job) -> None:
         events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
     )
     if kind is not None:
-        send_to_client(job, booking, kind, _class_of(booking, job.payload["actor"]), at)
+        _tell(job, booking, kind, _class_of(booking, job.payload["actor"]), at)
 
 
 @job_handler(MAIL_BOOKING_LINK)
@@ -110,14 +111,27 @@ def remind_client(job: Job) -> None:
     _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
     if job.payload["minutes"] in options.reminders:
         due_at = booking.starts_at - timedelta(minutes=job.payload["minutes"])
-        send_to_client(job, booking, "reminder", _class_of_reminder(booking), due_at)
+        _tell(job, booking, "reminder", _class_of_reminder(booking), due_at)
+
+
+def _tell(  # noqa: PLR0913  the parts of a message
+    job: Job,
+    booking: BookingRow,
+    kind: Kind,
+    mail_class: MailClass,
+    since: datetime,
+    *,
+    refund: client_mail_texts.Refund | None = None,
+) -> None:
+    message = client_message.write(job, booking, kind, mail_class, since, refund=refund)
+    client_channels.deliver(message, order_of(kind, None))
 
 
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
     named = job.payload["refund"]
     if "amount" in named:  # The business has refunded it at the provider.
         shown_refund = client_mail_texts.Refund(named["amount"], "business")
-        send_to_client(job, booking, "refunded", "business", at, refund=shown_refund)
+        _tell(job, booking, "refunded", "business", at, refund=shown_refund)
         return
     refund = payments.find_refund(
         job.workspace_id, payment_id=named["paymentId"], refund_id=named["refundId"]
@@ -130,7 +144,7 @@ def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:
         and kind is not None
     ):
         shown_refund = client_mail_texts.Refund(int(refund.amount), refund.reason)
-        send_to_client(job, booking, kind, "business", at, refund=shown_refund)
+        _tell(job, booking, kind, "business", at, refund=shown_refund)
 
 
 def _class_of(booking: BookingRow, actor: str) -> MailClass:

@@ -1,8 +1,7 @@
-"""Send one e-mail to a client about a booking, written from the current booking."""
+"""Send one e-mail to a client about a booking: the channel ``mail``, and the link that books."""
 
 from datetime import datetime
-from typing import NamedTuple, cast
-from zoneinfo import ZoneInfo
+from typing import NamedTuple
 
 from chalicelib import SERVICE
 from chalicelib.core.jobs import Job
@@ -10,27 +9,17 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.booking_page.store.requested_bookings import AwaitedBookingRow
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules import calendar_files
-from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BookingRow
-from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.mails.flows import mail_gate
 from chalicelib.domains.mails.flows.mail_gate import Verdict
-from chalicelib.domains.mails.rules.mail_budgets import MailClass
-from chalicelib.domains.notifications.flows import mail_brands
+from chalicelib.domains.notifications.flows import client_message, mail_brands
+from chalicelib.domains.notifications.flows.client_message import ClientMessage
 from chalicelib.domains.notifications.rules import client_mail_texts
-from chalicelib.domains.notifications.rules.client_mail_texts import (
-    BookingFacts,
-    Kind,
-    Refund,
-)
-from chalicelib.domains.payments.store import merchants
+from chalicelib.domains.notifications.rules.client_channels import Outcome
+from chalicelib.domains.notifications.rules.client_mail_texts import BookingFacts
 from chalicelib.domains.services.store.services import REMINDERS, SERVICES
-from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Attachment, Mail
-from chalicelib.lib import emails, localized
-from chalicelib.lib.localized import Language
-from chalicelib.lib.markup.brands import Brand
+from chalicelib.lib import emails
 
 
 class MailOptions(NamedTuple):
@@ -54,50 +43,30 @@ def mail_options(workspace_id: str, *, service_id: str) -> MailOptions:
     )
 
 
-def send_to_client(  # noqa: PLR0913  the parts of an e-mail
-    job: Job,
-    booking: BookingRow,
-    kind: Kind,
-    mail_class: MailClass,
-    since: datetime,
-    *,
-    refund: Refund | None = None,
-) -> None:
-    """Send an e-mail to the client of a booking, once and if the gate admits it.
+def leads_to(message: ClientMessage) -> bool:
+    """Return whether a client has an address, and this stage sends e-mails."""
+    return emails.find_email(message.booking.client_email or "") is not None and mail.is_on()
 
-    ``since`` is when the e-mail was due first. A booking without an address, such as a booking of
-    an erased client, gets no e-mail. Raises as ``mail_gate.deliver``.
-    """
-    address = emails.find_email(booking.client_email or "")
-    if address is None or not mail.is_on():
-        return
+
+def deliver(message: ClientMessage) -> Outcome:
+    """Send a message as an e-mail, once and if the gate admits it. Raises ``mail_gate.deliver``."""
+    verdicts: list[Verdict] = []
 
     def note(verdict: Verdict) -> None:
-        entry = bookings.mail_entry(
-            job.workspace_id,
-            booking,
-            job.job_id,
-            kind=kind,
-            state=verdict.state,
-            reason=verdict.reason,
-        )
-        run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
+        message.note("mail", verdict.state, verdict.reason)
+        verdicts.append(verdict)
 
-    workspace, brand = mail_brands.read(job.workspace_id)
-    facts = booking_facts(workspace, brand, booking)._replace(refund=refund)
-    message = _mail(workspace, booking, kind, job.job_id, facts)
-    until = since + mail_gate.LONGEST_WAIT
-    if refund is None:  # Another e-mail about a booking that has begun is of no use.
-        until = min(until, booking.starts_at)
-    shares = booking.visitor_shares or ()
-    mail_gate.deliver(message, mail_class, until, note=note, shares=shares)
+    shares = message.booking.visitor_shares or ()
+    mail_gate.deliver(_mail(message), message.mail_class, message.until, note=note, shares=shares)
+    (verdict,) = verdicts
+    return Outcome.sent() if verdict.state == "sent" else Outcome.passed(verdict.reason)
 
 
 def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     """Send the link that books what a visitor has requested, once and if the gate admits it."""
     (workspace, brand), booking = mail_brands.read(job.workspace_id), requested.booking
     content = client_mail_texts.mail(
-        _language(workspace, requested.language),
+        client_message.language_of(workspace, requested.language),
         "link",
         BookingFacts(
             brand=brand,
@@ -121,18 +90,16 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
     mail_gate.deliver(message, "link", requested.link_ends_at)
 
 
-def _mail(
-    workspace: WorkspaceRow, booking: BookingRow, kind: Kind, mail_id: str, facts: BookingFacts
-) -> Mail:
-    message = client_mail_texts.mail(_language(workspace, booking.language), kind, facts)
+def _mail(message: ClientMessage) -> Mail:
+    workspace, booking = message.workspace, message.booking
     # The file has the address of the page on which the client moves or cancels the booking.
     event = booking_links.client_calendar_event(
         workspace.id, workspace=workspace.name, booking=booking
     )
     return Mail(
-        id=mail_id,
+        id=message.job_id,
         recipient=booking.client_email or "",
-        content=message,
+        content=client_mail_texts.mail(message.language, message.kind, message.facts),
         sender_name=workspace.name,
         origin=workspace.id,
         workspace_id=workspace.id,
@@ -144,34 +111,3 @@ def _mail(
             )
         ],
     )
-
-
-def _language(workspace: WorkspaceRow, page_language: str | None) -> Language:
-    return cast("Language", page_language or localized.language_of_country(workspace.country))
-
-
-def booking_facts(workspace: WorkspaceRow, brand: Brand, booking: BookingRow) -> BookingFacts:
-    """Return what e-mails show of a booking."""
-    zone = ZoneInfo(booking.timezone)
-    local: datetime = booking.starts_at.astimezone(zone)
-    held_until = booking.hold_expires_at
-    return BookingFacts(
-        brand=brand,
-        service=booking.service_name,
-        resource=booking.resource_name,
-        starts_at=local,
-        timezone=booking.timezone,
-        price=int(booking.price),
-        page_url=booking_links.page_url(workspace.id, booking),
-        pay_url=_pay_url(workspace.id, booking),
-        due=int(booking.due or 0) if booking.is_payable else 0,
-        due_until=held_until and held_until.astimezone(zone),
-        paid=int(booking.paid or 0) if booking.paid_by else 0,
-        currency=workspace.currency,
-    )
-
-
-def _pay_url(workspace_id: str, booking: BookingRow) -> str | None:
-    if not booking.is_payable or merchants.find_current(workspace_id) is None:
-        return None
-    return booking_links.pay_url(workspace_id, booking)

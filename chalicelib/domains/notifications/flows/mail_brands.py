@@ -9,12 +9,12 @@ from chalicelib.engine.reading import Rows
 from chalicelib.lib.markup.brands import Brand
 
 
-def read(workspace_id: str) -> tuple[WorkspaceRow, Brand]:
-    """Return a workspace and its brand for e-mails, by one request to the database.
+def read(workspace_id: str, rows: Rows | None = None) -> tuple[WorkspaceRow, Brand]:
+    """Return a workspace and its brand for e-mails, by one request to the database, or by ``rows``.
 
     No mail program makes a link of its names, and the booking page has its URL.
     """
-    rows = Rows()
+    rows = Rows() if rows is None else rows
     brand = brand_of(workspace_id, rows)
     mailed_brand = brand._replace(
         name=mailed_name(brand.name),

@@ -85,6 +85,18 @@ def kind_of(
     return who_is_told.client_kind(moved, status=status) if moved in events else None
 
 
+def short_text(language: Language, kind: Kind, facts: BookingFacts) -> str:
+    """Return a message about a booking as plain lines, the business first and the link last."""
+    texts = _catalogue(language).texts
+    if kind not in {"confirmed", "pending"}:
+        facts = facts._replace(due=0, due_until=None, paid=0)
+    lines = [f"{name}: {value}" for name, value in fact_pairs(language, facts)]
+    url = facts.pay_url if kind == "pending" and facts.pay_url else facts.page_url
+    return "\n".join(
+        [facts.brand.name, str(texts[f"client_{kind}"]), *lines, *([url] if url else [])]
+    )
+
+
 def mail(language: Language, kind: Kind, facts: BookingFacts) -> RenderedMail:
     """Return an e-mail about a booking."""
     texts = _catalogue(language).texts
