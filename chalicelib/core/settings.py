@@ -77,6 +77,15 @@ class Settings:
     telegram_bot_token_secret: str = ""
     telegram_url: str = "https://api.telegram.org"  # base URL of Telegram's Bot API
     telegram_links: str = "https://t.me"  # base URL of links to the Telegram bot
+    # The token of the bot at the messenger MAX, for local use.
+    max_token: str = field(default="", repr=False)
+    # The ARN of the secret with that token, read at run time. The token takes precedence.
+    max_token_secret: str = ""
+    max_url: str = "https://platform-api2.max.ru"  # base URL of MAX's Bot API
+    max_links: str = "https://max.ru"  # base URL of links to the bot at MAX
+    # An authority that signs the certificates of ``max_url``, beside the usual ones: the path of a
+    # PEM file, or its text. No other host is trusted by it.
+    max_ca: str = ""
     yookassa_url: str = "https://api.yookassa.ru/v3"
     stripe_url: str = "https://api.stripe.com/v1"
     # Only live keys may take payments to the platform. Always so on the stage prod.
@@ -123,6 +132,15 @@ class Settings:
     def llm_providers(self) -> tuple[Provider, ...]:
         """The providers, none if models are off. The first serves models outside the catalogue."""
         return _providers(self.llm_provider)
+
+    @property
+    def tells_clients(self) -> bool:
+        """Whether clients may be told of bookings: by mail or, if there is a bot, by a messenger.
+
+        A secret may still be without a token.
+        """
+        bots = (self.telegram_bot_token, self.telegram_bot_token_secret)
+        return self.mail != "off" or any((*bots, self.max_token, self.max_token_secret))
 
     @property
     def edge_secrets(self) -> tuple[str, ...]:
@@ -206,6 +224,11 @@ def read(environment: Mapping[str, str]) -> Settings:
         telegram_bot_token_secret=env("TELEGRAM_BOT_TOKEN_SECRET"),
         telegram_url=env("TELEGRAM_URL", "https://api.telegram.org").rstrip("/"),
         telegram_links=env("TELEGRAM_LINKS", "https://t.me").rstrip("/"),
+        max_token=env("MAX_TOKEN"),
+        max_token_secret=env("MAX_TOKEN_SECRET"),
+        max_url=env("MAX_URL", "https://platform-api2.max.ru").rstrip("/"),
+        max_links=env("MAX_LINKS", "https://max.ru").rstrip("/"),
+        max_ca=env("MAX_CA"),
         yookassa_url=env("YOOKASSA_URL", "https://api.yookassa.ru/v3").rstrip("/"),
         stripe_url=env("STRIPE_URL", "https://api.stripe.com/v1").rstrip("/"),
         payments_live=_flag("PAYMENTS_LIVE", env("PAYMENTS_LIVE")) or stage == "prod",

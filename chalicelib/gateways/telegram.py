@@ -14,6 +14,7 @@ from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.core.test_workspaces import refuse_from_test
 from chalicelib.gateways.json_api import JsonApiError, post_json
+from chalicelib.gateways.messenger_errors import BusyError, ChatGoneError, MessengerError
 from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
 
 MAX_TEXT = 4096  # UTF-16 code units
@@ -34,29 +35,11 @@ _TOKEN = re.compile(r"[0-9]+:[\w-]+", re.ASCII)
 _SERVICE = "Telegram"
 
 
-class TelegramError(Exception):
-    """A request failed. A later one may succeed."""
-
-    retry_after: float | None = None  # seconds, if known
-
-
-class BusyError(TelegramError):
-    """The bot sends too much. It may send again after ``retry_after``."""
-
-    def __init__(self, retry_after: float) -> None:
-        super().__init__(f"{_SERVICE} has reached its rate limit; try again in {retry_after} s")
-        self.retry_after: float = retry_after
-
-
-class ChatGoneError(TelegramError):
-    """The chat does not exist, or its user has blocked the bot. Remove the links to the chat."""
-
-
 def is_configured() -> bool:
     """Return whether this stage has a bot.
 
     Raises:
-        TelegramError: the secret with the token cannot be read.
+        MessengerError: the secret with the token cannot be read.
     """
     return bool(_token())
 
@@ -70,7 +53,7 @@ def send(chat_id: int, text: str, *, origin: str) -> None:
         InTestWorkspaceError: a test workspace causes the message.
         ChatGoneError: the chat takes no more messages from the bot.
         BusyError: the bot has sent too much.
-        TelegramError: another failure. The message may have been sent.
+        MessengerError: another failure. The message may have been sent.
         NotConfiguredError: the stage has no bot.
     """
     refuse_from_test(origin)
@@ -86,11 +69,16 @@ def message(chat_id: int, text: str) -> dict[str, Any]:
     }
 
 
+def start_url(code: str) -> str:
+    """Return the URL that opens the chat with the bot and sends the code. Raises as ``send``."""
+    return f"{settings().telegram_links}/{bot_name()}?start={code}"
+
+
 def bot_name() -> str:
     """Return the user name of the bot, without ``@``. It is read once a process.
 
     Raises:
-        TelegramError: the request failed.
+        MessengerError: the request failed.
         NotConfiguredError: the stage has no bot.
     """
     return _bot_name(settings().telegram_url, token=_token())
@@ -105,7 +93,7 @@ def updates(offset: int, *, wait: int = POLL_SECONDS) -> list[dict[str, Any]]:
     """Return the updates from ``offset`` on, after at most ``wait`` seconds.
 
     Telegram removes the updates before ``offset``. It refuses the call if the bot has a webhook.
-    Raises TelegramError or NotConfiguredError, as the calls below.
+    Raises MessengerError or NotConfiguredError, as the calls below.
     """
     args = {"offset": offset, "timeout": wait, "allowed_updates": ["message"]}
     updates: list[dict[str, Any]] = _call("getUpdates", args, timeout_seconds=wait + SECONDS)
@@ -116,7 +104,7 @@ def webhook_secret() -> str:
     """Return the secret that Telegram sends with each update, which follows from the token.
 
     Raises:
-        TelegramError: the secret with the token cannot be read.
+        MessengerError: the secret with the token cannot be read.
         NotConfiguredError: the stage has no bot.
     """
     return hmac.digest(_required_token().encode(), b"telegram webhook", "sha256").hex()
@@ -125,7 +113,7 @@ def webhook_secret() -> str:
 def set_webhook(url: str) -> None:
     """Make Telegram send the bot's updates to a URL.
 
-    Raises TelegramError if the request fails, and NotConfiguredError if the stage has no bot.
+    Raises MessengerError if the request fails, and NotConfiguredError if the stage has no bot.
     """
     args = {"url": url, "secret_token": webhook_secret(), "allowed_updates": ["message"]}
     _call("setWebhook", args)
@@ -159,26 +147,26 @@ def _call(
         )
     except JsonApiError as error:
         # The cause may contain the URL, of which the token is a part.
-        raise TelegramError(error.reason) from None
+        raise MessengerError(error.reason) from None
     match answer:
         case {"ok": True, "result": result}:
             return result
         case {"ok": False, "error_code": int(status), "description": str(why), **more}:
             raise _error(method, status, why, more.get("parameters"))
     msg = f"{_SERVICE} sent an unknown response to {method}"
-    raise TelegramError(msg)
+    raise MessengerError(msg)
 
 
-def _error(method: str, status: int, description: str, parameters: object) -> TelegramError:
+def _error(method: str, status: int, description: str, parameters: object) -> MessengerError:
     if status == _BUSY:
         # Telegram names the wait in seconds, but the field may be missing.
         match parameters:
             case {"retry_after": int(seconds)}:
-                return BusyError(max(seconds, 1))
-        return BusyError(1)
+                return BusyError(_SERVICE, max(seconds, 1))
+        return BusyError(_SERVICE, 1)
     if any(phrase in description.lower() for phrase in _GONE.get(status, ())):
         return ChatGoneError(f"{_SERVICE} has no such chat for the bot any more")
-    return TelegramError(f"{_SERVICE} refused {method} with status {status}")
+    return MessengerError(f"{_SERVICE} refused {method} with status {status}")
 
 
 def _required_token() -> str:
@@ -191,7 +179,7 @@ def _token() -> str:
     current = settings()
     token = current.telegram_bot_token or _secret_token(current.telegram_bot_token_secret)
     if token and not _TOKEN.fullmatch(token):
-        raise TelegramError("the token of the Telegram bot is malformed")
+        raise MessengerError("the token of the Telegram bot is malformed")
     return token
 
 
@@ -202,7 +190,7 @@ def _secret_token(arn: str) -> str:
         return _secret(arn)()
     except UnreadableSecretError as error:
         msg = f"the token of the Telegram bot cannot be read: {error}"
-        raise TelegramError(msg) from None
+        raise MessengerError(msg) from None
 
 
 @cache

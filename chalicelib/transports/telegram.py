@@ -8,8 +8,9 @@ import hmac
 import json
 
 from chalicelib.core.errors import ForbiddenError, NotFoundError, UpstreamFailedError
-from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.domains.notifications.flows import messenger_chats
 from chalicelib.gateways import telegram
+from chalicelib.gateways.messenger_errors import MessengerError
 from chalicelib.transports.http import JSON_TYPE, HttpRequest, HttpResponse, parse_json
 
 
@@ -27,7 +28,7 @@ def serve(request: HttpRequest) -> HttpResponse:
         update = parse_json(request.body)
     except ValueError:
         return HttpResponse(200, b"")
-    reply = telegram_chats.receive(update)
+    reply = messenger_chats.receive("telegram", update)
     if reply is None:
         return HttpResponse(200, b"")
     body = {"method": "sendMessage", **telegram.message(reply.chat_id, reply.text)}
@@ -39,7 +40,7 @@ def _check_sender(request: HttpRequest) -> None:
         if not telegram.is_configured():
             raise NotFoundError("This stage has no Telegram bot.", key="telegram")
         secret = telegram.webhook_secret()
-    except telegram.TelegramError as error:
+    except MessengerError as error:
         msg = "The token of the Telegram bot cannot be read."
         raise UpstreamFailedError(msg, key="telegram_token") from error
     header = request.headers.get(telegram.SECRET_HEADER.lower(), "")

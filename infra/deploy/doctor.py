@@ -18,8 +18,8 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 from packaging.requirements import Requirement
 
-from chalicelib.gateways import telegram
 from chalicelib.gateways.llm import models
+from chalicelib.gateways.messenger_errors import MessengerError
 from infra.deploy import deployer, published_settings, smoke, stage_config, stage_facts
 from infra.deploy.aws import messaging
 from infra.deploy.aws.account import Account, sign_in
@@ -116,7 +116,7 @@ def _sign_in_of_clients(account: Account, stage: str) -> tuple[bool | None, str]
 def _finding(name: str, check: Callable[[], tuple[bool | None, str]]) -> Finding:
     try:
         return Finding(name, *check())
-    except (BotoCoreError, ClientError, telegram.TelegramError) as error:
+    except (BotoCoreError, ClientError, MessengerError) as error:
         return Finding(name, None, f"Could not be found out: {explain(error) or error}")
 
 

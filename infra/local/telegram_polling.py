@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
-from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.domains.notifications.flows import messenger_chats
 from chalicelib.gateways import telegram
+from chalicelib.gateways.messenger_errors import BusyError, MessengerError
 
 RETRY_SECONDS = 5.0
 """Pause after a failed request, in seconds."""
@@ -34,9 +35,9 @@ def poll(
                 return
             is_checked = True
             offset = answer_updates(offset)
-        except telegram.BusyError as error:
+        except BusyError as error:
             pause(error.retry_after)
-        except telegram.TelegramError as error:
+        except MessengerError as error:
             log.warning("updates of the Telegram bot cannot be read: %s", error)
             pause(RETRY_SECONDS)
         except Exception:
@@ -50,15 +51,15 @@ def answer_updates(offset: int, *, wait: int = telegram.POLL_SECONDS) -> int:
     An update that fails is repeated, as by the webhook. A reply that cannot be sent is lost.
 
     Raises:
-        TelegramError: Telegram cannot be reached.
+        MessengerError: Telegram cannot be reached.
     """
     for update in telegram.updates(offset, wait=wait):
-        reply = telegram_chats.receive(update)
+        reply = messenger_chats.receive("telegram", update)
         # Telegram deletes the updates below the offset of the next request.
         offset = int(update["update_id"]) + 1
         if reply is not None:
             try:
                 telegram.send(reply.chat_id, reply.text, origin=PLATFORM)
-            except telegram.TelegramError as error:
+            except MessengerError as error:
                 log.warning("an answer of the Telegram bot is lost: %s", error)
     return offset

@@ -6,6 +6,7 @@ import click
 
 from chalicelib.core.settings import settings
 from chalicelib.gateways import telegram
+from chalicelib.gateways.messenger_errors import MessengerError
 from chalicelib.transports.routes import TELEGRAM_PATH
 
 
@@ -22,7 +23,7 @@ def change(action: str) -> dict[str, Any]:
         elif action == "delete":
             telegram.delete_webhook()
         return {"bot": telegram.bot_name(), **telegram.webhook()}
-    except telegram.TelegramError as error:
+    except MessengerError as error:
         msg = f"{error}. Check the token of the bot, and try again."
         raise click.ClickException(msg) from error
 

@@ -10,7 +10,7 @@ from chalicelib.core import deadline
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.gateways import telegram as gateway
-from chalicelib.gateways.telegram import BusyError, ChatGoneError, TelegramError
+from chalicelib.gateways.messenger_errors import BusyError, ChatGoneError, MessengerError
 from tests import fakes
 from tests.fakes.telegram import NAME, TOKEN, FakeTelegram, failure, update
 
@@ -76,15 +76,15 @@ def test_requested_wait_is_passed_on(telegram: FakeTelegram) -> None:
 )
 def test_other_refusals_are_temporary(telegram: FakeTelegram, answer: Any) -> None:
     telegram.failures = [answer]
-    with pytest.raises(TelegramError) as caught:
+    with pytest.raises(MessengerError) as caught:
         gateway.send(7, "Hello", origin=PLATFORM)
-    assert type(caught.value) is TelegramError
+    assert type(caught.value) is MessengerError
 
 
 @pytest.mark.parametrize("misbehaviour", [fakes.cut_off, fakes.huge, fakes.body(b"<html>", 502)])
 def test_malformed_responses_are_temporary(telegram: FakeTelegram, misbehaviour: Any) -> None:
     telegram.breaks = misbehaviour
-    with pytest.raises(TelegramError):
+    with pytest.raises(MessengerError):
         gateway.send(7, "Hello", origin=PLATFORM)
 
 
@@ -93,10 +93,10 @@ def test_the_token_is_in_no_log_line_and_in_no_error(
 ) -> None:
     caplog.set_level(logging.INFO)
     telegram.breaks = fakes.cut_off
-    with pytest.raises(TelegramError) as broken:
+    with pytest.raises(MessengerError) as broken:
         gateway.send(7, "Hello", origin=PLATFORM)
     telegram.close()
-    with pytest.raises(TelegramError) as unreachable:
+    with pytest.raises(MessengerError) as unreachable:
         gateway.send(7, "Hello", origin=PLATFORM)
     for error in (broken.value, unreachable.value):
         assert error.__cause__ is None
@@ -106,7 +106,7 @@ def test_the_token_is_in_no_log_line_and_in_no_error(
 
 def test_a_request_that_hangs_ends_at_the_deadline(telegram: FakeTelegram) -> None:
     telegram.breaks = fakes.silent
-    with deadline.within(0.2), pytest.raises(TelegramError, match="did not answer in time"):
+    with deadline.within(0.2), pytest.raises(MessengerError, match="did not answer in time"):
         gateway.send(7, "Hello", origin=PLATFORM)
 
 
@@ -130,7 +130,7 @@ def test_the_webhook_is_registered_with_a_secret_that_telegram_accepts(
     assert secret == gateway.webhook_secret()
     assert len(secret) == 64
     assert secret.isalnum()
-    with pytest.raises(TelegramError):
+    with pytest.raises(MessengerError):
         gateway.updates(0, wait=0)
     gateway.delete_webhook()
     assert gateway.webhook()["url"] == ""
@@ -158,6 +158,6 @@ def test_a_malformed_token_is_refused_without_being_repeated(
 ) -> None:
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123/../x")
     reload_settings()
-    with pytest.raises(TelegramError) as caught:
+    with pytest.raises(MessengerError) as caught:
         gateway.send(1, "x", origin=PLATFORM)
     assert "123/" not in str(caught.value)

@@ -29,6 +29,7 @@ from chalicelib.gateways import (
 from chalicelib.gateways.fetch import Validators
 from chalicelib.gateways.llm import ModelError
 from chalicelib.gateways.llm.demo import DemoModel
+from chalicelib.gateways.messenger_errors import BusyError, ChatGoneError, MessengerError
 from tests.factories.products import png
 from tests.fakes.receiver import OK
 from tests.proof.faults import DETAIL, Fault, Proceed, raising
@@ -129,9 +130,9 @@ _FETCH_ERRORS: Errors = {
     "UpstreamError": lambda: public_http.UpstreamError("the host does not answer", key="too_slow"),
 }
 _TELEGRAM_ERRORS: Errors = {
-    "ChatGoneError": lambda: telegram.ChatGoneError("the chat is gone"),
-    "BusyError": lambda: telegram.BusyError(30),
-    "TelegramError": lambda: telegram.TelegramError("Telegram cannot be reached"),
+    "ChatGoneError": lambda: ChatGoneError("the chat is gone"),
+    "BusyError": lambda: BusyError("Telegram", 30),
+    "MessengerError": lambda: MessengerError("Telegram cannot be reached"),
     "NotConfiguredError": lambda: NotConfiguredError("There is no bot."),
 }
 _STORE_ERRORS: Errors = {"UnavailableError": _unavailable}

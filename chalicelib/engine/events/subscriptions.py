@@ -115,7 +115,7 @@ def learn(
     wants = SubscribedTypes(
         frozenset(types or ()),
         _message_types(unwanted),
-        VISITOR_EVENTS if has_mail else frozenset(),
+        VISITOR_EVENTS if settings().tells_clients else frozenset(),
     )
     with _lock:
         _known[workspace_id] = _Known(wants, clock.now() + KNOWN_FOR, halt)

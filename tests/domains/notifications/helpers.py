@@ -12,7 +12,7 @@ PATH = "/api/telegram/webhook"
 LINKED = "This chat now receives messages"
 WRONG = "This code is wrong"
 STOPPED = "This chat no longer receives messages"
-HELP = "create a code for Telegram in the console"
+HELP = "create a code in the console"
 _updates = itertools.count(100)
 """Telegram numbers updates in order. Tests give lower ids to earlier updates."""
 

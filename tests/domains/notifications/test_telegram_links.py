@@ -13,7 +13,7 @@ from chalicelib.domains.notifications.flows import telegram_chats
 from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.domains.notifications.store.telegram_links import TelegramLinkRow
 from chalicelib.engine import jobs
-from chalicelib.gateways import telegram as gateway
+from chalicelib.gateways.messenger_errors import MessengerError
 from tests import fakes
 from tests.conftest import Owner, all_rows, call_console, call_operator, run_concurrently
 from tests.domains.notifications.helpers import (
@@ -136,12 +136,18 @@ def test_a_member_unlinks_in_the_console(owner: Owner) -> None:
     assert chats(owner) == []
 
 
-def test_stop_ends_all_links_of_the_chat(owner: Owner, new_owner: Callable[..., Owner]) -> None:
+def test_stop_asks_for_which_workspace_and_ends_all_on_request(
+    owner: Owner, new_owner: Callable[..., Owner]
+) -> None:
     other, third = new_owner(), new_owner()
     link(owner, 7)
     link(other, 7)
     link(third, 8)
-    send_text(7, "/stop")
+    question = send_text(7, "/stop")
+    assert all(each.workspace.name in question for each in (owner, other))
+    assert is_linked(owner)
+    assert is_linked(other)
+    send_text(7, "/stop_all")
     assert [is_linked(member) for member in (owner, other, third)] == [False, False, True]
 
 
@@ -193,7 +199,7 @@ def test_a_message_that_fails_for_another_reason_keeps_the_links(
 ) -> None:
     link(owner, 7)
     telegram.failures = [refusal]
-    with pytest.raises(gateway.TelegramError):
+    with pytest.raises(MessengerError):
         telegram_chats.deliver("w", chat_id=7, text="A new lead")
     assert chats(owner) == [7]
 

@@ -11,6 +11,7 @@ from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
 from chalicelib.gateways import telegram as gateway
+from chalicelib.gateways.messenger_errors import MessengerError
 from infra.local.data_dir import DataDir
 from infra.local.devserver.inboxes import telegram, webhooks
 from tests.transports.conftest import LocalServer
@@ -91,7 +92,7 @@ class TestTelegram:
     ) -> None:
         monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "2:local")
         reload_settings()
-        with pytest.raises(gateway.TelegramError, match="401"):
+        with pytest.raises(MessengerError, match="401"):
             gateway.send(1, "x", origin=PLATFORM)
 
     @pytest.mark.parametrize(

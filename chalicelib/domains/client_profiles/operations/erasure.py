@@ -24,8 +24,9 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Found, Trace
-from chalicelib.domains.clients.store import erased_records
+from chalicelib.domains.clients.store import client_chats, erased_records
 from chalicelib.domains.clients.store.advertising_consents import AdvertisingConsentRow
+from chalicelib.domains.clients.store.client_chats import ClientChatRow
 from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
@@ -43,6 +44,7 @@ from chalicelib.lib.contact_fields import Email, PhoneText
 ITEMS_PER_RECORD = 10
 ITEMS_PER_UNIT = MAX_ITEMS - 10
 CHANGES_PER_UNIT = 90
+CHATS_PER_UNIT = 30  # each with an entry
 CANCELLED = "The client was erased."  # in the history of the booking
 HISTORIES: dict[type[Any], type[HistoryRow]] = {
     BookingRow: bookings.EventRow,
@@ -228,6 +230,10 @@ def _erase(ctx: Context, rows: Sequence[Any]) -> None:
     # Clients come first, because a lead of the wave may have led to a client.
     for row in rows:
         if isinstance(row, ClientRow):
+            chats = client_chats.of_client(ctx.workspace_id, client_id=row.id)
+            for some in split_batches(chats[CHATS_PER_UNIT:], CHATS_PER_UNIT):
+                names = [row.id, *(chat.sk for chat in some)]
+                _commit(ctx, names, partial(_end_chats, chats=some))
             _commit_records(ctx, [row.id], partial(_wipe_client, client_id=row.id))
     booked = [row for row in rows if isinstance(row, BookingRow)]
     for row in rows:
@@ -303,6 +309,8 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
     if row is None:
         return
     row.erase()
+    if row.client_id is not None:
+        client_chats.stage_end_of_booking(unit, client_id=row.client_id, booking_id=row.id)
     if bookings.is_upcoming(row):
         booking_changes.change(
             unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=CANCELLED)
@@ -318,6 +326,14 @@ def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
 
 def _wipe_client(unit: UnitOfWork, client_id: str) -> None:
     client = CLIENTS.find(unit.workspace_id, record_id=client_id)
+    # A chat that is linked at the same moment changes the client, so one of the two runs again.
+    for chat in client_chats.of_client(unit.workspace_id, client_id=client_id)[:CHATS_PER_UNIT]:
+        client_chats.stage_end(unit, chat)
     if client is not None:
         client.erase()
         unit.save(client)
+
+
+def _end_chats(unit: UnitOfWork, chats: Sequence[ClientChatRow]) -> None:
+    for chat in chats:
+        client_chats.stage_end(unit, chat)

@@ -151,3 +151,14 @@ def count(
 def new_client(workspace_id: str, **attributes: Any) -> ClientRow:  # noqa: ANN401  the row's attributes
     """Return a new client, active now, for the caller to stage."""
     return CLIENTS.new(workspace_id, last_activity=clock.now(), **attributes)
+
+
+def stage_touch(unit: UnitOfWork, client_id: str, *, on_conflict: Exception) -> None:
+    """Stage that a client is still somebody, so that an erasure at the same time sees the unit.
+
+    ``on_conflict`` is raised at commit if the client was erased.
+    """
+    at = CLIENTS.key(unit.workspace_id, record_id=client_id)
+    is_somebody = ClientRow.name.exists() | ClientRow.email.exists() | ClientRow.phone.exists()
+    version: Action = ActivityRow.version.add(1)
+    unit.update(ActivityRow(at.pk, at.sk), [version], is_somebody, on_conflict=on_conflict)

@@ -60,6 +60,9 @@ class WorkspaceRow(IdentityRow):
     steps_dismissed_at = UTCDateTimeAttribute(null=True)
     # When the owner of a test workspace was last told that it is emptied soon.
     idle_told_at = UTCDateTimeAttribute(null=True)
+    # The channels by which clients are told of bookings, the first to try first. None: the default
+    # of ``notifications.rules.client_channels``.
+    client_channels: ListAttribute[str] = ListAttribute(null=True)
     # Types of events that its webhooks receive.
     webhook_events: ListAttribute[Any] = ListAttribute(null=True)
     # Kinds of messages that no member wants.

@@ -11,7 +11,7 @@ from chalicelib.engine.connection import reaching
 from chalicelib.engine.tables import ControlRow
 
 KEPT_FOR = timedelta(days=7)
-Channel = Literal["mail", "telegram"]
+Channel = Literal["mail", "telegram", "max", "sms"]
 
 
 class KeptMessageRow(ControlRow):

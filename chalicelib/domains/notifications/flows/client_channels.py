@@ -7,12 +7,15 @@ the message runs: what is not known to be sent goes to the next channel (ADR 132
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
 from chalicelib.core import clock
 from chalicelib.core.jobs import Postponed
-from chalicelib.domains.notifications.flows import client_mail_sending
+from chalicelib.core.messengers import MESSENGERS
+from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.notifications.flows import client_chats, client_mail_sending
 from chalicelib.domains.notifications.flows.client_message import ClientMessage
 from chalicelib.domains.notifications.rules.client_channels import (
     BusyChannelError,
@@ -21,6 +24,8 @@ from chalicelib.domains.notifications.rules.client_channels import (
 )
 from chalicelib.domains.notifications.store import client_deliveries
 from chalicelib.domains.notifications.store.client_deliveries import Delivery, Place
+from chalicelib.engine.reading import Key
+from chalicelib.gateways import messengers
 
 # Longer than a request to any channel: a try without an outcome has died.
 LONGEST_TRY = timedelta(minutes=1)
@@ -45,8 +50,26 @@ class ClientChannel(NamedTuple):
 
 
 CHANNELS: Mapping[Channel, ClientChannel] = {
+    **{
+        name: ClientChannel(
+            partial(client_chats.leads_to, name), partial(client_chats.deliver, name)
+        )
+        for name in MESSENGERS
+    },
     "mail": ClientChannel(client_mail_sending.leads_to, client_mail_sending.deliver, is_exact=True),
 }
+
+
+def keys(workspace_id: str, booking: BookingRow) -> list[Key]:
+    """Return the keys of rows that the channels need, to read them with the workspace."""
+    return [key for name in MESSENGERS for key in client_chats.keys(workspace_id, booking, name)]
+
+
+def may_lead_to(booking: BookingRow) -> bool:
+    """Return whether any channel of this stage may lead to the client, without a request."""
+    if booking.client_email is not None:
+        return True
+    return not client_chats.is_erased(booking) and any(map(messengers.may_be_ready, MESSENGERS))
 
 
 def deliver(message: ClientMessage, order: Sequence[Channel]) -> None:

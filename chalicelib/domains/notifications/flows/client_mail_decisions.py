@@ -1,7 +1,7 @@
-"""Send e-mails to clients about their bookings, and reminders before the start.
+"""Tell clients about their bookings, and remind them before the start.
 
-Each e-mail is a job of its own that holds ids only. It is written from the current booking, so an
-erased client gets none.
+Each message is a job of its own that holds ids only. It is written from the current booking, so an
+erased client gets none. ``client_channels`` says by which channel it goes.
 """
 
 from datetime import datetime, timedelta
@@ -59,14 +59,14 @@ def make_mails(job: Job) -> None:
 
 @job_handler(MAIL_CLIENT)
 def mail_client(job: Job) -> None:
-    """Make the jobs that follow the booking, and send the e-mail that follows the events.
+    """Make the jobs that follow the booking, and send the message that follows the events.
 
     The jobs are that of the next reminder, and the one that asks the client to book again.
     """
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     at = datetime.fromisoformat(job.payload["at"])
     events = job.payload["events"]
-    if booking is None or booking.client_email is None:
+    if booking is None or not client_channels.may_lead_to(booking):
         return
     options = mail_options(job.workspace_id, service_id=booking.service_id)
     if "refund" not in job.payload:
@@ -100,7 +100,7 @@ def mail_booking_link(job: Job) -> None:
 def remind_client(job: Job) -> None:
     """Make the job of the next reminder, and send this one if the booking still stands."""
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
-    if booking is None or booking.client_email is None:
+    if booking is None or not client_channels.may_lead_to(booking):
         return
     # A booking that was moved has the reminder of its new start.
     if booking.status != "confirmed" or epoch_ms(booking.starts_at) != job.payload["startMs"]:
@@ -123,8 +123,9 @@ def _tell(  # noqa: PLR0913  the parts of a message
     *,
     refund: client_mail_texts.Refund | None = None,
 ) -> None:
-    message = client_message.write(job, booking, kind, mail_class, since, refund=refund)
-    client_channels.deliver(message, order_of(kind, None))
+    keys = client_channels.keys(job.workspace_id, booking)
+    message = client_message.write(job, booking, kind, mail_class, since, refund=refund, keys=keys)
+    client_channels.deliver(message, order_of(kind, message.workspace.client_channels))
 
 
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:

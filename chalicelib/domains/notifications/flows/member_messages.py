@@ -32,7 +32,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.gateways import mail
 from chalicelib.gateways.mail import Mail, MailDelayedError
-from chalicelib.gateways.telegram import TelegramError
+from chalicelib.gateways.messenger_errors import MessengerError
 from chalicelib.lib.localized import Language
 
 FIRST_PAUSE = timedelta(minutes=1)  # of a message that is delayed for the first time
@@ -81,7 +81,7 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
         return
     try:
         send(job, recipient)
-    except (MailDelayedError, TelegramError) as error:
+    except (MailDelayedError, MessengerError) as error:
         log.info("a message to a member waits", extra={**log_fields, "cause": str(error)})
         # The message waits in a job of the same id, no shorter than the server asks for. Its pauses
         # double, since each is as long as the message has waited.

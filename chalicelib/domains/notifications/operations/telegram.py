@@ -20,6 +20,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.wire.schema import NoInput, Timestamp, Wire
 from chalicelib.domains.notifications.store import telegram_links
 from chalicelib.gateways import telegram
+from chalicelib.gateways.messenger_errors import MessengerError
 
 CODE_BYTES = 16
 NEW_CODES = Limit("telegram-codes", "codes for Telegram within an hour", 20, timedelta(hours=1))
@@ -54,7 +55,7 @@ def get_telegram(ctx: Context, args: NoInput) -> TelegramState:
     """Return whether the caller receives messages about the workspace by Telegram."""
     try:
         configured = telegram.is_configured()
-    except telegram.TelegramError as error:
+    except MessengerError as error:
         raise UpstreamFailedError(_reason(error), key="telegram") from error
     link = telegram_links.find(_workspace(ctx), account_id=ctx.principal.account_id)
     return TelegramState(
@@ -81,7 +82,7 @@ def link_telegram(ctx: Context, args: NoInput) -> TelegramCode:
     workspace_id = _workspace(ctx)
     try:
         bot = ctx.unit.run_side_effect_once("bot", telegram.bot_name)
-    except telegram.TelegramError as error:
+    except MessengerError as error:
         raise UpstreamFailedError(_reason(error), key="telegram") from error
     code = ctx.unit.run_side_effect_once("code", lambda: token_urlsafe(CODE_BYTES))
     row = telegram_links.code_row(
@@ -114,5 +115,5 @@ def _workspace(ctx: Context) -> str:
     return workspace_id
 
 
-def _reason(error: telegram.TelegramError) -> str:
+def _reason(error: MessengerError) -> str:
     return f"Telegram cannot be used now: {error}. Try again later."

@@ -15,6 +15,7 @@ from chalicelib.domains.bots.store import bot_metrics
 from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.store import chat_sessions
 from chalicelib.domains.chat.store.dialogs import DialogRow
+from chalicelib.domains.clients.store import client_chats
 from chalicelib.domains.files.store import files
 from chalicelib.domains.files.store.files import FileRow
 from chalicelib.domains.identity.store import workspace_metrics
@@ -31,6 +32,7 @@ from chalicelib.gateways.object_store import delete_unused, object_store
 
 WIPE = JobKind("wipe-test-workspace")
 BATCH = 4  # records of a unit of work, each with its look-ups and index entries
+CHATS = 30  # of a client that end in a unit of work, each with an entry
 OF_PLATFORM = {"POST"}
 IMPORT = "IMPORT"
 # Partitions of rows that are no records, after ``W#<workspace>#``.
@@ -92,6 +94,8 @@ def _wipe_parts(job: Job, noun: str, record: Record) -> None:
         case "DIALOG":
             for batch in dialog_removal.message_batches(workspace_id, dialog_id=record.id):
                 run_job_unit(job, partial(dialog_removal.stage_removal, batch=batch))
+        case "CLIENT":
+            cascade(job, partial(_stage_ends_of_chats, client_id=record.id))
         case "RESOURCE":
             cascade(job, partial(stage_deletions, pk=f"W#{workspace_id}#CALENDAR#{record.id}"))
         case "SITE":
@@ -103,6 +107,13 @@ def _wipe_parts(job: Job, noun: str, record: Record) -> None:
             of_tests = (bot_metrics.subject(record.id, test=test) for test in (False, True))
             _wipe_metrics(job, *of_tests, bot_metrics.widget_subject(record.id))
             cascade(job, partial(stage_deletions, pk=f"W#{workspace_id}#BOTKEY#{record.id}"))
+
+
+def _stage_ends_of_chats(unit: UnitOfWork, client_id: str) -> bool:
+    chats = client_chats.of_client(unit.tenant, client_id=client_id)[:CHATS]
+    for chat in chats:
+        client_chats.stage_end(unit, chat)
+    return bool(chats)
 
 
 def _stage_records(records: list[Record], unit: UnitOfWork) -> None:

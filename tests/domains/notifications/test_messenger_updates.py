@@ -1,11 +1,11 @@
-"""Updates of the Telegram bot, and the fields that the service reads."""
+"""Updates of the bots at messengers, and the fields that the service reads."""
 
 from typing import Any
 
 import pytest
 
-from chalicelib.domains.notifications.rules import telegram_updates
-from chalicelib.domains.notifications.rules.telegram_updates import MAX_ID, MAX_NAME, parse
+from chalicelib.domains.notifications.rules import messenger_updates
+from chalicelib.domains.notifications.rules.messenger_updates import MAX_ID, MAX_NAME, parse
 
 
 def update(text: object = "/stop", chat_id: int = 7, **person: Any) -> dict[str, Any]:
@@ -36,15 +36,15 @@ def update(text: object = "/stop", chat_id: int = 7, **person: Any) -> dict[str,
 def test_a_message_has_a_command_and_its_argument(
     text: object, command: str, argument: str
 ) -> None:
-    assert parse(update(text)) == (5, 7, command, argument, "en", "")
+    assert parse("telegram", update(text)) == ("5", 7, command, argument, "en", "")
 
 
 @pytest.mark.parametrize("chat_id", [MAX_ID, -MAX_ID])
 def test_the_id_of_a_chat_has_at_most_52_bits(chat_id: int) -> None:
-    parsed = parse(update(chat_id=chat_id))
+    parsed = parse("telegram", update(chat_id=chat_id))
     assert parsed is not None
     assert parsed.chat_id == chat_id
-    assert parse(update(chat_id=chat_id + (1 if chat_id > 0 else -1))) is None
+    assert parse("telegram", update(chat_id=chat_id + (1 if chat_id > 0 else -1))) is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_id_of_a_chat_has_at_most_52_bits(chat_id: int) -> None:
     ],
 )
 def test_a_message_has_the_name_that_telegram_shows(person: dict[str, Any], name: str) -> None:
-    parsed = parse(update(**person))
+    parsed = parse("telegram", update(**person))
     assert parsed is not None
     assert parsed.name == name
 
@@ -69,12 +69,12 @@ def test_a_message_has_the_name_that_telegram_shows(person: dict[str, Any], name
     ("code", "language"), [("ru", "ru"), ("RU-ru", "ru"), ("en", "en"), ("", "en"), (None, "en")]
 )
 def test_message_has_the_language_of_the_sender(code: str | None, language: str) -> None:
-    parsed = parse(update(language_code=code))
+    parsed = parse("telegram", update(language_code=code))
     assert parsed is not None
     assert parsed.language == language
 
 
 def test_answers_are_in_the_language_with_their_values() -> None:
-    telegram_updates._catalogue.cache_clear()  # The files are read again here.
-    assert "the workspace “Bakery”" in telegram_updates.text("en", "linked", workspace="Bakery")
-    assert "Bakery" in telegram_updates.text("ru", "linked", workspace="Bakery")
+    messenger_updates._catalogue.cache_clear()  # The files are read again here.
+    assert "the workspace “Bakery”" in messenger_updates.text("en", "linked", workspace="Bakery")
+    assert "Bakery" in messenger_updates.text("ru", "linked", workspace="Bakery")
