@@ -28,6 +28,7 @@ from chalicelib.transports.lazy import Lazy
 
 MCP_PATH = "/api/mcp"
 TELEGRAM_PATH = "/api/telegram/webhook"
+MAX_PATH = "/api/max/webhook"
 PAYMENT_HOOK_PATH = "/api/public/payments/hooks/{merchant}"
 WIDGET_PATH = "/widget.js"
 BOOK_SCRIPT_PATH = "/book.js"
@@ -115,6 +116,7 @@ _BOOK_LLMS: LazyHandler = Lazy("chalicelib.transports.web.discovery:book_llms")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
 _BOOK_SCRIPT: LazyHandler = Lazy("chalicelib.transports.widget:booking_script")
 _TELEGRAM: LazyHandler = Lazy("chalicelib.transports.telegram:serve")
+_MAX: LazyHandler = Lazy("chalicelib.transports.max_messenger:serve")
 _PAYMENT_HOOK: LazyHandler = Lazy("chalicelib.transports.payment_hooks:serve")
 _FILE: LazyHandler = Lazy("chalicelib.transports.files:serve")
 _OPERATION: Lazy[[Operation, HttpRequest], HttpResponse] = Lazy("chalicelib.transports.rest:serve")
@@ -169,6 +171,7 @@ def mount(app: App) -> None:
     add_route(app, "health", method="GET", path="/api/health", handler=_HEALTH)
     add_route(app, "openapi_json", method="GET", path="/api/openapi.json", handler=_OPENAPI)
     add_route(app, "telegram_webhook", method="POST", path=TELEGRAM_PATH, handler=_TELEGRAM)
+    add_route(app, "max_webhook", method="POST", path=MAX_PATH, handler=_MAX)
     add_route(app, "payment_webhook", method="POST", path=PAYMENT_HOOK_PATH, handler=_PAYMENT_HOOK)
     for path, (view_page, submit) in {**FORM_PAGES, **BOOKING_PAGES}.items():
         view = "page" + re.sub(r"\W+", "_", path).rstrip("_")

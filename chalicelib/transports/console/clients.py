@@ -195,6 +195,18 @@ def erase(request: ConsoleRequest) -> HttpResponse:
     return request.page("client_erased", client=client, gone=gone, path=_path(request))
 
 
+def unlink_chat(request: ConsoleRequest) -> HttpResponse:
+    """End a link of the client to a chat in a messenger. A second click changes nothing."""
+    messenger, booking_id = request.form_value("messenger"), request.form_value("booking")
+    request.call(
+        "unlink_client_chat",
+        clientId=request.http.path["client"],
+        messenger=messenger,
+        bookingId=booking_id or None,
+    )
+    return redirect(f"{_path(request)}?done=client_chat_unlinked")
+
+
 def _new_client_page(request: ConsoleRequest, _: None, state: State = STORED) -> HttpResponse:
     return request.page(
         "client_new",
@@ -231,6 +243,7 @@ def _client_page(
         other=_other(request, state),
         leads=client["leads"],
         bookings=client["bookings"],
+        chats=request.call("list_client_chats", clientId=client["id"])["chats"],
         **_orders(request, client["leads"]),
         path=_path(request),
         link=record_links.links(request),

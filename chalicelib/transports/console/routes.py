@@ -71,6 +71,7 @@ _bots = partial(_page, "bots.bots")
 _bot_settings = partial(_page, "bots.settings")
 _capabilities = partial(_page, "bots.capabilities")
 _knowledge = partial(_page, "bots.knowledge")
+_client_channels = partial(_page, "settings.client_channels")
 _booking_page = partial(_page, "bookings.booking_page")
 _assistants = partial(_page, "bookings.assistants")
 _embed = partial(_page, "bots.embed")
@@ -114,6 +115,7 @@ _OF_WORKSPACES = {
         *("get_advertising_consents", "withdraw_advertising_consent"),
     ),
     "/clients/{client}/file": _clients("show_file", "download_file", "export_client"),
+    "/clients/{client}/messenger": _clients(post="unlink_chat", posts="unlink_client_chat"),
     "/clients/{client}/erase": _clients("confirm_erase", "erase", "erase_client"),
     "/products": _products("index", "create", "list_products", "create_product"),
     "/products/new": _products("new_product_page", shows="create_product"),
@@ -243,6 +245,9 @@ _OF_WORKSPACES = {
     "/exports": _exports("index", "start", "list_exports", "export_workspace"),
     "/exports/{export}": _exports("show", shows="get_export"),
     "/notifications": _notifications("show", "save", "get_notifications", "set_notifications"),
+    "/client-channels": _client_channels(
+        "show", "save", "get_client_channels", "set_client_channels"
+    ),
     "/settings": _workspace("show", "save", "get_workspace", "set_workspace"),
     "/wipe": _workspace("confirm_wipe", "wipe", "wipe_test_workspace"),
     "/close": _workspace("confirm_close", "close", "close_workspace"),

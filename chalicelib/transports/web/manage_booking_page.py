@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_urlsafe
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
-from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.core.errors import AppError, ConflictError, UpstreamFailedError, ValidationError
+from chalicelib.core.messengers import NAMES, Messenger
 from chalicelib.core.wire.times import find_moment
 from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
 from chalicelib.domains.booking_page.operations.cancel_and_move import BookingStartedError
@@ -203,7 +204,20 @@ def _change(request: HttpRequest) -> HttpResponse:
             return _cancel(visit, form_values)
         case "move":
             return _move(visit, form_values)
+        case "messenger" if form_values.get("messenger") in visit.managed["messengers"]:
+            return _link_messenger(visit, cast("Messenger", form_values["messenger"]))
     return visit.overview()
+
+
+def _link_messenger(visit: _Visit, messenger: Messenger) -> HttpResponse:
+    # A form may not redirect to another site, so the page shows the link to the messenger.
+    arguments = {"token": visit.request.path["token"], "messenger": messenger}
+    name = NAMES[messenger]
+    try:
+        chat = call(visit.request, "link_client_chat", arguments)
+    except (UpstreamFailedError, ConflictError) as error:
+        return visit.show("booking_messenger", error.status, messenger=name, chat=None)
+    return visit.show("booking_messenger", messenger=name, chat=chat)
 
 
 def _cancel(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:

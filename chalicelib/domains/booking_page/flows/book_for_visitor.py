@@ -50,7 +50,7 @@ from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import AGENT, BOOKINGS, PUBLIC, BookingRow
-from chalicelib.domains.clients.flows import matching
+from chalicelib.domains.clients.flows import matching, messenger_offers
 from chalicelib.domains.clients.flows.contacts import Contact
 from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -96,6 +96,7 @@ class MadeBooking(NamedTuple):
     row: BookingRow
     secret: str  # signs its tokens
     mail: Forecast  # what will become of the e-mail about it
+    workspace: WorkspaceRow
 
     def out(self, workspace_id: str) -> PublicBookingMade:
         return PublicBookingMade.from_record(
@@ -104,6 +105,7 @@ class MadeBooking(NamedTuple):
             booking=PublicBookingOut.from_record(self.row),
             cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
             mail=self.mail,
+            messengers=messenger_offers.offered(self.workspace),
         )
 
 
@@ -276,7 +278,7 @@ def book(  # noqa: PLR0913  what a booking may come with
         day = clock.local_day(clock.now(), slot_search.workspace_of(ctx.unit).timezone)
         counts = {assistant_metrics.BOOKINGS: 1}
         assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
-    return MadeBooking(new_row, secret, outlook.forecast(rows))
+    return MadeBooking(new_row, secret, outlook.forecast(rows), workspace)
 
 
 def _stage_consent(

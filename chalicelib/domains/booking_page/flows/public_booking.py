@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from chalicelib.core.messengers import Messenger
 from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.rules.advertising_texts import MAX_VERSION
@@ -19,6 +20,9 @@ from chalicelib.lib import zoned_times
 from chalicelib.lib.contact_fields import Email, PersonName, PhoneText
 
 AdvertisingVersion = Annotated[str, StringConstraints(max_length=MAX_VERSION)]
+MESSENGERS_OFFERED = (
+    "telegram, max: messengers in which the client can get messages, if it links one."
+)
 
 
 class BookingContact(Wire):
@@ -135,6 +139,7 @@ class PublicBookingMade(BookingLinks):
 
     booking: PublicBookingOut = Field(description="The booking.")
     cancel_token: str = Field(description="Token to cancel the booking. Keep it secret.")
+    messengers: list[Messenger] = Field(description=MESSENGERS_OFFERED)
     mail: Forecast = Field(
         description="What becomes of the e-mail about it: sent, waiting (for a limit) or none."
     )

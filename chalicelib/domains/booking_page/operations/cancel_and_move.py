@@ -9,6 +9,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError
 from chalicelib.core.limits import Limit
+from chalicelib.core.messengers import Messenger
 from chalicelib.core.operations import PUBLIC, operation
 from chalicelib.core.settings import settings
 from chalicelib.core.test_workspaces import is_test
@@ -16,7 +17,11 @@ from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.flows import open_page, slot_months
 from chalicelib.domains.booking_page.flows.book_for_visitor import ChangedError
-from chalicelib.domains.booking_page.flows.public_booking import BookingLinks, PublicBookingOut
+from chalicelib.domains.booking_page.flows.public_booking import (
+    MESSENGERS_OFFERED,
+    BookingLinks,
+    PublicBookingOut,
+)
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.booking_page.store import page_settings
 from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
@@ -34,7 +39,7 @@ from chalicelib.domains.bookings.flows.slot_search import ACTIVE, Search
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow, EventRow
-from chalicelib.domains.clients.flows import advertising_links
+from chalicelib.domains.clients.flows import advertising_links, messenger_offers
 from chalicelib.domains.clients.flows.advertising_links import Recipient
 from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.identity.store import workspaces
@@ -163,6 +168,7 @@ class ManagedBooking(BookingLinks):
 
     booking: PublicBookingOut = Field(description="The booking.")
     workspace_name: str = Field(description="Name of the workspace.")
+    messengers: list[Messenger] = Field(description=MESSENGERS_OFFERED)
     is_test: bool = Field(description="Whether it is a booking of a test workspace.")
     service_id: Id = Field(description="Service id.")
     resource_id: Id = Field(description="Resource id.")
@@ -202,6 +208,7 @@ class ManagedBooking(BookingLinks):
     @classmethod
     def read(cls, workspace_id: str, row: BookingRow, *, is_shared: bool) -> Self:
         service, repeat_url = _service_and_page(workspace_id, row)
+        workspace = workspaces.get(workspace_id)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
         kept = booking_payments.kept_in_time(row, payment) if is_open else 0
@@ -214,7 +221,8 @@ class ManagedBooking(BookingLinks):
             row,
             is_shared=is_shared,
             booking=PublicBookingOut.from_record(row),
-            workspace_name=workspaces.get(workspace_id).name,
+            workspace_name=workspace.name,
+            messengers=[] if workspace.halt else messenger_offers.offered(workspace),
             is_test=is_test(workspace_id),
             service_id=row.service_id,
             resource_id=row.resource_id,
