@@ -119,6 +119,7 @@ from infra.local import quick_moto, receptionist
 from infra.operator import admin
 from tests.factories.examples import Things
 from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixtures
+from tests.fakes.max_messenger import max_bot  # noqa: F401  a fixture
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
 from tests.fakes.telegram import telegram  # noqa: F401  a fixture

@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         status, body = owner.answer(request)
         self.reply(status, json.dumps(body).encode())
 
-    do_POST = do_GET  # noqa: N815  as http.server calls it
+    do_POST = do_DELETE = do_GET  # noqa: N815  as http.server calls them
 
     def reply(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)

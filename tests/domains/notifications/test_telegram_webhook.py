@@ -86,7 +86,12 @@ def test_a_message_without_a_text_is_answered_with_help() -> None:
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [("ru", "создайте код в консоли"), ("ru-RU", "создайте код в консоли"), ("de", HELP), (None, HELP)],
+    [
+        ("ru", "создайте код в консоли"),
+        ("ru-RU", "создайте код в консоли"),
+        ("de", HELP),
+        (None, HELP),
+    ],
 )
 def test_bot_answers_in_the_senders_language(code: str | None, expected: str) -> None:
     assert expected in send_text(7, "hello", language_code=code)

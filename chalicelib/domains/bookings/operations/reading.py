@@ -88,7 +88,8 @@ class BookingMail(Wire):
     state: str = Field(description="sent, waiting or withheld.")
     reason: str | None = Field(
         description="by_address, by_plan, by_share, by_bounce, by_pause, by_server, unsupported, "
-        "too_late, refused or null: why the client has not been told."
+        "too_late, refused, gone, busy, failed, unknown or null: why the channel has not told the "
+        "client."
     )
     at: Timestamp = Field(description="Time of this state.")
 
@@ -97,12 +98,16 @@ class BookingWithHistory(BookingOut):
     """A booking with its history."""
 
     status_history: list[BookingEvent] = Field(description="Oldest first; the newest 500.")
-    mails: list[BookingMail] = Field(description="Mails to the client, oldest first.")
+    mails: list[BookingMail] = Field(description="Messages to the client by channel, oldest first.")
 
     @classmethod
     def having(cls, booking: BookingRow, events: Iterable[EventRow]) -> Self:
         history = [*events]
-        mailed = sorted((event for event in history if event.mail), key=lambda event: event.at)
+        # Several channels may be tried in one moment. The last one says whether the client is told.
+        mailed = sorted(
+            (event for event in history if event.mail),
+            key=lambda event: (event.at, event.mail["state"] == "sent"),
+        )
         return cls.from_record(
             booking,
             # Keys read the history, and no payment is for keys.
