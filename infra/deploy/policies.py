@@ -38,8 +38,8 @@ class Access:
     """Rights of a function: the actions on rows of each table, and on each kind of object.
 
     ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
-    Bedrock, and to read the secret with the key of another provider. ``telegram``
-    allows it to read the secret with the token of the Telegram bot. ``hosts`` allows it to serve
+    Bedrock, and to read the secret with the key of another provider. ``telegram`` allows it to
+    read the secrets with the tokens of the bots at Telegram and MAX. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
     that have the stage's tag. ``ends_claims`` allows it to delete claims, such as those of slugs,
     and the memberships of a deleted workspace, and no other row of ``identity``. ``master_key``
@@ -310,16 +310,8 @@ def policy(config: dict[str, Any], stage: str, *, function: str, target: Target)
         statements.append(_allow("Messages", service="sqs", actions=polls, resources=polled))
     if access.mails and settings.mail == "ses":
         statements.append(_mails(settings, target))
-    if access.telegram and settings.telegram_bot_token_secret:
-        secret = settings.telegram_bot_token_secret
-        statements.append(
-            _allow(
-                "TelegramToken",
-                service="secretsmanager",
-                actions=["GetSecretValue"],
-                resources=[secret],
-            )
-        )
+    if access.telegram:
+        statements += _messenger_tokens(settings)
     if access.ends_claims:
         keys = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(ENDED)}}
         statements.append(
@@ -370,6 +362,18 @@ def _hosts(stage: str, *, identity: str, target: Target) -> list[dict[str, Any]]
         _allow("Hosts", service="cloudfront", actions=changes, resources=[tenants])
         | {"Condition": ours},
         _allow("Certificates", service="acm", actions=certificates, resources=["*"]),
+    ]
+
+
+def _messenger_tokens(settings: Settings) -> list[dict[str, Any]]:
+    secrets = {
+        "TelegramToken": settings.telegram_bot_token_secret,
+        "MaxToken": settings.max_token_secret,
+    }
+    return [
+        _allow(name, service="secretsmanager", actions=["GetSecretValue"], resources=[secret])
+        for name, secret in secrets.items()
+        if secret
     ]
 
 

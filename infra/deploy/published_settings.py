@@ -14,6 +14,7 @@ FOR_OPERATORS = (
     # Webhooks, e-mails and Telegram may report what a command changes, as if the API changed it.
     "EVENTS_QUEUE_URL",
     "MASTER_KEY_SECRET",
+    "MAX_TOKEN_SECRET",
     "TELEGRAM_BOT_TOKEN_SECRET",
     "MAIL",
     "MAIL_FROM",

@@ -42,8 +42,9 @@ def read(
         reserved=reservations(account, stage),
         variables={
             "LLM_API_KEY_SECRET": data["LlmKeySecretArn"],
-            # The data stack of an older deployment has neither until the next complete deployment.
+            # The data stack of an older deployment lacks these until the next complete one.
             "MASTER_KEY_SECRET": data.get("MasterKeySecretArn", ""),
+            "MAX_TOKEN_SECRET": data.get("MaxTokenSecretArn", ""),
             "TELEGRAM_BOT_TOKEN_SECRET": data.get("TelegramTokenSecretArn", ""),
             # The queue is created after the functions.
             "EVENTS_QUEUE_URL": queue_url(stage, region=account.region, account=account.id),

@@ -112,6 +112,7 @@ class LocalStack:
             "SITE_HOSTS": "local",
             "STAGE": "dev",
             **self._telegram(),
+            **self._max(),
             "WEBHOOKS_TO_LOOPBACK": os.environ.get("WEBHOOKS_TO_LOOPBACK") or "1",
             "no_proxy": f"{direct},{HOST}" if direct else HOST,
         }
@@ -126,6 +127,13 @@ class LocalStack:
             "TELEGRAM_LINKS": here,
             "TELEGRAM_URL": here,
         }
+
+    def _max(self) -> dict[str, str]:
+        """Return the settings for the MAX of this stack, unless there is a bot's token."""
+        if os.environ.get("MAX_TOKEN"):
+            return {}
+        here = f"{self.url}/dev/max"
+        return {"MAX_LINKS": here, "MAX_TOKEN": "local", "MAX_URL": here}
 
 
 def _language_of_shell() -> Language:

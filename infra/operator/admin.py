@@ -267,3 +267,23 @@ def telegram_webhook(ctx: click.Context, *, action: str, as_json: bool) -> None:
     from infra.operator import telegram_webhook as webhook  # noqa: PLC0415  for a fast start
 
     printing.show(webhook.change(action), as_json=as_json)
+
+
+@admin.command("max-webhook")
+@click.option("--set", "action", flag_value="set", help="Make MAX send updates to the stage only.")
+@click.option("--delete", "action", flag_value="delete", help="Make MAX send no updates.")
+@click.option(
+    "--show", "action", flag_value="show", default="show", help="Only show the URLs. The default."
+)
+@printing.AS_JSON
+@click.pass_context
+def max_webhook(ctx: click.Context, *, action: str, as_json: bool) -> None:
+    """Register the webhook of the stage's bot at MAX, or show which URLs get its updates.
+
+    Set the webhook once after you have stored the bot's token, and again after you have replaced
+    the token or the stage's URL.
+    """
+    ctx.obj()
+    from infra.operator import max_webhook as webhook  # noqa: PLC0415  for a fast start
+
+    printing.show(webhook.change(action), as_json=as_json)

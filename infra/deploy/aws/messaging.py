@@ -1,4 +1,4 @@
-"""The doctor's checks of SES and of the Telegram bot of a stage."""
+"""The doctor's checks of SES and of the bots of a stage at messengers."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from botocore.exceptions import ClientError
 
-from chalicelib.gateways import telegram
-from chalicelib.transports.routes import TELEGRAM_PATH
+from chalicelib.gateways import max_messenger, telegram
+from chalicelib.transports.routes import MAX_PATH, TELEGRAM_PATH
 from infra.deploy import published_settings, stage_config, stage_facts
 from infra.deploy.aws.account import Account
 from infra.deploy.aws.cloudformation import Stack
@@ -30,6 +30,7 @@ def checks(account: Account, stage: str, root: Path) -> Iterator[tuple[str, Call
         name = variables["MAIL_SES_CONFIGURATION_SET"]
         yield "mail reports", partial(_configuration_set, account, name)
     yield "telegram", partial(_webhook, account, stage)
+    yield "max", partial(_webhook_of_max, account, stage)
 
 
 def _ses_account(account: Account) -> Result:
@@ -120,3 +121,17 @@ def _webhook(account: Account, stage: str) -> Result:
             f"replaced, run {command}."
         )
     return True, f"Telegram sends the bot's updates to {expected}"
+
+
+def _webhook_of_max(account: Account, stage: str) -> Result:
+    """Whether the stage's bot at MAX, if it has one, sends its updates to the stage."""
+    outputs = Stack(account, stage, "data", Progress()).outputs() or {}
+    secret = outputs.get("MaxTokenSecretArn", "")
+    token, _ = stage_facts.secret(account, secret) if secret else ("", "")
+    if not token:
+        return None, "The stage has no bot at MAX (docs/runbook.md, Settings)."
+    expected = published_settings.published(account, stage).get("PUBLIC_URL", "") + MAX_PATH
+    if max_messenger.webhooks(token) != [expected]:
+        command = f"python -m infra admin --stage {stage} max-webhook --set"
+        return False, f"MAX does not send the bot's updates to {expected} only. Run {command}."
+    return True, f"MAX sends the bot's updates to {expected}"

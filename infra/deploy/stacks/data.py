@@ -67,6 +67,11 @@ def template() -> dict[str, Any]:
                 Name=_sub("workspace-api/${Stage}/llm-api-key"),
                 Description="The model provider's key (LLM_API_KEY); empty where it needs none.",
             ),
+            "MaxTokenSecret": _retained(
+                "AWS::SecretsManager::Secret",
+                Name=_sub("workspace-api/${Stage}/max-token"),
+                Description="The token of the bot at MAX (MAX_TOKEN); empty without a bot.",
+            ),
             "MasterKeySecret": _retained(
                 "AWS::SecretsManager::Secret",
                 Name=_sub("workspace-api/${Stage}/master-key"),
@@ -84,6 +89,7 @@ def template() -> dict[str, Any]:
             "EdgeSecretArn": {"Value": {"Ref": "EdgeSecret"}},
             "LlmKeySecretArn": {"Value": {"Ref": "LlmKeySecret"}},
             "MasterKeySecretArn": {"Value": {"Ref": "MasterKeySecret"}},
+            "MaxTokenSecretArn": {"Value": {"Ref": "MaxTokenSecret"}},
             "TelegramTokenSecretArn": {"Value": {"Ref": "TelegramTokenSecret"}},
             # CloudFormation stores parameters only together with a change, such as of an output.
             "Choices": {"Value": {"Fn::Join": [";", [{"Ref": name} for name in CHOICES]]}},

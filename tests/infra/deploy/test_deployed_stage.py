@@ -116,6 +116,7 @@ def test_functions_have_the_variables_of_their_stage(
         "LLM_API_KEY_SECRET": deployments.arn("llm-api-key"),
         "MASTER_KEY_SECRET": deployments.arn("master-key"),
         "EVENTS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/workspace-api-dev-events",
+        "MAX_TOKEN_SECRET": deployments.arn("max-token"),
         "TELEGRAM_BOT_TOKEN_SECRET": deployments.arn("telegram-bot-token"),
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
@@ -125,9 +126,9 @@ def test_functions_have_the_variables_of_their_stage(
 @pytest.mark.parametrize(
     ("function", "secrets"),
     [
-        (API, ["llm-api-key", "master-key", "telegram-bot-token"]),
+        (API, ["llm-api-key", "master-key", "max-token", "telegram-bot-token"]),
         (JOBS, ["master-key"]),
-        (EVENTS, ["master-key", "telegram-bot-token"]),
+        (EVENTS, ["master-key", "max-token", "telegram-bot-token"]),
         (CHAT, ["llm-api-key", "master-key"]),
     ],
 )
@@ -172,6 +173,7 @@ def test_published_settings_contain_no_secret(deployments: Deployments) -> None:
         "PUBLIC_URL": "https://d1.cloudfront.example",
         "EVENTS_QUEUE_URL": queue_url("dev", region=REGION, account="123456789012"),
         "MASTER_KEY_SECRET": deployments.arn("master-key"),
+        "MAX_TOKEN_SECRET": deployments.arn("max-token"),
         "TELEGRAM_BOT_TOKEN_SECRET": deployments.arn("telegram-bot-token"),
     }
 

@@ -76,6 +76,7 @@ def findings_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(
             messaging, "_webhook", lambda *_: (None, "The stage has no Telegram bot.")
         )
+        monkeypatch.setattr(messaging, "_webhook_of_max", lambda *_: (None, "No bot at MAX."))
         return {finding.name: finding for finding in doctor.examine_messages(account, "dev", root)}
 
     return examine
@@ -148,7 +149,7 @@ def test_a_stage_that_does_not_send_by_ses_is_not_asked_for_it(
 ) -> None:
     account = Account("123456789012", REGION, "arn:aws:iam::123456789012:user/ops")
     checks = messaging.checks(account, "prod", root)
-    assert [name for name, _ in checks] == ["telegram"]
+    assert [name for name, _ in checks] == ["telegram", "max"]
 
 
 class TestTelegram:

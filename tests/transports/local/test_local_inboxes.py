@@ -10,10 +10,11 @@ import requests
 from chalicelib.core import clock
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.webhooks.rules.signatures import signed_headers, webhook_secret
+from chalicelib.gateways import max_messenger as max_gateway
 from chalicelib.gateways import telegram as gateway
 from chalicelib.gateways.messenger_errors import MessengerError
 from infra.local.data_dir import DataDir
-from infra.local.devserver.inboxes import telegram, webhooks
+from infra.local.devserver.inboxes import max_messenger, telegram, webhooks
 from tests.transports.conftest import LocalServer
 
 BODY = json.dumps({"type": "lead.created", "data": {"name": "<b>Ада</b>"}}).encode()
@@ -24,6 +25,7 @@ def _empty() -> Iterator[None]:
     """Start without messages and requests."""
     yield
     telegram.chat.clear()
+    max_messenger.messages.clear()
     webhooks.received.clear()
 
 
@@ -108,6 +110,43 @@ class TestTelegram:
     ) -> None:
         reply = requests.request(method, url + telegram.PATH + path, timeout=10)
         assert reply.status_code == status
+
+
+class TestMax:
+    @pytest.fixture(autouse=True)
+    def _bot(
+        self, url: str, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+    ) -> Iterator[None]:
+        monkeypatch.setenv("MAX_URL", url + max_messenger.PATH)
+        monkeypatch.setenv("MAX_TOKEN", max_messenger.TOKEN)
+        monkeypatch.setenv("PUBLIC_URL", url)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        reload_settings()
+        yield
+        max_gateway._bot_name.cache_clear()
+
+    def test_a_sent_message_is_shown(self, url: str) -> None:
+        max_gateway.send(1, "Новая запись <b>", origin=PLATFORM)
+        assert "Новая запись &lt;b&gt;" in page(url, max_messenger.PATH)
+
+    @pytest.mark.usefixtures("database")
+    def test_what_a_developer_writes_goes_to_the_webhook_and_is_answered(self, url: str) -> None:
+        for text in ("hello", "/start wrong"):
+            requests.post(url + max_messenger.PATH, {"text": text}, timeout=10)
+        shown = page(url, max_messenger.PATH)
+        assert "To receive messages about your booking here" in shown
+        assert "This code is wrong" in shown
+
+    def test_the_link_to_the_bot_fills_in_its_code(self, url: str) -> None:
+        shown = page(url, f"{max_messenger.PATH}/{max_gateway.bot_name()}", start='abc"')
+        assert 'value="/start abc&#34;"' in shown
+
+    def test_other_requests_are_refused(self, url: str) -> None:
+        assert requests.get(f"{url}{max_messenger.PATH}/another", timeout=10).status_code == 404
+        assert requests.delete(url + max_messenger.PATH, timeout=10).status_code == 405
+        headers = {"Authorization": "wrong"}
+        refused = requests.get(f"{url}{max_messenger.PATH}/me", headers=headers, timeout=10)
+        assert refused.status_code == 401
 
 
 @pytest.mark.usefixtures("real_clock")  # with which the verifying library compares

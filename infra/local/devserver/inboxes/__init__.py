@@ -1,7 +1,7 @@
 """Pages that receive and show what the service sends to others, in development only.
 
-``/dev/mail`` shows mail, ``/dev/telegram`` is a Telegram with one chat, ``/dev/webhooks`` is a
-receiver of webhooks, and ``/dev/pay`` is a payment provider. Only mail and
+``/dev/mail`` shows mail, ``/dev/telegram`` and ``/dev/max`` are messengers with one chat each,
+``/dev/webhooks`` is a receiver of webhooks, and ``/dev/pay`` is a payment provider. Only mail and
 payments are kept after the process ends.
 """
 

@@ -90,7 +90,9 @@ class TestSettings:
         assert environment["MAIL"] == "file"
         assert environment["MAIL_FOLDER"] == str(tmp_path / "mail")
         banner = dev.banner(stack, OpenDatabase("", ""), None)
-        assert f"{stack.url}/dev/mail, /dev/telegram, /dev/webhooks and /dev/pay\n" in banner
+        assert (
+            f"{stack.url}/dev/mail, /dev/telegram, /dev/max, /dev/webhooks and /dev/pay\n" in banner
+        )
 
     def test_the_stack_has_a_telegram_of_its_own_unless_a_bot_is_given(
         self, monkeypatch: pytest.MonkeyPatch
@@ -99,6 +101,7 @@ class TestSettings:
         stack = LocalStack.from_environment()
         environment = stack.environment("http://127.0.0.1:1")
         assert environment["TELEGRAM_URL"] == f"{stack.url}/dev/telegram"
+        assert environment["MAX_URL"] == f"{stack.url}/dev/max"
         assert environment["TELEGRAM_BOT_TOKEN"] == telegram.TOKEN
         monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "123:real")
         environment = stack.environment("http://127.0.0.1:1")
