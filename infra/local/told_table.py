@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 from chalicelib.domains.notifications.rules import who_is_told
 from chalicelib.domains.notifications.rules.messages import kind_name
@@ -10,6 +11,9 @@ from infra.local import document_tables
 
 DOCUMENT = document_tables.DOCS / "notifications.md"
 NAME = "messages"
+CHANNELS = "channels"
+# Kinds that go by the channels of the workspace. The others prove an address, or are replies.
+_BY_CHANNELS = frozenset(get_args(who_is_told.ClientKind)) - {"link"}
 
 
 def write() -> Path:
@@ -47,7 +51,8 @@ def _client(told: Told) -> str:
     if isinstance(told.client, NotSent):
         return f"not sent: {told.client.because}"
     kinds = dict.fromkeys(told.client.by_status.values())
-    return f"mail: {', '.join(f'`{kind}`' for kind in kinds)}"
+    by_channels = CHANNELS if all(kind in _BY_CHANNELS for kind in kinds) else "mail"
+    return f"{by_channels}: {', '.join(f'`{kind}`' for kind in kinds)}"
 
 
 def _members(told: Told) -> tuple[str, str]:

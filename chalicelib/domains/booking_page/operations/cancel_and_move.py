@@ -43,6 +43,7 @@ from chalicelib.domains.clients.flows import advertising_links, messenger_offers
 from chalicelib.domains.clients.flows.advertising_links import Recipient
 from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
@@ -207,8 +208,8 @@ class ManagedBooking(BookingLinks):
 
     @classmethod
     def read(cls, workspace_id: str, row: BookingRow, *, is_shared: bool) -> Self:
-        service, repeat_url = _service_and_page(workspace_id, row)
         workspace = workspaces.get(workspace_id)
+        service, repeat_url = _service_and_page(workspace, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
         kept = booking_payments.kept_in_time(row, payment) if is_open else 0
@@ -355,9 +356,11 @@ def _service(workspace_id: str, row: BookingRow, rows: Rows | None = None) -> Se
     return None if site is not None and site.status == SUSPENDED else service
 
 
-def _service_and_page(workspace_id: str, row: BookingRow) -> tuple[ServiceRow | None, str | None]:
+def _service_and_page(
+    workspace: WorkspaceRow, row: BookingRow
+) -> tuple[ServiceRow | None, str | None]:
     # The settings of the page are read in the request that reads the service.
-    rows = Rows()
+    rows, workspace_id = Rows(), workspace.id
     rows.read(
         [
             SERVICES.key(workspace_id, record_id=row.service_id),
@@ -367,7 +370,7 @@ def _service_and_page(workspace_id: str, row: BookingRow) -> tuple[ServiceRow | 
     service, page = _service(workspace_id, row, rows), BookingPageRow.read(workspace_id, rows)
     if service is None or not page.is_on or service.id not in page.service_ids:
         return service, None
-    home = f"{settings().public_url}{open_page.PATH}/{workspaces.get(workspace_id).slug}"
+    home = f"{settings().public_url}{open_page.PATH}/{workspace.slug}"
     return service, f"{home}/{service.id}?staff={row.resource_id}"
 
 

@@ -34,7 +34,12 @@ from chalicelib.domains.chat.flows import dialog_removal
 from chalicelib.domains.chat.rules.job_kinds import MAIL_REPLY
 from chalicelib.domains.chat.store import chat_sessions, messages, open_streams, proposals
 from chalicelib.domains.chat.store.dialogs import TotalsRow
-from chalicelib.domains.clients.store import advertising_consents, clients, erased_records
+from chalicelib.domains.clients.store import (
+    advertising_consents,
+    client_chats,
+    clients,
+    erased_records,
+)
 from chalicelib.domains.exports.rules.job_kinds import EXPORT, EXPORT_EXPIRED
 from chalicelib.domains.exports.store import exports
 from chalicelib.domains.files.flows import rehosting
@@ -80,7 +85,12 @@ from chalicelib.domains.notifications.rules.job_kinds import (
     NOTIFY_MEMBER,
     REMIND_CLIENT,
 )
-from chalicelib.domains.notifications.store import choices, telegram_links, windows
+from chalicelib.domains.notifications.store import (
+    choices,
+    client_deliveries,
+    telegram_links,
+    windows,
+)
 from chalicelib.domains.oauth.store import assertions
 from chalicelib.domains.overview.flows import emptying
 from chalicelib.domains.payments.rules.job_kinds import (
@@ -288,6 +298,10 @@ EXCLUDED: Mapping[type[Row], str] = {
     kept_messages.KeptMessageRow: "messages of a week, which were not sent",
     mail_log.ClientMailRow: "a copy must not send the mails of the original",
     mail_log.WithheldRow: "numbers of 35 days, of this stage",
+    client_chats.ClientChatRow: "belongs to a person, and to a bot of this stage",
+    client_chats.ClientChatEntryRow: "as its link",
+    client_chats.ClientChatCodeRow: "ends after 24 hours",
+    client_deliveries.ClientDeliveryRow: "a copy must not send the messages of the original",
     telegram_links.TelegramLinkRow: "belongs to an account, and to a bot of this stage",
     telegram_links.TelegramChatRow: "as its link",
     telegram_links.TelegramCodeRow: "ends after 10 minutes",
@@ -323,6 +337,7 @@ NOT_INCLUDED: Mapping[str, str] = {
     "auditLog": "it records events of one stage",
     "balances": "money belongs to an account of one stage, as do top-ups",
     "calendarLinks": "a link works at one stage; make new ones, and give them to calendar programs",
+    "clientChats": "a chat belongs to a bot of this stage; clients link it again",
     "pageDrafts": "pages are exported as visitors see them; publish a draft first",
     "pageVersions": "pages are exported as they are",
     "providerSecrets": "set up payments again; payments and refunds are exported for reading only",

@@ -47,7 +47,7 @@ class NotSent(NamedTuple):
 
 
 class ToClient(NamedTuple):
-    """E-mails to a client."""
+    """Messages to a client, by the channels of ``client_channels``. A ``link`` goes by mail."""
 
     # The keys are statuses: of the booking after an event, or of what a job is about. A ``reply``
     # is about no booking.
@@ -221,7 +221,7 @@ MEMBER_KINDS: Mapping[str, ToMembers] = {
 
 
 def client_kind(event: str, *, status: str) -> ClientKind | None:
-    """Return the e-mail to the client that follows an event or a job, by the status, or None."""
+    """Return the message to the client that follows an event or a job, by the status, or None."""
     client = (EVENTS.get(event) or JOBS[event]).client
     kind = client.by_status.get(status) if isinstance(client, ToClient) else None
     return None if kind == "reply" else kind
