@@ -1,7 +1,7 @@
 """Tell clients about their bookings, and remind them before the start.
 
 Each message is a job of its own that holds ids only. It is written from the current booking, so an
-erased client gets none. ``client_channels`` says by which channel it goes.
+erased client gets none. ``client_cascade`` says by which channel it goes.
 """
 
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES, BookingRow
 from chalicelib.domains.mails.rules.mail_budgets import MailClass
-from chalicelib.domains.notifications.flows import book_again, client_channels, client_message
+from chalicelib.domains.notifications.flows import book_again, client_cascade, client_message
 from chalicelib.domains.notifications.flows.client_mail_sending import (
     MailOptions,
     mail_options,
@@ -66,7 +66,7 @@ def mail_client(job: Job) -> None:
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
     at = datetime.fromisoformat(job.payload["at"])
     events = job.payload["events"]
-    if booking is None or not client_channels.may_lead_to(booking):
+    if booking is None or not client_cascade.may_lead_to(booking):
         return
     options = mail_options(job.workspace_id, service_id=booking.service_id)
     if "refund" not in job.payload:
@@ -100,7 +100,7 @@ def mail_booking_link(job: Job) -> None:
 def remind_client(job: Job) -> None:
     """Make the job of the next reminder, and send this one if the booking still stands."""
     booking = BOOKINGS.find(job.workspace_id, record_id=job.payload["bookingId"])
-    if booking is None or not client_channels.may_lead_to(booking):
+    if booking is None or not client_cascade.may_lead_to(booking):
         return
     # A booking that was moved has the reminder of its new start.
     if booking.status != "confirmed" or epoch_ms(booking.starts_at) != job.payload["startMs"]:
@@ -123,9 +123,9 @@ def _tell(  # noqa: PLR0913  the parts of a message
     *,
     refund: client_mail_texts.Refund | None = None,
 ) -> None:
-    keys = client_channels.keys(job.workspace_id, booking)
+    keys = client_cascade.keys(job.workspace_id, booking)
     message = client_message.write(job, booking, kind, mail_class, since, refund=refund, keys=keys)
-    client_channels.deliver(message, order_of(kind, message.workspace.client_channels))
+    client_cascade.deliver(message, order_of(kind, message.workspace.client_channels))
 
 
 def _mail_refund(job: Job, booking: BookingRow, at: datetime) -> None:

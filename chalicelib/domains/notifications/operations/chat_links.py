@@ -124,7 +124,12 @@ def link_client_chat(ctx: Context, args: ClientChatRequest) -> ClientChatCode:
     )
 
 
-@operation(title="List a client's chats", role=Role.MEMBER, reads=True)
+@operation(
+    title="List a client's chats",
+    role=Role.MEMBER,
+    reads=True,
+    example={"clientId": "CLIENT_ID"},
+)
 def list_client_chats(ctx: Context, args: ClientChatsQuery) -> ClientChatList:
     """Return the chats in messengers that a client has linked."""
     CLIENTS.require(ctx.workspace_id, record_id=args.client_id)
@@ -132,7 +137,13 @@ def list_client_chats(ctx: Context, args: ClientChatsQuery) -> ClientChatList:
     return ClientChatList(chats=[ClientChatOut.from_record(row) for row in rows])
 
 
-@operation(title="Unlink a client's chat", role=Role.MEMBER, idempotent=True, destructive=True)
+@operation(
+    title="Unlink a client's chat",
+    role=Role.MEMBER,
+    idempotent=True,
+    destructive=True,
+    example={"clientId": "CLIENT_ID", "messenger": "telegram"},
+)
 def unlink_client_chat(ctx: Context, args: ClientChatRef) -> ClientChatUnlinked:
     """End a link. The chat receives no more of the messages that it was for."""
     rows = client_chats.of_client(ctx.workspace_id, client_id=args.client_id)

@@ -13,7 +13,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import NoInput, Patch, Wire, optional
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
-from chalicelib.domains.notifications.flows.client_channels import CHANNELS
+from chalicelib.domains.notifications.flows.client_cascade import CHANNELS
 from chalicelib.domains.notifications.rules import client_channels
 from chalicelib.domains.notifications.rules.client_channels import Channel, order_of
 from chalicelib.gateways import mail, messengers
