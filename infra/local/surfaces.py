@@ -66,9 +66,8 @@ WITHOUT_ROUTE = _each(
         "assembled": """
             dismiss_first_steps get_dialog_details get_first_steps get_lead_details get_overview
             get_page_version
-            get_staff_calendar list_bookings_at_closed_times list_outbox list_own_services
-            list_page_savers
-            list_readable_files
+             get_staff_calendar list_bookings_at_closed_times list_client_chats list_outbox
+             list_own_services list_page_savers list_readable_files
             list_unbookable_services upload_privately""",
         "drafts": """
             discard_page_draft get_page_draft list_page_drafts publish_page save_page_draft""",
@@ -76,7 +75,8 @@ WITHOUT_ROUTE = _each(
         "as list_leads": "export_leads",
         "as list_clients": "export_clients",
         "by hand": """
-            list_deleted_pages list_deleted_sites list_exports send_test_event""",
+            list_deleted_pages list_deleted_sites list_exports send_test_event
+            unlink_client_chat""",
     }
 )
 """Why members have an operation that keys do not have."""
@@ -104,6 +104,7 @@ WITHOUT_PAGE = _each(
 """Why keys have an operation that no page of the console calls."""
 
 NOT_SHOWN = {
+    "ClientChatUnlinked.wasLinked": "The page says the same in both cases.",
     "ClientFile.takenAt": "The person reads it in the file, which is the whole result.",
     "ClientFile.isCut": "As above.",
     "HookReceived.isKnown": "Payment providers read the status only.",

@@ -31,7 +31,9 @@ CUTS = {
         domains.files.operations.folder_deletion.MOVES_IN_DELETION
         domains.knowledge.flows.indexing.READERS
         domains.overview.flows.cancelling.BATCH
+        domains.client_profiles.operations.erasure.CHATS_PER_UNIT
         domains.overview.flows.emptying.BATCH
+        domains.overview.flows.emptying.CHATS
         domains.payments.flows.former_accounts.PAGE
         domains.sites.operations.deletion.RECORDS_PER_TRANSACTION
         domains.sites.operations.site_restoring.RECORDS_PER_TRANSACTION
@@ -193,7 +195,8 @@ CUTS = {
         domains.knowledge.rules.word_stems.LONGEST_WORD
         domains.leads.rules.form_fields._MAX_MADE_NAME
         domains.notifications.flows.unsubscribing._SIGNATURE_BYTES
-        domains.notifications.rules.telegram_updates.MAX_NAME
+        domains.notifications.flows.messenger_chats.MAX_CHOICES
+        domains.notifications.rules.messenger_updates.MAX_NAME
         domains.payments.flows.merchant_pages.ID_LENGTH
         domains.payments.operations.merchants.SHOWN_CHARACTERS
         domains.sites.rules.page_html._MAX_TOKENS
@@ -207,6 +210,7 @@ CUTS = {
         gateways.payments.yookassa.MAX_DESCRIPTION
         gateways.post.MAX_KEPT
         gateways.sealing._NONCE_BYTES
+        gateways.max_messenger.MAX_TEXT
         gateways.telegram.MAX_TEXT
         transports.api_docs.search.MAX_QUERY
         transports.chat.chat_stream.MAX_CHAT_BODY_BYTES

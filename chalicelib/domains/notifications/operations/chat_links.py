@@ -146,6 +146,7 @@ def list_client_chats(ctx: Context, args: ClientChatsQuery) -> ClientChatList:
 )
 def unlink_client_chat(ctx: Context, args: ClientChatRef) -> ClientChatUnlinked:
     """End a link. The chat receives no more of the messages that it was for."""
+    CLIENTS.require(ctx.workspace_id, record_id=args.client_id)
     rows = client_chats.of_client(ctx.workspace_id, client_id=args.client_id)
     place = (args.messenger, args.booking_id)
     row = next((row for row in rows if (row.messenger, row.booking_id) == place), None)
