@@ -76,6 +76,14 @@ for name in (
     "PUBLIC_URL",
     "SITES_DOMAIN",
     "SITE_HOSTS",
+    "SMS",
+    "SMS_ACCOUNT",
+    "SMS_FOLDER",
+    "SMS_KEY",
+    "SMS_KEY_SECRET",
+    "SMS_SENDER",
+    "SMS_TEST",
+    "SMS_URL",
     "STREAM_HANDLER",
     "STRIPE_URL",
     "TABLE_PREFIX",
@@ -122,6 +130,7 @@ from tests.fakes.internet import authority, net, trusting  # noqa: F401  fixture
 from tests.fakes.max_messenger import max_bot  # noqa: F401  a fixture
 from tests.fakes.open_facts import open_facts  # noqa: F401  a fixture
 from tests.fakes.openverse import openverse  # noqa: F401  a fixture
+from tests.fakes.sms import smsru, twilio  # noqa: F401  fixtures
 from tests.fakes.telegram import telegram  # noqa: F401  a fixture
 from tests.support import (
     aws_calls,

@@ -15,6 +15,8 @@ Provider = Literal["bedrock", "openai", "demo"]
 MIN_MASTER_KEY = 32  # characters
 MailProvider = Literal["ses", "smtp", "file", "off"]
 MAIL_PROVIDERS = get_args(MailProvider)
+SmsProvider = Literal["smsru", "twilio", "file", "off"]
+SMS_PROVIDERS = get_args(SmsProvider)
 UNKNOWN_CONTEXT = 32_000
 # Output tokens for a model outside the catalogue, unless the operator sets another number.
 UNKNOWN_OUTPUT = 2_048
@@ -127,6 +129,15 @@ class Settings:
     mail_smtp: str = field(default="", repr=False)
     mail_folder: str = ""  # for the provider ``file``
     mail_ses_configuration_set: str = ""  # reports bounces and complaints; empty: none
+    sms: SmsProvider = "off"
+    sms_sender: str = ""  # a name, a number, or the SID of a messaging service at Twilio
+    sms_account: str = ""  # the SID of the account at Twilio
+    sms_key: str = field(default="", repr=False)  # at the provider, for local use
+    # The ARN of the secret with that key, read at run time. The key takes precedence.
+    sms_key_secret: str = ""
+    sms_url: str = ""  # base URL of the provider's API
+    sms_test: bool = False  # The provider only checks the SMS, if it has a mode for that.
+    sms_folder: str = ""  # for the provider ``file``
 
     @property
     def llm_providers(self) -> tuple[Provider, ...]:
@@ -250,6 +261,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         or UNKNOWN_OUTPUT,
         **_sign_up(env),
         **_mail(env),
+        **_sms(env),
     )
 
 
@@ -394,6 +406,58 @@ def _mail(env: Callable[..., str]) -> _Mail:
         mail_smtp=smtp,
         mail_folder=folder,
         mail_ses_configuration_set=configuration_set,
+    )
+
+
+class _Sms(TypedDict):
+    sms: SmsProvider
+    sms_sender: str
+    sms_account: str
+    sms_key: str
+    sms_key_secret: str
+    sms_url: str
+    sms_test: bool
+    sms_folder: str
+
+
+_SMS_URLS = {"smsru": "https://sms.ru", "twilio": "https://api.twilio.com"}
+# A name of up to 11 characters with a letter, a number, or the SID of a messaging service.
+_SMS_SENDER = re.compile(
+    r"(?=.*[A-Za-z])[A-Za-z0-9 ._&-]{1,11}|\+?[0-9]{3,15}|MG[0-9a-f]{32}", re.ASCII
+)
+
+
+def _sms(env: Callable[..., str]) -> _Sms:
+    provider = env("SMS") or "off"
+    if provider not in SMS_PROVIDERS:
+        msg = f"SMS: expected one of {', '.join(SMS_PROVIDERS)}, received {provider!r}."
+        raise ValueError(msg)
+    sender, account, key, secret = (
+        env(name) for name in ("SMS_SENDER", "SMS_ACCOUNT", "SMS_KEY", "SMS_KEY_SECRET")
+    )
+    if provider in _SMS_URLS and not _SMS_SENDER.fullmatch(sender):
+        msg = (
+            "SMS_SENDER: expected the name or number that the provider has admitted, up to 11 Latin"
+            f" letters and digits, received {sender!r}. SMS={provider} requires SMS_SENDER."
+        )
+        raise ValueError(msg)
+    if provider in _SMS_URLS and not (key or secret):
+        msg = (
+            f"SMS_KEY: expected the key of the provider, received none. SMS={provider} requires it."
+        )
+        raise ValueError(msg)
+    if provider == "twilio" and not re.fullmatch("AC[0-9a-f]{32}", account, re.ASCII):
+        msg = f"SMS_ACCOUNT: expected the SID of an account at Twilio, received {account!r}."
+        raise ValueError(msg)
+    return _Sms(
+        sms=cast("SmsProvider", provider),
+        sms_sender=sender or env("PRODUCT_NAME", SERVICE),
+        sms_account=account,
+        sms_key=key,
+        sms_key_secret=secret,
+        sms_url=env("SMS_URL", _SMS_URLS.get(provider, "")).rstrip("/"),
+        sms_test=_flag("SMS_TEST", env("SMS_TEST")),
+        sms_folder=env("SMS_FOLDER", ".local/sms"),
     )
 
 

@@ -27,10 +27,19 @@ _TOO_MANY_REQUESTS = 429
 class JsonApiError(Exception):
     """A service did not return a usable response."""
 
-    def __init__(self, service: str, *, what: str, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        service: str,
+        *,
+        what: str,
+        retry_after: int | None = None,
+        is_unsent: bool = False,
+    ) -> None:
         super().__init__(f"{service} {what}")
         self.reason = f"{service} {what}"  # a clause that begins with the service's name
         self.retry_after = retry_after  # seconds, if the service sent them
+        # The service has certainly not carried out the request.
+        self.is_unsent = is_unsent
 
 
 class JsonResponse(NamedTuple):
@@ -109,7 +118,8 @@ def request_json(  # noqa: PLR0913  the parts of a request
     ``content`` has arguments of ``requests.request`` such as ``auth``, ``headers`` and ``data``.
     """
     if deadline.passed:
-        raise JsonApiError(service, what="was not called, because the time limit was reached")
+        what = "was not called, because the time limit was reached"
+        raise JsonApiError(service, what=what, is_unsent=True)
     response: Future[tuple[int, bytes]] = Future()
 
     def work() -> None:
@@ -141,8 +151,8 @@ def request_json(  # noqa: PLR0913  the parts of a request
         raise JsonApiError(service, what="sent a response that is not JSON") from None
 
 
-def _too_slow(service: str) -> JsonApiError:
-    return JsonApiError(service, what="did not answer in time")
+def _too_slow(service: str, *, is_unsent: bool = False) -> JsonApiError:
+    return JsonApiError(service, what="did not answer in time", is_unsent=is_unsent)
 
 
 def _send(  # noqa: PLR0913  the parts of a request
@@ -155,7 +165,7 @@ def _send(  # noqa: PLR0913  the parts of a request
     statuses: Container[int],
 ) -> tuple[int, bytes]:
     import requests
-    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import HTTPError, NewConnectionError
 
     headers = {
         **content.get("headers", {}),
@@ -185,8 +195,13 @@ def _send(  # noqa: PLR0913  the parts of a request
                 if deadline.passed:
                     raise _too_slow(service)
             return response.status_code, bytes(body)
-    except requests.Timeout:
-        raise _too_slow(service) from None
+    except requests.Timeout as error:
+        raise _too_slow(service, is_unsent=isinstance(error, requests.ConnectTimeout)) from None
+    except requests.ConnectionError as error:
+        # The cause of an attempt that has found no server (urllib3).
+        cause = getattr(error.args[0] if error.args else None, "reason", None)
+        is_unsent = isinstance(cause, NewConnectionError)
+        raise JsonApiError(service, what="cannot be reached", is_unsent=is_unsent) from None
     except (requests.RequestException, HTTPError, OSError):
         raise JsonApiError(service, what="cannot be reached") from None
 
@@ -194,7 +209,8 @@ def _send(  # noqa: PLR0913  the parts of a request
 def _status_error(service: str, status: int, retry_after: str | None) -> JsonApiError:
     wait = retry_after_seconds(retry_after)
     if status == _TOO_MANY_REQUESTS:
-        return JsonApiError(service, what="has reached its rate limit", retry_after=wait)
+        what = "has reached its rate limit"
+        return JsonApiError(service, what=what, retry_after=wait, is_unsent=True)
     return JsonApiError(service, what=f"answered with status {status}", retry_after=wait)
 
 
