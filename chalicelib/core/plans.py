@@ -41,3 +41,12 @@ CLIENT_MAILS_A_DAY: dict[str, int] = {
     "enterprise": 50_000,
     TEST: 500,
 }
+
+# SMS to clients on one day (UTC), which the owner's balance pays for; further messages go by mail.
+SMS_A_DAY: dict[str, int] = {
+    "free": 20,
+    "start": 100,
+    "business": 500,
+    "enterprise": 5_000,
+    TEST: 100,
+}

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.core import clock
 from chalicelib.core.text import clean_typed
-from chalicelib.core.wire.schema import printable
+from chalicelib.core.wire.schema import Pattern, printable
 from chalicelib.core.wire.times import AnyDate
 from chalicelib.lib import emails, phones
 
@@ -35,6 +35,12 @@ def _birthday(day: date) -> date:
     return day
 
 
+def _country(code: str) -> str:
+    if not phones.has_number_plan(code):
+        raise PydanticCustomError("country", "expected the ISO 3166 code of a country, such as RU")
+    return code
+
+
 def _drop_duplicates(tags: list[str]) -> list[str]:
     return list(dict.fromkeys(tags))
 
@@ -52,6 +58,10 @@ PhoneText = Annotated[
     BeforeValidator(lambda text: clean_typed(text) if isinstance(text, str) else text),
     StringConstraints(min_length=1, max_length=phones.MAX_CHARACTERS),
     AfterValidator(printable),
+]
+# An ISO 3166 code.
+Country = Annotated[
+    str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_country)
 ]
 Birthday = Annotated[AnyDate, AfterValidator(_birthday)]
 Notes = Annotated[str, StringConstraints(max_length=5000)]

@@ -93,3 +93,11 @@ def weekday_and_time(language: Language, local: datetime) -> str:
     from babel.dates import format_datetime
 
     return format_datetime(local, "EEEE, d MMMM y, HH:mm", locale=language)
+
+
+def short_time(language: Language, local: datetime) -> str:
+    """Format a local time in few characters, such as ``27 Nov 10:00``."""
+    from babel.dates import format_datetime
+
+    pattern = "dd.MM 'в' HH:mm" if language == "ru" else "d MMM HH:mm"
+    return format_datetime(local, pattern, locale=language)

@@ -203,6 +203,35 @@ def is_number(text: str | None) -> bool:
     return text is not None and _NORMAL_FORM.fullmatch(text) is not None
 
 
+def mobile_country(phone: str) -> str | None:
+    """Return the ISO 3166 code of the country of a mobile number in its normal form, or None.
+
+    Some countries, such as the United States, have mobile numbers and others in one range.
+
+    >>> mobile_country("+79147001234"), mobile_country("+74951234567")
+    ('RU', None)
+    """
+    from phonenumbers import (
+        NumberParseException,
+        PhoneNumberType,
+        is_valid_number,
+        number_type,
+        parse,
+        region_code_for_number,
+    )
+
+    if not is_number(phone) or ";" in phone:
+        return None
+    try:
+        number = parse(phone)
+    except NumberParseException:
+        return None
+    types = {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE}
+    if not is_valid_number(number) or number_type(number) not in types:
+        return None
+    return region_code_for_number(number)
+
+
 _PHONE_CHARACTERS = re.compile(r"[+0-9][0-9 ()./-]*")
 _DATE_OR_AMOUNT = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{2,4}|[0-9]+\.[0-9]{1,2}"

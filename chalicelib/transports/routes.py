@@ -50,6 +50,7 @@ PAGES: Mapping[str, LazyHandler] = {
     "/assets/{name}": Lazy("chalicelib.transports.web.assets:serve"),
     "/s/{site}": Lazy("chalicelib.transports.web.sites:page"),
     "/form/{form}": Lazy("chalicelib.transports.web.form_page:show"),
+    "/b/{code}": Lazy("chalicelib.transports.web.short_link:show"),
     "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
 }
 # Pages behind links in e-mail, each with the handler of its form for POST.

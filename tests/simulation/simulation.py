@@ -16,7 +16,7 @@ import ulid
 from chalicelib.core import clock, deadline, retry
 from chalicelib.core.errors import UnavailableError
 from chalicelib.core.jobs import JOB_HANDLERS, Queue
-from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows import wallet_transactions
 from chalicelib.engine import jobs, metrics, visitors
 from chalicelib.engine.connection import connection
 from chalicelib.engine.events import subscriptions
@@ -121,7 +121,9 @@ class Simulation:
             patch.setattr(retry, "sleep", schedule.pause)
             patch.setattr(deadline, "ThreadPoolExecutor", pool)
             patch.setattr(jobs, "Lock", lock)
-            patch.setattr(charging, "_LOCKS", [lock() for _ in charging._LOCKS])
+            patch.setattr(
+                wallet_transactions, "_LOCKS", [lock() for _ in wallet_transactions._LOCKS]
+            )
             patch.setattr(os, "urandom", entropy.randbytes)
             patch.setattr(random, "_urandom", entropy.randbytes)
             # Within a millisecond the generator counts on from its last id, which another

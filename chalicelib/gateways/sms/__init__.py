@@ -4,6 +4,7 @@ No provider has an idempotency key for SMS. After ``SmsUnknownError`` an SMS may
 the caller does not send it again: a second one costs money and reaches the client twice.
 """
 
+import hashlib
 from datetime import datetime
 from functools import cache
 from typing import Literal, NamedTuple, Protocol
@@ -59,15 +60,13 @@ class SmsUnknownError(SmsError):
 class Provider(Protocol):
     """What an adapter of a provider does. Numbers are in E.164."""
 
-    finds_lost: bool  # whether ``find_lost`` finds an SMS that was sent
-
     def send(self, number: str, text: str, message_id: str) -> Accepted:
         """Send an SMS. Raises as the function ``send``."""
 
-    def find_lost(self, number: str, text: str, since: datetime) -> Accepted | None:
+    def find_lost(self, number: str, text_hash: str, since: datetime) -> Accepted | None:
         """Return an SMS that was sent at ``since`` or later and whose response was lost, or None.
 
-        Raises SmsBusyError if the provider does not tell now.
+        ``text_hash`` is ``hash_of`` its text. Raises SmsBusyError if the provider does not tell.
         """
 
     def delivery(self, provider_id: str) -> Delivery:
@@ -112,6 +111,11 @@ def provider() -> Provider:
 
             return Folder()
     raise NotConfiguredError("SMS are switched off. The operator can set SMS.", key="sms")
+
+
+def hash_of(text: str) -> str:
+    """Return the hash by which a text is recognized that is not stored."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def key() -> str:

@@ -46,8 +46,6 @@ _DELIVERY: Mapping[int, Delivery] = {
 class SmsRu:
     """The adapter of SMS.RU."""
 
-    finds_lost = False
-
     def send(self, number: str, text: str, message_id: str) -> Accepted:  # noqa: ARG002  it has no use for the id
         recipient, current = number.removeprefix("+"), settings()
         form = {"to": recipient, "msg": text, "from": current.sms_sender}
@@ -71,7 +69,7 @@ class SmsRu:
         msg = f"{_SERVICE} sent an unknown response"
         raise SmsUnknownError(msg)
 
-    def find_lost(self, number: str, text: str, since: datetime) -> Accepted | None:  # noqa: ARG002  as above
+    def find_lost(self, number: str, text_hash: str, since: datetime) -> Accepted | None:  # noqa: ARG002  as above
         return None
 
     def delivery(self, provider_id: str) -> Delivery:

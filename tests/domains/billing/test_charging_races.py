@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.core import deadline
 from chalicelib.core.errors import AppError, UnavailableError
-from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows import charging, wallet_transactions
 from chalicelib.domains.billing.flows.charging import Terms
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger
@@ -152,7 +152,7 @@ def test_requests_of_separate_processes_are_all_served_and_charged_once(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """Separate processes do not wait for each other. They get conflicts and retry."""
-    monkeypatch.setattr(charging, "_alone_with_wallet", lambda _: nullcontext())
+    monkeypatch.setattr(wallet_transactions, "_alone_with_wallet", lambda _: nullcontext())
     top_up(10**6)
     with rejecting_overlaps() as seen:
         assert Counter(run_concurrently(count, charge)) == {"": count}

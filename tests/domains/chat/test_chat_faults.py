@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.core import deadline, retry
 from chalicelib.core.errors import MAX_CAUSES
-from chalicelib.domains.billing.flows import charging
+from chalicelib.domains.billing.flows import wallet_transactions
 from chalicelib.domains.billing.store import ledger
 from chalicelib.gateways import llm
 from tests.conftest import Owner
@@ -89,7 +89,7 @@ def test_a_chat_with_a_busy_wallet_is_503_in_time_and_in_little_memory(
     assert response.data["status"] is False
     assert response.headers["Retry-After"] == "2"
     assert len(requests) >= 15
-    assert charging.SECONDS <= paused_seconds[0] - began <= deadline.REQUEST_SECONDS
+    assert wallet_transactions.SECONDS <= paused_seconds[0] - began <= deadline.REQUEST_SECONDS
     assert bot.money == money_before
     (cause,) = (record.__dict__["cause"] for record in caplog.records if "cause" in vars(record))
     assert len(cause.split(" < ")) <= MAX_CAUSES

@@ -6,28 +6,22 @@ the job. If the response to a commit is lost, the marker is read to find the out
 """
 
 import logging
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
-from itertools import count
-from threading import RLock
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
-from chalicelib.core import clock, deadline
-from chalicelib.core.errors import AppError, UnavailableError
+from chalicelib.core import clock
 from chalicelib.core.jobs import Job
-from chalicelib.core.retry import RetryPolicy, backoff
 from chalicelib.domains.billing.flows import funds
 from chalicelib.domains.billing.flows.funds import Funds
+from chalicelib.domains.billing.flows.wallet_transactions import SECONDS, Payer, carry_out
 from chalicelib.domains.billing.rules import pricing, spending_windows
 from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import budgets, ledger, spent
-from chalicelib.domains.billing.store.ledger import Hold, HoldClosedError, HoldTakenError
+from chalicelib.domains.billing.store.ledger import Hold
 from chalicelib.engine import jobs
 from chalicelib.engine.events.outbox import Event
-from chalicelib.engine.transactions import OutcomeUnknownError
-from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.engine.unit import UnitOfWork
 
 __all__ = [
     "Hold",
@@ -43,15 +37,10 @@ __all__ = [
 ]
 
 SETTLED_AFTER = timedelta(minutes=10)  # A job then closes a hold that a crash left open.
-SECONDS = 15.0  # A step that takes longer, with its retries, ends with a 503.
-# Writers contend for one wallet, so retries continue, with jitter, until the deadline.
-RETRY_POLICY = RetryPolicy(attempts=None, longest_pause=1.5)
 
 # Stages other writes of a step in the same transaction. It may run several times.
 Stage = Callable[[UnitOfWork], object]
 Outcome = Literal["settled", "released"]
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
 
@@ -147,7 +136,7 @@ def reserve(  # noqa: PLR0913  the fields of a hold
         row = ledger.find_hold(requested.account_id, request_id=request_id)
         return None if row is None else ledger.hold_of(row)
 
-    return _carry_out(requested, staged, find, SECONDS)
+    return carry_out(_payer(requested), staged, find, SECONDS)
 
 
 def settle(
@@ -207,7 +196,7 @@ def _close(
         outcome: Outcome = "settled" if row.state == ledger.SETTLED else "released"
         return Settled(outcome, int(row.cost), adopted=True)
 
-    closed = _carry_out(hold, staged, find, seconds)
+    closed = carry_out(_payer(hold), staged, find, seconds)
     if used > hold.amount and not closed.adopted:
         log.error(
             "a request used more than was held; the excess is not charged",
@@ -216,70 +205,8 @@ def _close(
     return closed
 
 
-def _carry_out(
-    hold: Hold, staged: Callable[[UnitOfWork], T], find: Callable[[], T | None], seconds: float
-) -> T:
-    # A transaction whose response was lost may still be carried out later. The conditions on the
-    # hold and the wallet ensure that only one attempt succeeds.
-    lost = False
-    with deadline.within(deadline.remaining(seconds)), _alone_with_wallet(hold):
-        for number in count():
-            try:
-                return _attempt(hold, staged, find, lost=lost)
-            except UnavailableError as error:
-                # Once a response was lost, a later refusal no longer proves that nothing was
-                # written.
-                lost = lost or isinstance(error, OutcomeUnknownError)
-                if deadline.passed():
-                    if lost:
-                        raise OutcomeUnknownError from error
-                    raise
-            backoff(number, RETRY_POLICY.longest_pause)
-    raise AssertionError("unreachable")
-
-
-def _attempt(
-    hold: Hold, staged: Callable[[UnitOfWork], T], find: Callable[[], T | None], *, lost: bool
-) -> T:
-    problem: AppError
-    try:
-        return run_unit(hold.workspace_id, None, staged, retry_policy=RETRY_POLICY)
-    except (HoldTakenError, HoldClosedError):
-        # The request id is unique, so an earlier attempt of this request must have done it.
-        problem = OutcomeUnknownError()
-    except AppError as error:
-        if not lost and not isinstance(error, OutcomeUnknownError):
-            raise
-        problem = error
-    try:
-        # After a lost response, any error of the next attempt may result from the write of the lost
-        # one.
-        record = find()
-    except UnavailableError as error:
-        raise OutcomeUnknownError from error
-    if record is None:
-        raise problem
-    return record
-
-
-_LOCKS = [RLock() for _ in range(64)]
-
-
-@contextmanager
-def _alone_with_wallet(hold: Hold) -> Iterator[None]:
-    # Within this process, a wallet's changes wait for each other, to avoid needless conflicts.
-    if hold.free:
-        yield
-        return
-    # A fixed number of locks cannot fill the memory, and a collision only makes a request wait.
-    lock = _LOCKS[zlib.crc32(hold.account_id.encode()) % len(_LOCKS)]
-    while not lock.acquire(timeout=deadline.remaining(SECONDS)):
-        if deadline.passed():
-            raise UnavailableError
-    try:
-        yield
-    finally:
-        lock.release()
+def _payer(hold: Hold) -> Payer:
+    return Payer(hold.workspace_id, None if hold.free else hold.account_id)
 
 
 def find_open_hold(job: Job) -> Hold | None:

@@ -82,7 +82,7 @@ class Balance(Wire):
 
     account_id: Id = Field(description="Account id.")
     available: int = Field(description="Kopecks available for spending.")
-    reserved: int = Field(description="Kopecks held for answers in progress.")
+    reserved: int = Field(description="Kopecks held for answers and SMS in progress.")
     entries: int = Field(description="Number of ledger entries.")
 
     @classmethod
@@ -106,7 +106,7 @@ class EntryOut(Wire):
 
     id: str = Field(description="Number of the entry, from 1.")
     kind: str = Field(
-        description="topup, topup_returned, adjust, reserve, settle, empty or release."
+        description="topup, topup_returned, adjust, reserve, settle, empty, sms or release."
     )
     amount: int = Field(description="Change of available and reserved together.")
     held: int = Field(description="Change of reserved.")
@@ -142,6 +142,7 @@ class StatementLine(EntryOut):
     model: str | None = Field(description="Model that answered, for a settlement, or null.")
     input_tokens: int | None = Field(description="Tokens sent to the model, or null.")
     output_tokens: int | None = Field(description="Tokens that the model generated, or null.")
+    segments: int | None = Field(description="Segments of an SMS, or null.")
 
 
 class Statement(Balance):

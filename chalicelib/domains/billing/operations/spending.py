@@ -1,4 +1,4 @@
-"""Spending of a workspace's bots, by bot and by day."""
+"""Spending of a workspace: of its bots, by bot and by day, and of its SMS."""
 
 from collections import Counter
 from datetime import timedelta
@@ -27,26 +27,37 @@ class BotSpending(Wire):
     days: list[int] = Field(description="Kopecks on each day of the period.")
 
 
+class SmsSpending(Wire):
+    """Spending of SMS to clients in the period."""
+
+    kopecks: int = Field(description="Charged amount in kopecks.")
+    messages: int = Field(description="Number of SMS.")
+    segments: int = Field(description="Segments that were charged.")
+
+
 class Spending(Wire):
-    """Spending of all bots of a workspace in the period."""
+    """Spending of all bots of a workspace in the period, and of its SMS."""
 
     timezone: str = Field(description="The time zone of the days.")
     days: list[str] = Field(description="The last 30 days, today included.")
     kopecks: int = Field(description="Charged amount in kopecks.")
     answers: int = Field(description="Number of paid answers.")
     bots: list[BotSpending] = Field(description="Bots that spent something, the highest first.")
+    sms: SmsSpending = Field(description="SMS to clients, which the amount above does not contain.")
 
 
 @operation(title="Read what bots spend", role=Role.OWNER)
 def get_spending(ctx: Context, args: NoInput) -> Spending:
     """Return what each bot of the workspace spent on each of the last 30 days.
 
-    It reads the counters of the days in one query, and the names of the bots in one request.
+    It reads the counters of the days in two queries, and the names of the bots in one request.
     Answers are counted on the day on which they began.
     """
     zone = workspaces.get(ctx.workspace_id).timezone
     today = clock.local_day(clock.now(), zone)
-    days = spent.read(ctx.workspace_id, today - timedelta(PERIOD_DAYS - 1), last=today)
+    first = today - timedelta(PERIOD_DAYS - 1)
+    days = spent.read(ctx.workspace_id, first, last=today)
+    sms = spent.read_sms(ctx.workspace_id, first, last=today)
     kopecks, answers = Counter[str](), Counter[str]()
     for of_day in days.values():
         for agent_id, amount in of_day.items():
@@ -70,4 +81,5 @@ def get_spending(ctx: Context, args: NoInput) -> Spending:
         kopecks=kopecks.total(),
         answers=answers.total(),
         bots=bots,
+        sms=SmsSpending(**sms._asdict()),
     )

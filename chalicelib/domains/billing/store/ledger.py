@@ -32,8 +32,9 @@ from chalicelib.engine.unit import UnitOfWork
 SORT_KEY = "-"
 OPEN, SETTLED, RELEASED = "open", "settled", "released"
 TOPUP, ADJUST, RESERVE, RELEASE = "topup", "adjust", "reserve", "release"
-SETTLE, EMPTY = "settle", "empty"
-# The kinds of entries. ``empty`` is the charge for a request that the model did not answer.
+SETTLE, EMPTY, SMS = "settle", "empty", "sms"
+# The kinds of entries. ``empty`` is the charge for a request that the model did not answer, and
+# ``sms`` the charge for an SMS.
 # ``topup_returned`` follows a top-up that was refunded or disputed at the provider. It alone may
 # make ``available`` negative.
 TOPUP_RETURNED = "topup_returned"
@@ -78,6 +79,7 @@ class LedgerEntryRow(LedgerRow):
     model = UnicodeAttribute(null=True)
     input_tokens = NumberAttribute(null=True)
     output_tokens = NumberAttribute(null=True)
+    segments = NumberAttribute(null=True)  # of an SMS
 
     @property
     def seq(self) -> int:

@@ -10,6 +10,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
 from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
 from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
+from chalicelib.domains.bookings.store import short_links
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.gateways.master_key import master_key
 
@@ -18,6 +19,7 @@ PAY_PAGE = "/pay/{token}"
 BOOK_PAGE = "/booking/confirm/{token}"
 CALENDAR_FILE = "/api/public/bookings/{token}.ics"
 FILE_SUFFIX = ".ics"
+SHORT_PAGE = "/b/{code}"
 MANAGING = (Purpose.MANAGE, Purpose.SHARED)  # open the page of a booking
 
 
@@ -28,6 +30,33 @@ def page_url(workspace_id: str, booking: BookingRow) -> str | None:
         return None
     text = token(workspace_id, booking, Purpose.MANAGE)
     return settings().public_url + PAGE.format(token=text)
+
+
+def short_url(workspace_id: str, booking: BookingRow) -> str | None:
+    """Return a short URL of the page that manages a booking, for an SMS, or None without a secret.
+
+    It leads there once ``short_links.stage`` has stored its code.
+    """
+    if booking.token_secret is None:
+        return None
+    code = short_code(workspace_id, booking, booking.token_secret)
+    return settings().public_url + SHORT_PAGE.format(code=code)
+
+
+def short_code(workspace_id: str, booking: BookingRow, secret: str) -> str:
+    """Return the code of a booking's short URL, which is the same at each call."""
+    return booking_tokens.short_code(workspace_id, booking_id=booking.id, secret=secret)
+
+
+def url_of_short_code(code: str) -> str:
+    """Return the URL of the page that a short URL leads to, or raise NotFoundError."""
+    link = short_links.find(code) if booking_tokens.is_short_code(code) else None
+    booking = BOOKINGS.find(link.workspace_id, record_id=link.booking_id) if link else None
+    # The secret of a booking is removed when its client is erased.
+    url = page_url(link.workspace_id, booking) if link and booking else None
+    if url is None:
+        raise BOOKINGS.unavailable()
+    return url
 
 
 def shared_url(workspace_id: str, booking: BookingRow) -> str | None:

@@ -8,6 +8,7 @@ the booking become invalid.
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from enum import StrEnum
@@ -18,6 +19,7 @@ from ulid import ULID
 SECRET_BYTES = 16
 _ID_BYTES = 16
 _SIGNATURE_BYTES = 16
+SHORT_LENGTH = 11  # base64 characters of the code of a short URL: 64 bits
 LENGTH = 64  # characters: base64 of two ids and a signature
 
 
@@ -38,6 +40,8 @@ class Purpose(StrEnum):
     # Read the calendar of a resource, or of the whole business. The second id is the id of the
     # resource, or of the workspace. The secret is stored with the link (``schedule.store``).
     FEED = "feed"
+    # The code of a short URL in an SMS, which leads to the page of ``MANAGE``.
+    SHORT = "short"
 
 
 class BookingToken(NamedTuple):
@@ -80,6 +84,19 @@ def read(text: str) -> BookingToken | None:
         return None
     workspace, booking = (str(ULID.from_bytes(raw[n : n + _ID_BYTES])) for n in (0, _ID_BYTES))
     return BookingToken(workspace, booking, raw[2 * _ID_BYTES :])
+
+
+def short_code(workspace_id: str, *, booking_id: str, secret: str) -> str:
+    """Return the code of a booking's short URL. Without its stored row, it names no booking."""
+    signature = _signature(
+        workspace_id, booking_id=booking_id, purpose=Purpose.SHORT, secret=secret
+    )
+    return urlsafe_b64encode(signature).decode()[:SHORT_LENGTH]
+
+
+def is_short_code(text: str) -> bool:
+    """Whether a text has the form of the code of a short URL."""
+    return re.fullmatch(rf"[\w-]{{{SHORT_LENGTH}}}", text, re.ASCII) is not None
 
 
 def _signature(workspace_id: str, *, booking_id: str, purpose: Purpose, secret: str) -> bytes:

@@ -16,7 +16,7 @@ from chalicelib.core.jobs import (
     WEBHOOK_EVENTS,
     WEBHOOK_REPLIES,
 )
-from chalicelib.domains.billing.store import budgets, ledger
+from chalicelib.domains.billing.store import budgets, ledger, sms_holds, sms_prices
 from chalicelib.domains.blog.rules.job_kinds import COVER_UNUSED
 from chalicelib.domains.blog.store import posts
 from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
@@ -27,7 +27,7 @@ from chalicelib.domains.booking_page.store import (
 )
 from chalicelib.domains.bookings.flows import booking_payments, holds
 from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
-from chalicelib.domains.bookings.store import bookings, calendar_days
+from chalicelib.domains.bookings.store import bookings, calendar_days, short_links
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
 from chalicelib.domains.chat.flows import dialog_removal
@@ -81,6 +81,7 @@ from chalicelib.domains.leads.store import leads
 from chalicelib.domains.mails.store import kept_messages, mail_log, mail_rates, suppressions
 from chalicelib.domains.notifications.rules.job_kinds import (
     BOOK_AGAIN,
+    CHECK_SMS,
     NOTIFY_DIGEST,
     NOTIFY_MEMBER,
     REMIND_CLIENT,
@@ -266,6 +267,10 @@ EXCLUDED: Mapping[type[Row], str] = {
     ledger.LedgerEntryRow: "as the wallet",
     ledger.HoldRow: "as the wallet",
     ledger.CreditKeyRow: "as the wallet",
+    sms_holds.SmsHoldRow: "as the wallet",
+    sms_holds.LowBalanceNoticeRow: "what the owner has been told here",
+    sms_prices.SmsPriceRow: "the operator of a stage sets them",
+    short_links.ShortLinkRow: "in SMS of this stage",
     merchant_rows.MerchantPaymentRow: "payments at the test merchant move no money",
     payments.ProviderIdRow: "notifications of a provider go to the stage of the payment",
     budgets.VisitorSpendingRow: "a hash with the stage's salt of the day",
@@ -376,6 +381,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     holds.LAPSE: "made again from the booking",
     dialog_removal.DIALOG_EXPIRED: "made again from the dialog",
     ledger.SETTLE_HOLD: "held money is not exported",
+    sms_holds.SETTLE_SMS: "as above",
+    CHECK_SMS: "the SMS was sent here",
     **dict.fromkeys(
         (*PAYMENT_JOBS.values(), *REFUND_JOBS.values()), "payments are exported for reading only"
     ),

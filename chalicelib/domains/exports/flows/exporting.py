@@ -236,7 +236,7 @@ class Exporter:
         all_sites, agents = ids.get("sites", []), ids.get("agents", [])
         yield from (crm_metrics.subject(), workspace_metrics.SUBJECT)
         if self._has_money:
-            yield spent.SUBJECT
+            yield from (spent.SUBJECT, spent.SMS_SUBJECT)
         for form_id in ids.get("forms", []):
             yield crm_metrics.subject(form_id=form_id)
         for site in all_sites:

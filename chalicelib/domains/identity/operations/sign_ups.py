@@ -34,7 +34,6 @@ from chalicelib.domains.identity.operations.accounts import (
 )
 from chalicelib.domains.identity.operations.sessions import MAX_BROWSER, begin_session
 from chalicelib.domains.identity.operations.workspaces import (
-    Country,
     TestWorkspaceCreate,
     WorkspaceCreated,
     stage_workspace,
@@ -48,7 +47,7 @@ from chalicelib.domains.identity.store.sign_ups import SignUpRow
 from chalicelib.engine import jobs, limits, locks
 from chalicelib.engine.events import wake
 from chalicelib.lib import mailboxes
-from chalicelib.lib.contact_fields import Email
+from chalicelib.lib.contact_fields import Country, Email
 from chalicelib.lib.localized import Language
 
 MAX_WORKSPACES = 3  # that an account owns, test workspaces apart

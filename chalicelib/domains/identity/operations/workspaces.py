@@ -41,9 +41,9 @@ from chalicelib.engine import jobs, locks
 from chalicelib.engine.claims import ClaimRow
 from chalicelib.engine.listing.declaration import SortIndex
 from chalicelib.engine.listing.registry import listing_of
-from chalicelib.lib import currencies, phones, public_urls, slugs, zoned_times
+from chalicelib.lib import currencies, public_urls, slugs, zoned_times
 from chalicelib.lib.accents import Accent
-from chalicelib.lib.contact_fields import Email, PhoneText
+from chalicelib.lib.contact_fields import Country, Email, PhoneText
 from chalicelib.lib.currencies import RUB
 
 PRICES = SortIndex("price")
@@ -55,17 +55,6 @@ class CurrencyFixedError(ConflictError):
     """The workspace has prices, or its payment provider does not take the currency."""
 
     code = "currency_fixed"
-
-
-def _check_country(code: str) -> str:
-    if not phones.has_number_plan(code):
-        raise PydanticCustomError("country", "expected the ISO 3166 code of a country, such as RU")
-    return code
-
-
-Country = Annotated[
-    str, Pattern("[A-Z]{2}", "two capital letters, such as RU"), AfterValidator(_check_country)
-]
 
 
 def _check_https(url: str) -> str:

@@ -18,8 +18,8 @@ class KeptMessage(Wire):
     """A message of a test workspace."""
 
     id: Id = Field(description="Message id.")
-    channel: str = Field(description="mail or telegram.")
-    recipient: str = Field(description="E-mail address, or the number of a chat.")
+    channel: str = Field(description="mail, telegram or sms.")
+    recipient: str = Field(description="E-mail address, number of a chat, or phone number.")
     subject: str | None = Field(description="Subject of an e-mail, or null.")
     text: str | None = Field(
         description="Text; null for an invitation, whose link proves the recipient's address."

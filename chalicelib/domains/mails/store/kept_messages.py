@@ -18,7 +18,7 @@ class KeptMessageRow(ControlRow):
     """A message that was not sent. Its sort key is a new id, so that rows are in order."""
 
     channel = UnicodeAttribute()
-    recipient = UnicodeAttribute()  # an address, or the id of a chat
+    recipient = UnicodeAttribute()  # an address, the id of a chat, or a phone number
     subject = UnicodeAttribute(null=True)  # of an e-mail
     # None if only the recipient may read the text, as it proves the recipient's address.
     text = UnicodeAttribute(null=True)

@@ -15,7 +15,7 @@ from chalicelib.core import clock
 from chalicelib.core.jobs import Postponed
 from chalicelib.core.messengers import MESSENGERS
 from chalicelib.domains.bookings.store.bookings import BookingRow
-from chalicelib.domains.notifications.flows import client_chats, client_mail_sending
+from chalicelib.domains.notifications.flows import client_chats, client_mail_sending, sms_channel
 from chalicelib.domains.notifications.flows.client_message import ClientMessage
 from chalicelib.domains.notifications.rules.client_channels import (
     BusyChannelError,
@@ -56,6 +56,7 @@ CHANNELS: Mapping[Channel, ClientChannel] = {
         )
         for name in MESSENGERS
     },
+    "sms": ClientChannel(sms_channel.leads_to, sms_channel.deliver),
     "mail": ClientChannel(client_mail_sending.leads_to, client_mail_sending.deliver, is_exact=True),
 }
 
@@ -95,6 +96,17 @@ def deliver(message: ClientMessage, order: Sequence[Channel]) -> None:
         outcome = way.deliver(message) if way.is_exact else _try(message, name, way, known)
         if outcome.state == "sent":
             return
+
+
+def pass_on(message: ClientMessage, name: Channel, reason: str, order: Sequence[Channel]) -> None:
+    """Pass a message that a channel has taken, and that cannot arrive, to the next channel.
+
+    Raises as ``deliver``. A repeated call passes it on once.
+    """
+    known = client_deliveries.read(message.workspace.id, message_id=message.job_id)
+    if (taken := known.get(name)) is not None and taken.state == "sent":
+        _end(message, name, taken.attempt, Outcome.passed(reason))
+    deliver(message, order)
 
 
 def _try(

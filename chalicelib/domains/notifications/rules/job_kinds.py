@@ -1,4 +1,4 @@
-"""Kinds of jobs that send messages to members, and reminders to clients."""
+"""Kinds of jobs that send messages to members, and reminders and SMS to clients."""
 
 from chalicelib.core.jobs import JobKind, Queue
 
@@ -8,3 +8,5 @@ NOTIFY_DIGEST = JobKind("notify-digest", Queue.EVENTS)  # one message for many t
 REMIND_CLIENT = JobKind("remind-client", Queue.EVENTS)
 # Asks a client who has agreed to advertising to book again, some days after a visit.
 BOOK_AGAIN = JobKind("book-again", Queue.EVENTS)
+# Asks the provider whether an SMS has arrived, and passes the message on if it cannot.
+CHECK_SMS = JobKind("check-sms", Queue.EVENTS)
