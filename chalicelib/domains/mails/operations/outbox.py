@@ -18,7 +18,7 @@ class KeptMessage(Wire):
     """A message of a test workspace."""
 
     id: Id = Field(description="Message id.")
-    channel: str = Field(description="mail, telegram or sms.")
+    channel: str = Field(description="mail, telegram, max or sms.")
     recipient: str = Field(description="E-mail address, number of a chat, or phone number.")
     subject: str | None = Field(description="Subject of an e-mail, or null.")
     text: str | None = Field(

@@ -68,7 +68,7 @@ def keys(workspace_id: str, booking: BookingRow) -> list[Key]:
 
 def may_lead_to(booking: BookingRow) -> bool:
     """Return whether any channel of this stage may lead to the client, without a request."""
-    if booking.client_email is not None:
+    if booking.client_email is not None or sms_channel.may_lead_to(booking):
         return True
     return not client_chats.is_erased(booking) and any(map(messengers.may_be_ready, MESSENGERS))
 

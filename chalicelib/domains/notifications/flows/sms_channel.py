@@ -64,6 +64,11 @@ class _Sms(NamedTuple):
         return counters
 
 
+def may_lead_to(booking: BookingRow) -> bool:
+    """Return whether a booking has a number, and this stage sends SMS."""
+    return booking.client_phone is not None and sms.is_on()
+
+
 def leads_to(message: ClientMessage) -> bool:
     """Return whether a message may be an SMS to its client.
 
@@ -71,7 +76,8 @@ def leads_to(message: ClientMessage) -> bool:
     """
     return (
         message.kind in sms_texts.KINDS
-        and sms.is_on()
+        and may_lead_to(message.booking)
+        and not message.workspace.halt
         and _was_accepted(message.booking)
         and phones.mobile_country(message.booking.client_phone or "") == message.workspace.country
     )
