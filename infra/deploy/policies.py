@@ -39,7 +39,8 @@ class Access:
 
     ``indexes`` are the indexes of ``content`` that it queries. ``models`` allows it to call
     Bedrock, and to read the secret with the key of another provider. ``telegram`` allows it to
-    read the secrets with the tokens of the bots at Telegram and MAX. ``hosts`` allows it to serve
+    read the secrets with the tokens of the bots at Telegram and MAX, and ``sms`` the secret with
+    the key of the SMS provider. ``hosts`` allows it to serve
     customers' domains: to write claims on domains, and to change distribution tenants of CloudFront
     that have the stage's tag. ``ends_claims`` allows it to delete claims, such as those of slugs,
     and the memberships of a deleted workspace, and no other row of ``identity``. ``master_key``
@@ -62,6 +63,7 @@ class Access:
     objects: Mapping[str, Actions] = field(default_factory=dict)
     models: bool = False
     telegram: bool = False
+    sms: bool = False
     hosts: bool = False
     ends_claims: bool = False
     master_key: bool = False
@@ -154,7 +156,7 @@ FUNCTIONS: Mapping[str, Access] = {
             ),
             "conversations": ("Query",),
             "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
-            # A top-up is credited.
+            # A top-up is credited, and an SMS is charged.
             "ledger": ("GetItem", "PutItem", "UpdateItem"),
             "audit": ("PutItem",),
         },
@@ -164,6 +166,7 @@ FUNCTIONS: Mapping[str, Access] = {
         objects={HTML: ("GetObject",)},
         master_key=True,
         telegram=True,
+        sms=True,
         woken=True,
         mails=True,
     ),
@@ -312,6 +315,8 @@ def policy(config: dict[str, Any], stage: str, *, function: str, target: Target)
         statements.append(_mails(settings, target))
     if access.telegram:
         statements += _messenger_tokens(settings)
+    if access.sms:
+        statements += _sms_key(settings)
     if access.ends_claims:
         keys = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(ENDED)}}
         statements.append(
@@ -375,6 +380,14 @@ def _messenger_tokens(settings: Settings) -> list[dict[str, Any]]:
         for name, secret in secrets.items()
         if secret
     ]
+
+
+def _sms_key(settings: Settings) -> list[dict[str, Any]]:
+    secret = settings.sms_key_secret
+    if settings.sms == "off" or not secret:
+        return []
+    read = ["GetSecretValue"]
+    return [_allow("SmsKey", service="secretsmanager", actions=read, resources=[secret])]
 
 
 def _mails(settings: Settings, target: Target) -> dict[str, Any]:

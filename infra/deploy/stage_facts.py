@@ -46,6 +46,7 @@ def read(
             "MASTER_KEY_SECRET": data.get("MasterKeySecretArn", ""),
             "MAX_TOKEN_SECRET": data.get("MaxTokenSecretArn", ""),
             "TELEGRAM_BOT_TOKEN_SECRET": data.get("TelegramTokenSecretArn", ""),
+            "SMS_KEY_SECRET": data.get("SmsKeySecretArn", ""),
             # The queue is created after the functions.
             "EVENTS_QUEUE_URL": queue_url(stage, region=account.region, account=account.id),
         },

@@ -22,6 +22,7 @@ class DataDir:
         self.path = path.absolute()
         self.objects = self.path / "objects"
         self.mail = self.path / "mail"
+        self.sms = self.path / "sms"
         self.log = self.path / "service.log"
         self._run = self.path / "dev.json"
         self._demo = self.path / "demo.json"

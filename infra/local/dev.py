@@ -130,7 +130,8 @@ def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
         f"  Base URL  {stack.url}",
         f"  Health    {stack.url}/api/health",
         f"  Data      {database.note}",
-        f"  Sent      {stack.url}/dev/mail, /dev/telegram, /dev/max, /dev/webhooks and /dev/pay",
+        f"  Sent      {stack.url}/dev/mail, /dev/sms, /dev/telegram, /dev/max, /dev/webhooks"
+        " and /dev/pay",
         f"  Log       {stack.data.log} (LOG=json shows it here, too)",
     ]
     if key:

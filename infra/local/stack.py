@@ -110,6 +110,8 @@ class LocalStack:
             "RATE_LIMIT_SCALE": os.environ.get("RATE_LIMIT_SCALE") or "1",
             "SIGN_UP_PLAN": os.environ.get("SIGN_UP_PLAN") or "business",
             "SITE_HOSTS": "local",
+            "SMS": os.environ.get("SMS") or "file",
+            "SMS_FOLDER": str(self.data.sms),
             "STAGE": "dev",
             **self._telegram(),
             **self._max(),

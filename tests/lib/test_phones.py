@@ -2,6 +2,7 @@
 
 import pytest
 
+from chalicelib.lib import phones
 from chalicelib.lib.phones import countries, example, find_phone, is_number
 
 MOSCOW = "+74951234567"
@@ -127,3 +128,53 @@ def test_the_normal_form_of_a_number_reads_as_itself(number: str) -> None:
     assert find_phone(number, country="US") == number
     assert is_number(number)
     assert not is_number(f"{number}, please")
+
+
+@pytest.mark.parametrize(
+    ("phone", "country"),
+    [
+        ("+79147001234", "RU"),
+        ("+77011234567", "KZ"),
+        ("+447400123456", "GB"),
+        ("+375291234567", "BY"),
+        ("+12125550123", "US"),  # Mobile numbers share the range with others.
+        ("+74951234567", None),
+        ("+78001234567", None),
+        ("+442071838750", None),
+        ("+79147001234;ext=12", None),
+        ("89147001234", None),
+        ("+7914700123", None),
+        ("", None),
+    ],
+)
+def test_the_country_of_a_mobile_number(phone: str, country: str | None) -> None:
+    assert phones.mobile_country(phone) == country
+
+
+def test_the_example_of_each_country_is_a_mobile_number() -> None:
+    import phonenumbers
+
+    wrong = set()
+    for country in phones.countries():
+        kind = phonenumbers.PhoneNumberType.MOBILE
+        if number := phonenumbers.example_number_for_type(country, kind):
+            e164 = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+            if phones.mobile_country(e164) != country:
+                wrong.add(country)
+    # These countries share ranges of numbers with another one, which is named instead.
+    assert wrong <= {
+        "AX",
+        "BL",
+        "CC",
+        "CX",
+        "EH",
+        "GF",
+        "GG",
+        "GP",
+        "IM",
+        "JE",
+        "MF",
+        "SJ",
+        "VA",
+        "YT",
+    }

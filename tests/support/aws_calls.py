@@ -25,6 +25,7 @@ from chalicelib.gateways import (
     master_key,
     object_store,
     site_hosts,
+    sms,
     telegram,
 )
 from chalicelib.gateways.llm import api_key, demo
@@ -45,12 +46,14 @@ MASTER_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:mast
 TELEGRAM_TOKEN = (
     f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:telegram-bot-token-AbCdEf"
 )
+SMS_KEY = f"arn:aws:secretsmanager:{PLACE.region}:{PLACE.account}:secret:sms-key-AbCdEf"
 HOSTS = "hosts"
 RUNNERS = {Queue.MAIN: JOBS, Queue.EVENTS: EVENTS}
 """The functions that run the jobs of each queue."""
 WAKES = "wakes"
 """Gateway name of the messages that wake the runner of events."""
 TELEGRAM = "telegram"
+SMS = "sms"
 MAIL = "mail"
 KIND = "jobs"
 """Gateway name of the job handlers. The rights are complete once every kind of job has run."""
@@ -114,6 +117,8 @@ def install() -> None:
     _enter(WAKES, wake.WakeQueue, "send_message")
     _record_gateway_use(TELEGRAM, telegram, "_token")
     _enter(TELEGRAM, telegram, "_secret_token")
+    _record_gateway_use(SMS, sms, "_key")
+    _enter(SMS, sms, "_secret_key")
     _record_gateway_use(MAIL, folder, "send")
     _enter(MAIL, ses, "send")
     _follow_threads()

@@ -125,17 +125,24 @@ def key() -> str:
         SmsBusyError: the secret with the key cannot be read.
         SmsRefusedError: there is no key.
     """
+    if value := _key():
+        return value
+    raise SmsRefusedError("there is no key of the SMS provider", by_account=True)
+
+
+def _key() -> str:
     current = settings()
+    return current.sms_key or _secret_key(current.sms_key_secret)
+
+
+def _secret_key(arn: str) -> str:
+    if not arn:
+        return ""
     try:
-        value = current.sms_key or (
-            _secret(current.sms_key_secret)() if current.sms_key_secret else ""
-        )
+        return _secret(arn)()
     except UnreadableSecretError as error:
         msg = f"the key of the SMS provider cannot be read: {error}"
         raise SmsBusyError(msg) from None
-    if not value:
-        raise SmsRefusedError("there is no key of the SMS provider", by_account=True)
-    return value
 
 
 @cache

@@ -16,7 +16,8 @@ stack and region        parameters and outputs
                         a value until the operator stores a key of the model provider;
                         MasterKeySecretArn, a secret that AWS generates; TelegramTokenSecretArn and
                         MaxTokenSecretArn, secrets without a value until the operator stores a bot's
-                        token; Choices, which changes with the choices.
+                        token; SmsKeySecretArn, as well, of a provider of SMS; Choices, which
+                        changes with the choices.
 ``backups``             Parameters: Stage, BucketName; TablePrefix ("workspace"), the tables that
                         the functions use; optional: BackupRegion, where a second vault is.
                         Outputs: RoleArn, the role of AWS Backup, also for restorations.

@@ -83,6 +83,11 @@ def template() -> dict[str, Any]:
                 Name=_sub("workspace-api/${Stage}/telegram-bot-token"),
                 Description="The Telegram bot's token (TELEGRAM_BOT_TOKEN); empty without a bot.",
             ),
+            "SmsKeySecret": _retained(
+                "AWS::SecretsManager::Secret",
+                Name=_sub("workspace-api/${Stage}/sms-key"),
+                Description="The SMS provider's key (SMS_KEY); empty without SMS.",
+            ),
         },
         "Outputs": {
             "BucketName": {"Value": {"Ref": "Bucket"}},
@@ -91,6 +96,7 @@ def template() -> dict[str, Any]:
             "MasterKeySecretArn": {"Value": {"Ref": "MasterKeySecret"}},
             "MaxTokenSecretArn": {"Value": {"Ref": "MaxTokenSecret"}},
             "TelegramTokenSecretArn": {"Value": {"Ref": "TelegramTokenSecret"}},
+            "SmsKeySecretArn": {"Value": {"Ref": "SmsKeySecret"}},
             # CloudFormation stores parameters only together with a change, such as of an output.
             "Choices": {"Value": {"Fn::Join": [";", [{"Ref": name} for name in CHOICES]]}},
         },

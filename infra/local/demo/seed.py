@@ -42,6 +42,8 @@ from infra.operator.operation_commands import call
 EMAIL = "demo@example.com"
 # A member of the staff, who signs in with the password of the demo's account.
 STAFF_EMAIL = "staff@example.com"
+SMS_PRICES = {"GB": 400, "RU": 800}
+"""Kopecks of an SMS segment by country."""
 
 
 def seed(data: DataDir, *, language: Language = "ru", records: bool = True) -> str | None:
@@ -293,6 +295,9 @@ def make_agent(do: Caller, language: Language) -> None:
     if not call("get_balance", {"account": EMAIL})["entries"] and settings().demo_balance:
         money = {"kopecks": settings().demo_balance, "reason": "Demo balance"}
         call("credit", {"account": EMAIL, **money, "idempotencyKey": "demo-balance"})
+    # The owner may switch SMS on, which go to ``/dev/sms``.
+    for country, kopecks in SMS_PRICES.items():
+        call("set_sms_price", {"country": country, "kopecks": kopecks})
 
 
 def make_dialogs(do: Caller, language: Language) -> None:

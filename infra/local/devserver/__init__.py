@@ -16,7 +16,7 @@ from chalicelib.transports import scheduled_functions
 from infra.local import receptionist, telegram_polling
 from infra.local.devserver import chat, files, playground
 from infra.local.devserver.api_gateway import ApiGateway, LocalRoute
-from infra.local.devserver.inboxes import mail, max_messenger, merchant, telegram, webhooks
+from infra.local.devserver.inboxes import mail, max_messenger, merchant, sms, telegram, webhooks
 from infra.local.devserver.server import Server
 
 __all__ = ["ROUTES", "DevServer", "LocalRoute", "install"]
@@ -27,6 +27,7 @@ ROUTES = (
     *playground.ROUTES,
     *mail.ROUTES,
     *max_messenger.ROUTES,
+    *sms.ROUTES,
     *merchant.ROUTES,
     *telegram.ROUTES,
     *webhooks.ROUTES,

@@ -243,7 +243,7 @@ def test_a_number_that_visitors_type_gets_two_sms_a_day_from_all_workspaces(
         last = book(salon, start)
     assert len(smsru.sent) == 2
     assert len(mails_to(inbox)) == 1
-    assert ("sms", "withheld", "by_address") in fates(salon, last)
+    assert ("sms", "withheld", "by_number") in fates(salon, last)
     # The business itself may still send.
     add_booking(salon, "2027-03-03T13:00:00Z")
     assert len(smsru.sent) == 3
@@ -312,7 +312,7 @@ def test_a_refused_sms_costs_nothing_and_the_client_gets_mail(
     assert money(owner) == (100_000, 0)
     assert entries(owner) == [("reserve", 0), ("release", 0)]
     assert len(mails_to(inbox)) == 1
-    assert fates(salon, booking) == [("mail", "sent", None), ("sms", "withheld", "refused")]
+    assert fates(salon, booking) == [("mail", "sent", None), ("sms", "withheld", "by_provider")]
 
 
 def test_an_account_that_the_provider_refuses_is_an_error_in_the_log(

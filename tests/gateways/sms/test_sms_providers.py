@@ -307,5 +307,7 @@ def test_an_sms_in_a_folder_is_one_file_however_often_it_is_sent(
     (file,) = tmp_path.iterdir()
     content = json.loads(file.read_text())
     assert (content["to"], content["text"]) == (NUMBER, "Вы записаны")
-    assert sms.provider().find_lost(NUMBER, sms.hash_of("Вы записаны"), clock.now()) == sms.Accepted("m-1", 1)
+    assert sms.provider().find_lost(
+        NUMBER, sms.hash_of("Вы записаны"), clock.now()
+    ) == sms.Accepted("m-1", 1)
     assert sms.provider().delivery("m-1") == "delivered"

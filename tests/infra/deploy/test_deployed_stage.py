@@ -118,6 +118,7 @@ def test_functions_have_the_variables_of_their_stage(
         "EVENTS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/workspace-api-dev-events",
         "MAX_TOKEN_SECRET": deployments.arn("max-token"),
         "TELEGRAM_BOT_TOKEN_SECRET": deployments.arn("telegram-bot-token"),
+        "SMS_KEY_SECRET": deployments.arn("sms-key"),
         "PYDANTIC_DISABLE_PLUGINS": "__all__",
         **(wrapper if function == CHAT else {}),
     }

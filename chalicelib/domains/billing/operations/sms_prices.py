@@ -66,7 +66,7 @@ def list_sms_prices(ctx: Context, args: NoInput) -> SmsPrices:
     )
 
 
-@operation(title="Read the price of an SMS", role=Role.MANAGER, example={})
+@operation(title="Read the price of an SMS", role=Role.MEMBER, example={})
 def get_sms_terms(ctx: Context, args: NoInput) -> SmsTerms:
     """Return what a segment of an SMS to a client costs, and how many are sent on a day at most."""
     workspace = workspaces.get(ctx.workspace_id)

@@ -88,8 +88,9 @@ class BookingMail(Wire):
     state: str = Field(description="sent, waiting or withheld.")
     reason: str | None = Field(
         description="by_address, by_plan, by_share, by_bounce, by_pause, by_server, unsupported, "
-        "too_late, refused, gone, busy, failed, unknown or null: why the channel has not told the "
-        "client."
+        "too_late, refused, gone, busy, failed, unknown, or of an SMS by_number, by_day, "
+        "by_balance, by_country, by_provider or undelivered, or null: why the channel has not told "
+        "the client."
     )
     at: Timestamp = Field(description="Time of this state.")
 

@@ -145,16 +145,12 @@ def _reserve(to_send: _Sms, hold: SmsHold) -> Outcome | None:
         sms_charging.tell_low_balance(hold.workspace_id, account_id=hold.account_id)
         return Outcome.passed("by_balance")
     except RateLimitedError as error:
-        return Outcome.passed(_REASONS.get(error.key or "", "by_plan"))
+        return Outcome.passed("by_number" if error.key in _OF_NUMBERS else "by_day")
     return None
 
 
-# Why an SMS is not sent, by the key of a limit's error.
-_REASONS = {
-    "sms_unproved": "by_address",
-    "sms_number": "by_address",
-    "workspace_visitor_sms_share": "by_share",
-}
+# Keys of the errors of a number's limits. The others are the workspace's.
+_OF_NUMBERS = frozenset({"sms_unproved", "sms_number"})
 
 
 def _send(to_send: _Sms, hold: SmsHold) -> Outcome:
@@ -171,7 +167,7 @@ def _send(to_send: _Sms, hold: SmsHold) -> Outcome:
         level = logging.ERROR if error.by_account else logging.INFO
         log.log(level, "an SMS was refused", extra={"sms": hold.request_id, "why": str(error)})
         _release(to_send, hold, counted_at)
-        return Outcome.passed("refused")
+        return Outcome.passed("by_provider")
     except SmsBusyError as error:
         log.info("an SMS waits", extra={"sms": hold.request_id, "why": str(error)})
         _release(to_send, hold, counted_at)

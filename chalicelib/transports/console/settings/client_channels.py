@@ -66,6 +66,8 @@ def _page(request: ConsoleRequest, record: Record, state: State = STORED) -> Htt
     return request.page(
         "client_channels",
         places=range(len(CHANNELS)),
+        available=record["available"],
+        sms=request.call("get_sms_terms"),
         choices={
             name: text
             if name in record["available"]

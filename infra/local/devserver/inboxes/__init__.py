@@ -1,8 +1,8 @@
 """Pages that receive and show what the service sends to others, in development only.
 
-``/dev/mail`` shows mail, ``/dev/telegram`` and ``/dev/max`` are messengers with one chat each,
-``/dev/webhooks`` is a receiver of webhooks, and ``/dev/pay`` is a payment provider. Only mail and
-payments are kept after the process ends.
+``/dev/mail`` shows mail, ``/dev/sms`` shows SMS, ``/dev/telegram`` and ``/dev/max`` are messengers
+with one chat each, ``/dev/webhooks`` is a receiver of webhooks, and ``/dev/pay`` is a payment
+provider. Only mail, SMS and payments are kept after the process ends.
 """
 
 from functools import cache

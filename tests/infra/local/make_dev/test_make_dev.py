@@ -89,6 +89,7 @@ class TestSettings:
         environment = stack.environment("http://127.0.0.1:1")
         assert environment["MAIL"] == "file"
         assert environment["MAIL_FOLDER"] == str(tmp_path / "mail")
+        assert (environment["SMS"], environment["SMS_FOLDER"]) == ("file", str(tmp_path / "sms"))
         banner = dev.banner(stack, OpenDatabase("", ""), None)
         assert (
             f"{stack.url}/dev/mail, /dev/telegram, /dev/max, /dev/webhooks and /dev/pay\n" in banner
