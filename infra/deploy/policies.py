@@ -313,10 +313,7 @@ def policy(config: dict[str, Any], stage: str, *, function: str, target: Target)
         statements.append(_allow("Messages", service="sqs", actions=polls, resources=polled))
     if access.mails and settings.mail == "ses":
         statements.append(_mails(settings, target))
-    if access.telegram:
-        statements += _messenger_tokens(settings)
-    if access.sms:
-        statements += _sms_key(settings)
+    statements += _keys_to_write(settings, access)
     if access.ends_claims:
         keys = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(ENDED)}}
         statements.append(
@@ -370,24 +367,20 @@ def _hosts(stage: str, *, identity: str, target: Target) -> list[dict[str, Any]]
     ]
 
 
-def _messenger_tokens(settings: Settings) -> list[dict[str, Any]]:
-    secrets = {
+def _keys_to_write(settings: Settings, access: Access) -> list[dict[str, Any]]:
+    """Return the statements for the secrets by which messages to people are sent."""
+    messengers = {
         "TelegramToken": settings.telegram_bot_token_secret,
         "MaxToken": settings.max_token_secret,
     }
+    secrets = messengers if access.telegram else {}
+    if access.sms and settings.sms != "off":
+        secrets["SmsKey"] = settings.sms_key_secret
     return [
         _allow(name, service="secretsmanager", actions=["GetSecretValue"], resources=[secret])
         for name, secret in secrets.items()
         if secret
     ]
-
-
-def _sms_key(settings: Settings) -> list[dict[str, Any]]:
-    secret = settings.sms_key_secret
-    if settings.sms == "off" or not secret:
-        return []
-    read = ["GetSecretValue"]
-    return [_allow("SmsKey", service="secretsmanager", actions=read, resources=[secret])]
 
 
 def _mails(settings: Settings, target: Target) -> dict[str, Any]:

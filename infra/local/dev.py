@@ -125,13 +125,13 @@ def use_local_database() -> int:
 
 def banner(stack: LocalStack, database: OpenDatabase, key: str | None) -> str:
     """Return the addresses and keys that a developer needs to start."""
+    sent = "/dev/sms, /dev/telegram, /dev/max, /dev/webhooks and /dev/pay"
     lines = [
         "",
         f"  Base URL  {stack.url}",
         f"  Health    {stack.url}/api/health",
         f"  Data      {database.note}",
-        f"  Sent      {stack.url}/dev/mail, /dev/sms, /dev/telegram, /dev/max, /dev/webhooks"
-        " and /dev/pay",
+        f"  Sent      {stack.url}/dev/mail, {sent}",
         f"  Log       {stack.data.log} (LOG=json shows it here, too)",
     ]
     if key:

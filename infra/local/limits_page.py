@@ -164,6 +164,10 @@ def _plans() -> Iterator[str]:
             *(f"{plans.CLIENT_MAILS_A_DAY[name]:,}" for name in names),
         ),
         (
+            "SMS to clients a day, which the balance pays for; further ones go by mail",
+            *(f"{plans.SMS_A_DAY[name]:,}" for name in names),
+        ),
+        (
             "records of one kind",
             *(f"{MAX_RECORDS:,}" if name == plans.TEST else "no limit" for name in names),
         ),

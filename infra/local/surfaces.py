@@ -46,7 +46,8 @@ WITHOUT_ROUTE = _each(
         "money": """
             check_merchant create_bot_key create_key delete_bot_key get_balance get_booking_money
             get_bot_limits get_former_merchant get_merchant get_sms_terms get_spending get_statement
-            get_top_up list_bot_keys list_errors_of_key list_former_merchants list_held_back_bots list_keys
+            get_top_up
+            list_bot_keys list_errors_of_key list_former_merchants list_held_back_bots list_keys
             export_client list_payments note_visit_payment refund_payment remove_merchant_secret
             retry_refund
             revoke_key send_payment_link set_bot_limits set_closing_receipts set_merchant

@@ -4,6 +4,7 @@ Each function creates the row of a kind, pauses while a process runs it, and che
 """
 
 import json
+import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import pytest
 from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
+from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.booking_page.rules import advertising_texts
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
@@ -38,6 +40,7 @@ from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
 from chalicelib.engine import file_uses, idempotency, indexing, jobs
 from chalicelib.engine.unit import run_unit
+from chalicelib.gateways import sms
 from chalicelib.gateways.object_store import object_store
 from chalicelib.gateways.payments import local_merchant
 from tests.conftest import call_console, call_operator
@@ -391,6 +394,49 @@ def book_again(stage: Stage) -> Steps:
     yield
     (message,) = stage.inbox.mails[mail_count:]
     assert message["List-Unsubscribe"]
+
+
+def book_with_sms(stage: Stage) -> None:
+    """Book with a phone in a workspace that sends SMS, which go to a folder."""
+    variables = {"SMS": "file", "SMS_FOLDER": tempfile.mkdtemp()}
+    stage.variables |= variables
+    for name, value in variables.items():
+        stage.world.monkeypatch.setenv(name, value)
+    stage.reload_settings()
+    call_operator("set_sms_price", country="RU", kopecks=100)
+    account_id = stage.owner.workspace.owner_id
+    call_console(
+        stage.workspace_id, "set_client_channels", account_id=account_id, channels=["sms", "mail"]
+    )
+    who = {"name": "Ada", "email": ADA, "phone": "+79147001234"}
+    book(Salon.opened(stage.api), NOON, client=who)
+    run_jobs_here("visitor-events")
+
+
+def settle_sms(stage: Stage) -> Steps:
+    """The response of the provider is lost."""
+
+    def lose(*_: object, **__: object) -> None:
+        raise sms.SmsUnknownError("lost")
+
+    book_with_sms(stage)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sms, "send", lose)
+        run_jobs_here("mail-client")
+    account_id = stage.owner.workspace.owner_id
+    assert ledger.wallet(account_id).reserved == 200
+    yield
+    assert ledger.wallet(account_id).reserved == 0
+
+
+def check_sms(stage: Stage) -> Steps:
+    book_with_sms(stage)
+    run_jobs_here("mail-client")
+    (job,) = waiting_jobs("check-sms")
+    yield
+    assert not waiting_jobs("check-sms")
+    assert stage.inbox.mails == []
+    assert job.payload["kind"] == "confirmed"
 
 
 def people_events(stage: Stage) -> Steps:
@@ -776,6 +822,8 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "mail-client": mail_client,
     "remind-client": remind_client,
     "book-again": book_again,
+    "settle-sms": settle_sms,
+    "check-sms": check_sms,
     "people-events": people_events,
     "mail-invitation": mail_invitation,
     "mail-password-reset": mail_password_reset,

@@ -2,10 +2,11 @@
 
 from pynamodb.attributes import NumberAttribute
 
+from chalicelib.core.principals import PLATFORM
 from chalicelib.engine.tables import LedgerRow
 from chalicelib.engine.unit import UnitOfWork
 
-_PARTITION = "SMS-PRICE"
+_PARTITION = f"W#{PLATFORM}#SMS-PRICE"
 
 
 class SmsPriceRow(LedgerRow):

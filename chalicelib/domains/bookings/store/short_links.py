@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from pynamodb.attributes import UnicodeAttribute
 
+from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.engine.tables import ControlRow
 from chalicelib.engine.unit import UnitOfWork
@@ -36,4 +37,4 @@ def stage(unit: UnitOfWork, booking: BookingRow, code: str) -> None:
 
 
 def _key(code: str) -> tuple[str, str]:
-    return f"SHORT-LINK#{tokens.digest(code)}", "-"
+    return f"W#{PLATFORM}#SHORT-LINK#{tokens.digest(code)}", "-"

@@ -91,9 +91,8 @@ class TestSettings:
         assert environment["MAIL_FOLDER"] == str(tmp_path / "mail")
         assert (environment["SMS"], environment["SMS_FOLDER"]) == ("file", str(tmp_path / "sms"))
         banner = dev.banner(stack, OpenDatabase("", ""), None)
-        assert (
-            f"{stack.url}/dev/mail, /dev/telegram, /dev/max, /dev/webhooks and /dev/pay\n" in banner
-        )
+        sent = "/dev/mail, /dev/sms, /dev/telegram, /dev/max, /dev/webhooks and /dev/pay"
+        assert f"{stack.url}{sent}\n" in banner
 
     def test_the_stack_has_a_telegram_of_its_own_unless_a_bot_is_given(
         self, monkeypatch: pytest.MonkeyPatch
