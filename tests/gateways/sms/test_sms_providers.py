@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from chalicelib.core.settings import settings
 from chalicelib.gateways import sms
 from chalicelib.gateways.sms import SmsBusyError, SmsRefusedError, SmsUnknownError
 from tests import fakes
-from tests.fakes import JsonServer
+from tests.fakes import JsonServer, openai_api
 from tests.fakes.sms import ACCOUNT, KEY, FakeSmsRu, FakeTwilio, form_of
+from tests.support import aws_calls
 
 NUMBER = "+79147001234"
 HELLO = sms.hash_of("Hello")
@@ -311,3 +312,48 @@ def test_an_sms_in_a_folder_is_one_file_however_often_it_is_sent(
         NUMBER, sms.hash_of("Вы записаны"), clock.now()
     ) == sms.Accepted("m-1", 1)
     assert sms.provider().delivery("m-1") == "delivered"
+
+
+@pytest.fixture
+def secrets(
+    smsru: FakeSmsRu, monkeypatch: pytest.MonkeyPatch, reload_settings: Callable[[], None]
+) -> Iterator[openai_api.OpenAiApi]:
+    """Secrets Manager of a deployed stage, whose settings name the secret with the key."""
+    with openai_api.serving() as server:
+        url = server.url.removesuffix("/v1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", url)
+        monkeypatch.delenv("SMS_KEY")
+        monkeypatch.setenv("SMS_KEY_SECRET", aws_calls.SMS_KEY)
+        reload_settings()
+        yield server
+        sms._secret.cache_clear()
+
+
+def test_a_deployed_stage_reads_the_key_from_its_secret(
+    smsru: FakeSmsRu, secrets: openai_api.OpenAiApi
+) -> None:
+    value = json.dumps({"ARN": "arn", "SecretString": f"{KEY}\n"}).encode()
+    secrets.answers = [openai_api.plain(value)]
+    assert [send(), send()]
+    assert len(secrets.asked) == 1
+    assert len(smsru.sent) == 2
+
+
+def test_a_secret_without_a_value_sends_nothing(
+    smsru: FakeSmsRu, secrets: openai_api.OpenAiApi
+) -> None:
+    refusal = json.dumps({"__type": "ResourceNotFoundException", "message": "No."}).encode()
+    secrets.answers = [openai_api.refusing(400, refusal)]
+    with pytest.raises(SmsRefusedError) as caught:
+        send()
+    assert caught.value.by_account
+    assert smsru.requests == []
+
+
+def test_a_secret_that_cannot_be_read_sends_nothing_now(
+    smsru: FakeSmsRu, secrets: openai_api.OpenAiApi
+) -> None:
+    secrets.answers = [openai_api.refusing(400, b'{"__type": "AccessDeniedException"}')] * 9
+    with pytest.raises(SmsBusyError):
+        send()
+    assert smsru.requests == []

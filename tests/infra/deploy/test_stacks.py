@@ -258,14 +258,16 @@ class TestMainDistribution:
 
     def test_pages_of_the_service_may_be_cached(self) -> None:
         caches = dict.fromkeys(("/blog", "/s/", "/api/docs"), "PagesCache")
-        # The page of a form shows changes of the form immediately.
-        form_rules = behaviour("Distribution", "/form/x")
-        assert form_rules["CachePolicyId"] == CACHE_NOTHING
-        assert set(form_rules["AllowedMethods"]) == ALL_METHODS
+        # The page of a form shows changes of the form immediately, and a short link is a secret.
+        uncached = ("/form/{form}", "/b/{code}")
+        for path in uncached:
+            rules = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
+            assert rules["CachePolicyId"] == CACHE_NOTHING
+            assert set(rules["AllowedMethods"]) == ALL_METHODS
         # The start page varies by what its client accepts, which no cache's key has. Few programs
         # read the list of documents.
         scripts = [routes.WIDGET_PATH, routes.BOOK_SCRIPT_PATH]
-        for path in [*(routes.PAGES.keys() - {"/", "/form/{form}", "/llms.txt"}), *scripts]:
+        for path in [*(routes.PAGES.keys() - {"/", "/llms.txt", *uncached}), *scripts]:
             rules = behaviour("Distribution", re.sub(r"\{\w+\}", "x", path))
             begins = next((begin for begin in caches if path.startswith(begin)), None)
             expected = caches[begins] if begins else "StaticCache"

@@ -30,7 +30,7 @@ WITHOUT_QUERY = {
         "/assets/{name}",
     ),
     *("/api/docs/{section}", "/api/docs/search.json"),
-    *("/unsubscribe/{token}", "/unsubscribe/advertising/{token}"),
+    *("/unsubscribe/{token}", "/unsubscribe/advertising/{token}", "/b/{code}"),
     *("/booking/confirm/{token}", "/api/public/bookings/{file}"),
     *("/pay/test/{id}", "/api/public/calendars/{file}"),
 }
