@@ -451,7 +451,7 @@ def _sms(env: Callable[..., str]) -> _Sms:
         raise ValueError(msg)
     return _Sms(
         sms=cast("SmsProvider", provider),
-        sms_sender=sender or env("PRODUCT_NAME", SERVICE),
+        sms_sender=sender,
         sms_account=account,
         sms_key=key,
         sms_key_secret=secret,

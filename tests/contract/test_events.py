@@ -43,7 +43,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "the operator's decision, who tells the owner": (
         *("create_workspace", "resume_site", "set_plan", "suspend_site"),
         *("admit_workspace", "suspend_workspace"),
-        *("allow_mail", "pause_mail", "resume_mail"),
+        *("allow_mail", "pause_mail", "resume_mail", "set_sms_price"),
     ),
     "money is told of when it runs out, by chats": ("adjust", "credit", "set_bot_limits"),
     "payments are not records of keys; a booking that is paid emits an event": (

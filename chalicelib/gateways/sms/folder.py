@@ -21,7 +21,7 @@ class Folder:
         segments = sms_segments.count(text)
         content = {
             "to": number,
-            "from": settings().sms_sender,
+            "from": settings().sms_sender or settings().product_name,
             "text": text,
             "segments": segments,
             "at": clock.iso(clock.now()),
