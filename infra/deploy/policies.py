@@ -154,7 +154,8 @@ FUNCTIONS: Mapping[str, Access] = {
                 *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
                 "UpdateItem",
             ),
-            "conversations": ("Query",),
+            # The counters of what SMS cost.
+            "conversations": ("Query", "UpdateItem"),
             "control": ("DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
             # A top-up is credited, and an SMS is charged.
             "ledger": ("GetItem", "PutItem", "UpdateItem"),
