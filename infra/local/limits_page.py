@@ -49,6 +49,7 @@ OF_VISITORS: Mapping[str, tuple[str, str]] = {
     "manage-booking": ("a visitor", "429"),
     "booking-payments": ("a visitor", "429"),
     "public-calendar": ("a visitor", "429"),
+    "client-chat-codes": ("a visitor", "429"),
     "public-feed": ("a visitor", "429"),
     "test-payments": ("a visitor", "429"),
 }
