@@ -63,6 +63,16 @@ ClientMethodDocstring = PaginatorDocstring = WaiterDocstring = LazyLoadedDocstri
 They import thirteen modules that write documentation, among them an HTML parser. Boto3 imports some
 of these for its resources.
 """
+X_WR_TIMEZONE = {
+    "x_wr_timezone.py": b"""def to_standard(calendar):
+    raise NotImplementedError
+""",
+}
+"""A module that recurring_ical_events imports, and that imports click: 0.2 MB of the zip.
+
+It is called by ``recurring_ical_events.of`` only. We build the query ourselves, because a zone that
+a calendar names is none of our machine's (``schedule.rules.busy_spans``).
+"""
 MANUAL = "documentation"
 MANUAL_IS_READ = "clientContextParams"
 """botocore requires the documentation of these parameters at the first call to S3."""
@@ -78,16 +88,24 @@ SHORT_NUMBERS = re.compile(r"phonenumbers/shortdata/region_")
 """Plans of short numbers such as 112: 0.2 MB of the zip. Numbers of clients have none."""
 FOR_DEVELOPERS = re.compile(r".*(\.pyi|\.dist-info/(RECORD|sboms/.*))")
 """Types for type checkers, hashes for uninstallation, and lists of a wheel's parts: 0.3 MB."""
-TESTS = "icalendar/tests/"
-"""Tests that a library's wheel contains: 0.6 MB of the zip."""
+TESTS = ("icalendar/tests/", "recurring_ical_events/test/")
+"""Tests that a library's wheel contains: 0.8 MB of the zip."""
+CLICK = "click/"
+"""What only x_wr_timezone imports, which is replaced."""
+OLD_ZONES = "dateutil/zoneinfo/dateutil-zoneinfo.tar.gz"
+"""A copy of the zone database, which dateutil reads for names of zones only: 0.15 MB of the zip.
+Zones come from tzdata."""
 FORMER_PYDANTIC = "pydantic/v1/"
 """Pydantic 1, which pydantic 2 imports for models of version 1 only: 0.4 MB of the zip."""
+
+
+REPLACED = WITHOUT_DOCS | X_WR_TIMEZONE
 
 
 def is_used(name: str) -> bool:
     """Whether the zip needs a file of this name, which only a file of a library may not."""
     left_out = (TEXT_RENDERING, TABLES_RULES, SHORT_NUMBERS, FOR_DEVELOPERS)
-    if name.startswith((TESTS, FORMER_PYDANTIC)):
+    if name.startswith((*TESTS, CLICK, OLD_ZONES, FORMER_PYDANTIC)):
         return False
     if any(pattern.match(name) for pattern in left_out):
         return False
@@ -99,8 +117,8 @@ def is_used(name: str) -> bool:
 
 def trimmed(name: str, content: bytes) -> bytes:
     """Return a file without botocore's documentation, unused endpoints and operations."""
-    if name in WITHOUT_DOCS:
-        return WITHOUT_DOCS[name]
+    if name in REPLACED:
+        return REPLACED[name]
     if not name.startswith(BOTOCORE_DATA) or not name.endswith((".json", ".json.gz")):
         return content
     packed = name.endswith(".gz")
