@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chalicelib.core.errors import AppError
+from chalicelib.domains.bookings.store import calendar_days
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from tests.conftest import Api, Owner, Time
 from tests.domains.notifications.clients import BOOK, visitor
 from tests.domains.payments.checkout import Checkout, call_visitor
@@ -196,6 +198,16 @@ def open_another(world: World) -> None:
     world.salon = open_salon(world.api)
 
 
+def be_busy_elsewhere(world: World, day: date) -> None:
+    """Write a day as a reading of each own calendar does (``schedule.flows.busy_readings``)."""
+
+    def stage(unit: UnitOfWork) -> None:
+        for staff in world.salon.resources:
+            calendar_days.stage_elsewhere(unit, staff, {day.isoformat(): "0-1440"})
+
+    run_unit(world.owner.workspace.id, None, stage)
+
+
 Closure = tuple[Callable[[World, date], object], Callable[[World], object]]
 """Closes a day, and opens what else it has closed."""
 CLOSURES: dict[str, Closure] = {
@@ -206,6 +218,7 @@ CLOSURES: dict[str, Closure] = {
         lambda world, _: set_staff_status(world, "inactive"),
         lambda world: set_staff_status(world, "active"),
     ),
+    "busy elsewhere": (be_busy_elsewhere, lambda _: None),
     "deleted": (lambda world, _: delete_staff(world), open_another),
 }
 
@@ -243,7 +256,9 @@ def test_nobody_books_a_day_of_time_off(name: str, late: bool, world: World) -> 
     check_calendars(world.owner.workspace.id, world.salon.resources, capacity=2)
 
 
-@pytest.mark.parametrize("closure", slow_but_for(["no hours"], list(CLOSURES)[1:]))
+@pytest.mark.parametrize(
+    "closure", slow_but_for(["no hours", "busy elsewhere"], list(CLOSURES)[1:])
+)
 @pytest.mark.parametrize("name", ["by visitor", "move"])
 def test_nobody_books_what_is_closed_otherwise(name: str, closure: str, world: World) -> None:
     check_each_moment(world, closure, partial(CALLERS[name], world), late=False)

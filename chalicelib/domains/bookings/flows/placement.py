@@ -277,7 +277,10 @@ class Placement:
 
     def _calendar(self, candidate: Candidate) -> Calendar:
         off = self._off.periods if self._off else ()
-        calendar = candidate.calendar(self._days.busy(candidate.resource.id), off)
+        days = self._days.of(candidate.resource.id)
+        if self.requested.ignores_schedule:
+            days = days._replace(elsewhere=[])
+        calendar = candidate.calendar(days, off)
         return calendar.exclude_booking(self.existing.id) if self.existing else calendar
 
     def _unavailable(self, reason: str) -> NoReturn:

@@ -13,7 +13,6 @@ from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.rules.slots import (
     NEXT_AVAILABLE_DAYS,
     Availability,
-    BusyEntry,
     Calendar,
     NoSlotReason,
     Query,
@@ -21,6 +20,7 @@ from chalicelib.domains.bookings.rules.slots import (
 )
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BookingRow
+from chalicelib.domains.bookings.store.calendar_days import BookedDays
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.services.rules import open_windows
@@ -82,16 +82,26 @@ class Candidate(NamedTuple):
     resource: ResourceRow
     hours: ScheduleRow | None = None  # None: no hours are set.
 
-    def calendar(self, busy: Sequence[BusyEntry], off: Sequence[TimeOff]) -> Calendar:
-        """Return the resource's calendar with its bookings, and its part of ``off``."""
+    def calendar(self, days: BookedDays, off: Sequence[TimeOff]) -> Calendar:
+        """Return the resource's calendar with its days, and its part of ``off``.
+
+        Time in which the resource's own calendar is busy counts as time off (ADR 135).
+        """
         resource = self.resource
         return Calendar(
             resource.id,
             resource.timezone,
             opening_hours.schedule_of(self.hours),
             int(resource.capacity),
-            busy,
-            [absence.span(resource.timezone) for absence in off if absence.applies_to(resource.id)],
+            days.entries,
+            [
+                *(
+                    absence.span(resource.timezone)
+                    for absence in off
+                    if absence.applies_to(resource.id)
+                ),
+                *days.elsewhere,
+            ],
         )
 
 
@@ -173,7 +183,7 @@ def read(
     ids = [candidate.resource.id for candidate in candidates]
 
     # One DynamoDB query per resource and one for time off, in parallel.
-    days: dict[str, list[BusyEntry]] = {}
+    days: dict[str, BookedDays] = {}
     off: list[TimeOff] = []
 
     def read_one(resource_id: str | None) -> None:

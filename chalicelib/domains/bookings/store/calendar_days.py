@@ -5,24 +5,29 @@ bookings always have a day in common. The transaction of a booking writes these 
 versions are unchanged. If two transactions change the same day, the second one fails, runs again
 and reads the first booking. Empty days are not deleted, because a new record of the same day would
 start with version 1 again.
+
+A day also has the time in which the resource's own calendar is busy (ADR 135). Slots therefore find
+it where they find bookings, and a booking conflicts with a change of it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
 
 from pynamodb.attributes import UnicodeAttribute, VersionAttribute
 
+from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
-from chalicelib.engine.tables import ContentRow
+from chalicelib.engine.tables import ContentRow, Row
 from chalicelib.engine.unit import UnitOfWork
-from chalicelib.lib.spans import Span
+from chalicelib.lib.spans import Span, merge
 
 MAX_ENTRIES = 3000  # per day. One has 64 bytes at most, so a record fits DynamoDB's 400 KB.
 _MINUTE = 60_000
 _DAY = timedelta(days=1)
+_DAY_MINUTES = 24 * 60
 _NO_ENTRIES = {"S": ""}
 
 
@@ -30,13 +35,27 @@ class DayFullError(Exception):
     """A day of a resource has no room for another booking. It never reaches the API."""
 
 
+class BookedDays(NamedTuple):
+    """What takes up a resource's time on some days."""
+
+    entries: list[BusyEntry]
+    elsewhere: list[Span]  # busy in the own calendar
+
+
 class CalendarDayRow(ContentRow):
     version = VersionAttribute()
     entries = UnicodeAttribute(default="")  # one line per booking
+    # Busy times of the own calendar, such as "540-600 720-780": minutes of the UTC day. Half of the
+    # day's minutes, one by one, have 7 KB.
+    elsewhere = UnicodeAttribute(null=True)
 
     @property
     def busy(self) -> list[BusyEntry]:
         return list(_parse(self.entries or ""))
+
+    @property
+    def busy_elsewhere(self) -> list[Span]:
+        return _spans_of(self.sk, self.elsewhere or "")
 
     def put(self, entry: BusyEntry) -> None:
         """Add a booking, or replace its entry. Raises DayFullError at ``MAX_ENTRIES``."""
@@ -85,16 +104,79 @@ def days_of(span: Span) -> list[str]:
     return [str(first + number * _DAY) for number in range((last - first).days + 1)]
 
 
+def _spans_of(day: str, text: str) -> list[Span]:
+    midnight = _midnight(day)
+    minutes = (part.split("-") for part in text.split())
+    return [
+        Span(midnight + int(start) * _MINUTE, midnight + int(end) * _MINUTE)
+        for start, end in minutes
+    ]
+
+
+def elsewhere_by_day(spans: Iterable[Span]) -> dict[str, str]:
+    """Return busy times as rows have them, by UTC day. The times are in whole minutes.
+
+    >>> elsewhere_by_day([Span(23 * 3_600_000, 25 * 3_600_000)])
+    {'1970-01-01': '1380-1440', '1970-01-02': '0-60'}
+    """
+    parts = defaultdict[str, list[str]](list)
+    for span in spans:
+        for day in days_of(span):
+            midnight = _midnight(day) // _MINUTE
+            start = max(span.start // _MINUTE - midnight, 0)
+            end = min(-(-span.end // _MINUTE) - midnight, _DAY_MINUTES)
+            parts[day].append(f"{start}-{end}")
+    return {day: " ".join(texts) for day, texts in parts.items()}
+
+
+def read_elsewhere(
+    workspace_id: str, *, resource_id: str, first_day: str, last_day: str
+) -> dict[str, str]:
+    """Return the busy times of a resource's own calendar as rows have them, by UTC day."""
+    items = Partition(_partition(workspace_id, resource_id=resource_id), Cost()).items(
+        range_key_condition=ContentRow.sk.between(first_day, last_day), consistent_read=True
+    )
+    return {item["sk"]["S"]: item["elsewhere"]["S"] for item in items if "elsewhere" in item}
+
+
+def elsewhere_of(rows: Iterable[Row]) -> dict[str, list[Span]]:
+    """Return the busy times of own calendars in calendar days among rows, by resource."""
+    by_resource = defaultdict[str, list[list[Span]]](list)
+    for row in rows:
+        if isinstance(row, CalendarDayRow):
+            by_resource[row.pk.rpartition("#")[2]].append(row.busy_elsewhere)
+    return {resource_id: _joined(spans) for resource_id, spans in by_resource.items()}
+
+
+def stage_elsewhere(unit: UnitOfWork, resource_id: str, texts: Mapping[str, str]) -> None:
+    """Stage the busy times of a resource's own calendar on some days, which replace the former."""
+    partition = _partition(unit.workspace_id, resource_id=resource_id)
+    keys = {day: Key(CalendarDayRow, partition, day) for day in texts}
+    rows = {row.sk: row for row in unit.rows.fetch(keys.values())}
+    for day, text in texts.items():
+        row = rows.get(day)
+        day_row = row if isinstance(row, CalendarDayRow) else CalendarDayRow(partition, day)
+        if (day_row.elsewhere or "") != text:
+            day_row.elsewhere = text or None
+            unit.save(day_row)
+
+
 def read(
     workspace_id: str, *, resource_id: str, span: Span, cost: Cost | None = None
-) -> list[BusyEntry]:
-    """Return the bookings of a resource on the UTC days of a span, each once, by one query."""
+) -> BookedDays:
+    """Return what takes up a resource's time on the UTC days of a span, by one query."""
     days = days_of(span)
     # A stale read could miss a booking that was just made, and list its time as free.
-    items = Partition(_partition(workspace_id, resource_id=resource_id), cost or Cost()).items(
-        range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
+    partition = Partition(_partition(workspace_id, resource_id=resource_id), cost or Cost())
+    items = list(
+        partition.items(
+            range_key_condition=ContentRow.sk.between(days[0], days[-1]), consistent_read=True
+        )
     )
-    return _entries(items)
+    elsewhere = (
+        _spans_of(item["sk"]["S"], item["elsewhere"]["S"]) for item in items if "elsewhere" in item
+    )
+    return BookedDays(_entries(items), _joined(elsewhere))
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:
@@ -103,6 +185,11 @@ def _entries(items: Iterable[Item]) -> list[BusyEntry]:
         line: None for item in items for line in item.get("entries", _NO_ENTRIES)["S"].splitlines()
     }
     return list(_parse("\n".join(lines)))
+
+
+def _joined(spans: Iterable[Iterable[Span]]) -> list[Span]:
+    # Busy times that pass midnight are parts of two days.
+    return merge((span for some in spans for span in some), touching=True)
 
 
 def keys_of(workspace_id: str, spans: Iterable[tuple[str, Span]]) -> dict[tuple[str, str], Key]:
@@ -136,13 +223,15 @@ class CalendarDays:
             )
         self._changed: set[tuple[str, str]] = set()
 
-    def busy(self, resource_id: str) -> list[BusyEntry]:
+    def of(self, resource_id: str) -> BookedDays:
+        """Return what takes up the time of a resource on its days."""
         rows = [
             row
             for (row_resource_id, _), row in self._rows.items()
             if row_resource_id == resource_id
         ]
-        return list(dict.fromkeys(entry for row in rows for entry in row.busy))
+        entries = list(dict.fromkeys(entry for row in rows for entry in row.busy))
+        return BookedDays(entries, _joined(row.busy_elsewhere for row in rows))
 
     def add(self, resource_id: str, entry: BusyEntry) -> None:
         """Add a booking to every day that it overlaps. Raises DayFullError."""
@@ -182,6 +271,10 @@ def read_all(workspace_id: str, *, resource_id: str) -> dict[str, list[BusyEntry
     """Return all days of a resource, for tests and repairs."""
     rows: Any = CalendarDayRow.partition(_partition(workspace_id, resource_id=resource_id))
     return {row.sk: row.busy for row in rows}
+
+
+def _midnight(day: str) -> int:
+    return epoch_ms(datetime.combine(date.fromisoformat(day), time(), UTC))
 
 
 def _day(moment: int) -> date:
