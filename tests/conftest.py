@@ -649,6 +649,17 @@ def run_concurrently(count: int, call: Callable[[int], Any]) -> list[Any]:
 
 
 @pytest.fixture(autouse=True)
+def _calendar_of_examples_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find no address of the own calendar that the example of ``create_busy_calendar`` names."""
+    real = dns.lookup_addresses
+
+    def lookup(host: str, *rest: Any, **options: Any) -> Any:
+        return [] if host == "calendar.google.com" else real(host, *rest, **options)
+
+    monkeypatch.setattr(dns, "lookup_addresses", lookup)
+
+
+@pytest.fixture(autouse=True)
 def txt_records(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str] | None]:
     """TXT records of a fake DNS, by host. None stands for a host whose lookup fails."""
     records: dict[str, set[str] | None] = {}

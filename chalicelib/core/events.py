@@ -54,7 +54,7 @@ EVENT_TYPES = {
 }
 
 # Types that only members receive, never webhooks, each with its purpose. The id of an event is the
-# id of the account, the booking, the client, the connection, the key or the webhook.
+# id of the account, the booking, the client, the connection, the key, the resource or the webhook.
 INTERNAL_TYPES = {
     "balance.low": "a payment for an answer takes an account's balance below 100 or 10 rubles",
     "balance.returned": "a top-up was refunded or disputed at the payment provider",
@@ -62,6 +62,7 @@ INTERNAL_TYPES = {
     "booking.refund_done": "a payment provider has carried out the refund of a booking",
     "booking.refund_failed": "a payment provider does not carry out the refund of a booking",
     "bot.limit_half": "a payment for an answer takes what a bot has spent to half of a limit",
+    "calendar.unreadable": "the own calendar of a resource could not be read for a day",
     "client.contacts_changed": "a client gets another name, e-mail address or phone number",
     "connection.created": "an app is connected with OAuth",
     "export.started": "an API key starts an export of the workspace",
@@ -102,6 +103,7 @@ MESSAGE_KINDS = {
     "handover": MessageKind("dialog.handover_requested"),
     "limit": MessageKind("bot.limit_reached"),
     "limit_half": MessageKind("bot.limit_half"),
+    "calendar_unread": MessageKind("calendar.unreadable"),
     "webhook_off": MessageKind("webhook.switched_off"),
     "webhook_changed": MessageKind("webhook.changed"),
     "webhook_deleted": MessageKind("webhook.deleted"),

@@ -64,6 +64,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_time_off", "delete_time_off", "set_availability", "reply_to_visitor"),
         *("admit_assistants", "link_member", "set_booking_page", "set_workspace"),
         *("create_calendar_link", "delete_calendar_link"),
+        *("create_busy_calendar", "read_busy_calendar", "delete_busy_calendar"),
     ),
     "consent without an exchange of its code gives no access, and an end takes access away": (
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token", "widen_connection"),

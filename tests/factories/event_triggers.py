@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import pytest
@@ -16,7 +17,11 @@ from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.domains.identity.store import accounts, workspaces
 from chalicelib.domains.payments.flows.opening import PaymentRefusedError
 from chalicelib.domains.payments.rules.job_kinds import REFUND_JOBS
+from chalicelib.domains.schedule.flows import busy_links, busy_readings
+from chalicelib.domains.schedule.rules.job_kinds import READ_BUSY_TIMES
+from chalicelib.domains.schedule.store import busy_calendars
 from chalicelib.engine import jobs
+from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import llm
 from chalicelib.gateways.llm import ProviderUsage
 from chalicelib.gateways.payments import ProviderError, local_merchant
@@ -208,6 +213,17 @@ def _lose_receiver(world: World) -> None:
     run_until_idle()
 
 
+def _lose_calendar(world: World) -> None:
+    """Read a calendar that has failed for a day, from an address that is refused."""
+    calendar = busy_calendars.new(world.workspace_id, world.things.resource)
+    busy_links.set_link(calendar, "https://127.0.0.1/", "127.0.0.1")
+    calendar.failures, calendar.failing_since = 1, world.time.now - timedelta(days=2)
+    run_unit(world.workspace_id, None, lambda unit: unit.save(calendar))
+    payload = {"resourceId": world.things.resource, "turn": 0}
+    job = jobs.row(READ_BUSY_TIMES, world.workspace_id, payload)
+    busy_readings.read_busy_times(job)
+
+
 def _delete_webhook(world: World) -> None:
     url = "https://receiver.example/"
     made = call_operator("create_webhook", workspaceId=world.workspace_id, url=url)
@@ -322,6 +338,7 @@ TRIGGERS: Mapping[str, Callable[[World], object]] = {
     "service.deleted": _delete("services", "service"),
     "service.updated": _change("services", "service", price=1),
     "export.started": _start_export,
+    "calendar.unreadable": _lose_calendar,
     "webhook.changed": lambda world: call_operator(
         "create_webhook", workspaceId=world.workspace_id, url="https://receiver.example/"
     ),

@@ -91,7 +91,8 @@ def reads(workspace: str, things: Things, service: str) -> dict[str, Any]:
     }
     for noun in ("products", "leads", "clients", "bookings", "sites", "files", "services"):
         reads[f"all {noun}"] = call_with_key(workspace, f"list_{noun}")
-    del reads["get_agent"]["keys"], reads["get_calendar_links"]  # These are not exported.
+    # These are not exported.
+    del reads["get_agent"]["keys"], reads["get_calendar_links"], reads["get_busy_calendars"]
     versions = reads["list_page_versions"]  # as above
     versions.update(versions=[], total=0, pagination={})
     slots = {"serviceId": service, "from": "2027-02-01", "to": "2027-02-03"}
@@ -184,8 +185,9 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
     """Return rows without the values that an import changes although their meaning is the same."""
     comparable_rows = {}
     for key, item in rows.items():
-        # Webhooks are imported paused. Calendar links are not exported.
-        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/", "#WEBHOOK#TRASH/", "#CALENDAR_LINK/")
+        # Webhooks are imported paused. Links of calendars are not exported.
+        skipped = ("#COUNT#", "/files", "#PAGE#VERSION/", "#WEBHOOK#TRASH/")
+        skipped += ("#CALENDAR_LINK/", "#BUSY_CALENDAR/")
         if is_behind(key, workspace) or any(part in key for part in skipped):
             continue
         if "#CALENDAR#" in key:

@@ -84,6 +84,7 @@ _time_off = partial(_page, "services.time_off")
 _absence = partial(_page, "services.absence")
 _webhooks = partial(_page, "settings.webhooks")
 _calendar = partial(_page, "bookings.calendar")
+_busy_times = partial(_page, "services.busy_times")
 _calendar_link = partial(_page, "bookings.calendar_link")
 _new_booking = partial(_page, "bookings.new_booking")
 _booking = partial(_page, "bookings.booking")
@@ -205,6 +206,9 @@ _OF_WORKSPACES = {
     "/staff/{staff}/hours": _hours("show", "save", "list_availability", "set_availability"),
     "/staff/{staff}/time-off": _time_off("show", "save", "list_time_off", "create_time_off"),
     "/staff/{staff}/absence": _absence("show", "arrange", "arrange_absence"),
+    "/staff/{staff}/busy-times": _busy_times(
+        "show", "save", "get_busy_calendars", "create_busy_calendar"
+    ),
     "/staff/{staff}/calendar-link": _calendar_link(
         "show_of_staff", "change_of_staff", "get_calendar_links", "create_calendar_link"
     ),

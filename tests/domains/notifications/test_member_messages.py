@@ -19,6 +19,7 @@ from tests.domains.notifications.inbox import Inbox, choose, text_of
 from tests.factories.console import Person
 from tests.factories.event_runs import run_until_idle
 from tests.factories.examples import Things, submit
+from tests.fakes.internet import Internet, http_response
 from tests.fakes.telegram import FakeTelegram, failure
 
 RECEIVER = "https://receiver.example/events"
@@ -233,6 +234,31 @@ class TestKinds:
         message = inbox.only()
         assert message["Subject"] == "A webhook was switched off"
         assert RECEIVER in text_of(message)
+
+    def test_a_calendar_that_fails_for_a_day_is_reported_to_the_owner_and_its_person(
+        self, inbox: Inbox, owner: Owner, things: Things, time: Time, net: Internet
+    ) -> None:
+        choose(owner, owner.workspace.owner_id, "owner", "en", lead=["mail"])
+        person, other = (new_member(owner, f"{name}@example.com") for name in ("anna", "bob"))
+        spare = owner.api().post("/api/resources/create", {"name": "Bob"})["resource"]["id"]
+        for member, resource in ((person, things.resource), (other, spare)):
+            arguments = {"accountId": member, "resourceId": resource}
+            call_console(owner.workspace.id, "link_member", **arguments)
+        url = "https://calendar.example/private-0123.ics"
+        net.serve(url, http_response(b"", "410 Gone"))
+        body = {"resourceId": things.resource, "url": url}
+        owner.api().post("/api/busy-calendars/create", body)
+        for _ in range(12):
+            time.pass_by(hours=4)
+            scheduled_functions.run_jobs()
+            run_until_idle()
+        told = [mail for mail in inbox.mails if "calendar.example" in text_of(mail)]
+        assert {mail["To"] for mail in told} == {
+            accounts.get(owner.workspace.owner_id).email,
+            "anna@example.com",
+        }
+        assert len(told) == 2
+        assert all("private-0123" not in text_of(mail) for mail in told)
 
     def test_order_is_reported_once(
         self, inbox: Inbox, owner: Owner, things: Things, api: Api

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.schedule.operations import staff_calendar
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from infra.bench.dynamodb.usage import metering
 from tests.conftest import Api, Owner, Time, call_console
 from tests.factories.salon import Salon
@@ -72,6 +74,26 @@ class TestDay:
         (staff,) = calendar(owner, date="2027-01-19")["days"][0]["staff"]
         assert staff["free"] == []
         assert len(staff["timeOff"]) == 1
+
+    def test_busy_times_are_no_free_time_and_bookings_over_them_are_conflicts(
+        self, owner: Owner, salon: Salon
+    ) -> None:
+        over = salon.book(f"{DAY}T10:00")["id"]
+        salon.book(f"{DAY}T16:00")
+
+        def stage(unit: UnitOfWork) -> None:
+            calendar_days.stage_elsewhere(unit, salon.resource, {DAY: "450-480 660-720"})
+
+        run_unit(owner.workspace.id, None, stage)
+        (staff,) = calendar(owner, date=DAY)["days"][0]["staff"]
+        assert clock_times(staff["busy"]) == ["07:30-08:00", "11:00-12:00"]
+        assert clock_times(staff["free"]) == [
+            "06:00-07:00",
+            "08:00-11:00",
+            "12:00-13:00",
+            "14:00-15:00",
+        ]
+        assert staff["conflicts"] == [over]
 
     def test_free_time_begins_now_and_passed_hours_are_not_offered(
         self, owner: Owner, salon: Salon, time: Time

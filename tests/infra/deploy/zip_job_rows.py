@@ -17,6 +17,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.booking_page.rules import advertising_texts
+from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
 from chalicelib.domains.files.operations import folder_deletion
@@ -33,13 +34,16 @@ from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.knowledge.store.sources import SOURCES
 from chalicelib.domains.notifications.store import choices, windows
+from chalicelib.domains.schedule.flows import busy_links, busy_readings
+from chalicelib.domains.schedule.rules.job_kinds import CLEAR_BUSY_TIMES
+from chalicelib.domains.schedule.store.busy_calendars import BusyCalendarRow
 from chalicelib.domains.services.store import time_off
 from chalicelib.domains.sites.operations import deletion as site_deletion
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
 from chalicelib.domains.webhooks.store import deliveries as stored_deliveries
 from chalicelib.engine import file_uses, idempotency, indexing, jobs
-from chalicelib.engine.unit import run_unit
+from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.gateways import sms
 from chalicelib.gateways.object_store import object_store
 from chalicelib.gateways.payments import local_merchant
@@ -358,6 +362,46 @@ def knowledge_fetch(stage: Stage) -> Steps:
     page = SOURCES.require(stage.workspace_id, record_id=page.id)
     assert (page.status, page.failures) == ("failed", 1)
     assert page.error.startswith("The page was not read: expected ")
+
+
+def busy_times_read(stage: Stage) -> Steps:
+    resource = stage.things.resource
+    url = "https://calendar.example/anna.ics"
+    stage.api.post("/api/busy-calendars/create", {"resourceId": resource, "url": url})
+    calendar = BusyCalendarRow.of(stage.workspace_id, resource)
+    assert calendar is not None
+    # The service refuses this machine's address without a request, so no test leaves the machine.
+    busy_links.set_link(calendar, "https://127.0.0.1/", "127.0.0.1")
+    run_unit(stage.workspace_id, None, lambda unit: unit.save(calendar))
+    yield
+    read = BusyCalendarRow.of(stage.workspace_id, resource)
+    assert read is not None
+    assert (read.status, read.problem) == ("failing", "not_fetched")
+
+
+def busy_times_clear(stage: Stage) -> Steps:
+    resource, noon = stage.things.resource, "2027-03-03"
+    url = "https://calendar.example/anna.ics"
+    stage.api.post("/api/busy-calendars/create", {"resourceId": resource, "url": url})
+
+    def stage_busy(unit: UnitOfWork) -> None:
+        calendar_days.stage_elsewhere(unit, resource, {noon: "0-1440"})
+
+    stage.patch(busy_readings, "clear_days", lambda *_: None)
+    stage.api.post("/api/busy-calendars/delete", {"id": resource})
+    run_unit(stage.workspace_id, None, stage_busy)
+    run_unit(
+        stage.workspace_id,
+        None,
+        lambda unit: unit.create_job(
+            jobs.row(CLEAR_BUSY_TIMES, stage.workspace_id, {"resourceId": resource}), at_once=False
+        ),
+    )
+    yield
+    left = calendar_days.read_elsewhere(
+        stage.workspace_id, resource_id=resource, first_day="0", last_day="9"
+    )
+    assert left == {}
 
 
 def visitor_events(stage: Stage) -> Steps:
@@ -818,6 +862,8 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "knowledge-stale": knowledge_stale,
     "knowledge-index-unused": knowledge_index_unused,
     "knowledge-fetch": knowledge_fetch,
+    "busy-times-read": busy_times_read,
+    "busy-times-clear": busy_times_clear,
     "visitor-events": visitor_events,
     "mail-client": mail_client,
     "remind-client": remind_client,

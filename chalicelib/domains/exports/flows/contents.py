@@ -101,7 +101,8 @@ from chalicelib.domains.payments.rules.job_kinds import (
     REFUND_JOBS,
 )
 from chalicelib.domains.payments.store import merchant_rows, merchants, payments
-from chalicelib.domains.schedule.store import calendar_links
+from chalicelib.domains.schedule.rules.job_kinds import CLEAR_BUSY_TIMES, READ_BUSY_TIMES
+from chalicelib.domains.schedule.store import busy_calendars, calendar_links
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
@@ -286,6 +287,7 @@ EXCLUDED: Mapping[type[Row], str] = {
     visits.VisitRow: "a widget's current visit, deleted after 30 days; it is counted again",
     requested_bookings.AwaitedBookingRow: "a link that ends within the hour",
     visitor_bookings.VisitorBookingsRow: "a hash with the stage's salt of the day",
+    busy_calendars.BusyCalendarRow: "the secret link of a person's own calendar",
     calendar_links.CalendarLinkRow: "a link that works at one stage; make a new one",
     locks.LockRow: "used only during a write",
     locks.UnreadLockRow: "used only during a write",
@@ -341,6 +343,7 @@ NOT_INCLUDED: Mapping[str, str] = {
     "apiKeys": "create new keys for programs and bots, and connect apps again",
     "auditLog": "it records events of one stage",
     "balances": "money belongs to an account of one stage, as do top-ups",
+    "busyCalendars": "the link of a person's own calendar is a secret; enter it again",
     "calendarLinks": "a link works at one stage; make new ones, and give them to calendar programs",
     "clientChats": "a chat belongs to a bot of this stage; clients link it again",
     "pageDrafts": "pages are exported as visitors see them; publish a draft first",
@@ -396,6 +399,8 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     html.UNUSED: "as above",
     source_texts.UNUSED_TEXT: "as above",
     indexing.UNUSED_INDEX: "indexes are not exported",
+    READ_BUSY_TIMES: "links of own calendars are not exported",
+    CLEAR_BUSY_TIMES: "busy times are not exported",
     KNOWLEDGE_STALE: "made again for the bots",
     emptying.WIPE: "a copy is not emptied",
     TEST_IDLE: "a copy is kept until its owner empties it",

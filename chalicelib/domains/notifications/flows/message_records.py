@@ -16,6 +16,8 @@ from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import PaymentRow
+from chalicelib.domains.schedule.store.busy_calendars import BusyCalendarRow
+from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.engine.listing.registry import listing_of
 from chalicelib.engine.tables import Record as Stored
 
@@ -171,6 +173,20 @@ def _webhook(workspace_id: str, webhook_id: str) -> Record | None:
     return row and _by_wire_name(row)
 
 
+def _calendar(workspace_id: str, resource_id: str) -> Record | None:
+    calendar = BusyCalendarRow.of(workspace_id, resource_id)
+    resource = RESOURCES.find(workspace_id, record_id=resource_id)
+    if calendar is None or resource is None:
+        return None
+    return {
+        "resourceId": resource.id,
+        "resourceName": resource.name,
+        "host": calendar.host,
+        "status": calendar.status,
+        "problem": calendar.problem,
+    }
+
+
 def _by_wire_name(row: Stored) -> Record:
     return {to_camel(name): value for name, value in row.values.items()}
 
@@ -207,6 +223,7 @@ _READERS: Mapping[str, Callable[[str, str], Record | None]] = {
     "booking.refund_done": partial(_refund, status=payments.DONE),
     "booking.refund_failed": partial(_refund, status=payments.FAILED),
     "bot": _bot,
+    "calendar": _calendar,
     "client": _client,
     "connection": _connection,
     "export": _exporting_key,

@@ -251,6 +251,14 @@ def _webhook(language: Language, webhook: Record) -> tuple[str | None, Pairs]:
     return None, [("url", webhook["url"]), ("reason", reason and _text(language, f"off_{reason}"))]
 
 
+def _unread_calendar(language: Language, calendar: Record) -> tuple[str | None, Pairs]:
+    return calendar["resourceName"], [
+        ("resource", calendar["resourceName"]),
+        ("host", calendar["host"]),
+        ("reason", _text(language, f"unread_{calendar['problem']}")),
+    ]
+
+
 def _changed_webhook(language: Language, webhook: Record) -> tuple[str | None, Pairs]:
     return None, [
         ("url", webhook["url"]),
@@ -316,6 +324,7 @@ _FACTS: Mapping[str, Callable[[Language, Record], tuple[str | None, Pairs]]] = {
     "handover": _handover,
     "limit": _limit,
     "limit_half": _limit,
+    "calendar_unread": _unread_calendar,
     "webhook_off": _webhook,
     "webhook_changed": _changed_webhook,
     "webhook_deleted": _changed_webhook,
@@ -346,6 +355,7 @@ _PAGES = {
     "handover": "dialogs/{id}",
     "limit": "bots/{id}/limits",
     "limit_half": "bots/{id}/limits",
+    "calendar_unread": "staff/{resourceId}/busy-times",
     "webhook_off": "webhooks/{id}",
     "webhook_changed": "webhooks/{id}",
     "webhook_deleted": "webhooks",

@@ -153,6 +153,9 @@ EVENTS: Mapping[str, Told] = {
         for noun in ("product", "service", "form", "page")
         for change in ("created", "updated", "deleted")
     },
+    "calendar.unreadable": Told(
+        _NO_CLIENT, ToMembers("calendar_unread", _AND_STAFF, status="failing")
+    ),
     "webhook.switched_off": Told(_NO_CLIENT, ToMembers("webhook_off", status="off")),
     "webhook.changed": Told(_NO_CLIENT, ToMembers("webhook_changed", owner_only=True)),
     "webhook.deleted": Told(_NO_CLIENT, ToMembers("webhook_deleted", owner_only=True)),

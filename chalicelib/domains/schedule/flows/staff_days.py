@@ -1,4 +1,4 @@
-"""Compute the opening hours, time off and free time of the staff on a day."""
+"""Compute the opening hours, time off, busy times and free time of the staff on a day."""
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.booked_times import BookingEntry
 from chalicelib.domains.services.rules import open_windows
 from chalicelib.domains.services.store import opening_hours, time_off
@@ -30,6 +31,7 @@ class StaffDayPlan(NamedTuple):
     resource: ResourceRow
     opened: list[Span]
     time_off: list[tuple[Span, str | None]]  # with the reason
+    busy: list[Span]  # in the own calendar
     free: list[tuple[Span, int]]  # with the number of free places
 
 
@@ -42,13 +44,14 @@ def all_staff(workspace_id: str) -> list[ResourceRow]:
 
 
 class StaffPlan(NamedTuple):
-    """Opening hours, time off and bookings of some staff members in a period."""
+    """Opening hours, time off, busy times and bookings of some staff members in a period."""
 
     staff: Sequence[ResourceRow]
     hours: dict[str, ScheduleRow]
     off: Sequence[TimeOff]
     reasons: dict[str, str | None]
     entries: Sequence[BookingEntry]
+    elsewhere: dict[str, list[Span]]  # busy in the own calendar, by resource
 
     @classmethod
     def read(
@@ -59,23 +62,25 @@ class StaffPlan(NamedTuple):
         entries: Sequence[BookingEntry],
     ) -> Self:
         if not staff:
-            return cls([], {}, [], {}, entries)
+            return cls([], {}, [], {}, entries, {})
         ids = [member.id for member in staff]
         with deadline.side_by_side() as start:
             off_task = start(
                 lambda: time_off.overlapping(workspace_id, period.start, last_ms=period.end)
             )
             keys = opening_hours.keys_of_schedules(workspace_id, ids)
-            # The console only shows the hours, so they may be a second old, at half the read units.
-            hours = fetch(keys, consistent=False)
+            days = calendar_days.keys_of(workspace_id, [(id_, period) for id_ in ids])
+            # The console only shows them, so they may be a second old, at half the read units.
+            found = fetch([*keys, *days.values()], consistent=False)
             off = [absence for absence in off_task.result() if any(map(absence.applies_to, ids))]
         rows = time_off.find_all(workspace_id, [absence.id for absence in off])
         return cls(
             staff,
-            {row.sk: row for row in hours if isinstance(row, ScheduleRow)},
+            {row.sk: row for row in found if isinstance(row, ScheduleRow)},
             off,
             {row.id: row.reason for row in rows},
             entries,
+            calendar_days.elsewhere_of(found),
         )
 
     def plan_days(self, span: Span) -> Iterator[StaffDayPlan]:
@@ -87,7 +92,9 @@ class StaffPlan(NamedTuple):
                 if absence.applies_to(resource.id)
                 for cut in slots.clip([absence.span(resource.timezone)], span)
             ]
-            yield StaffDayPlan(resource, opened, off, self._free(resource, opened, off))
+            busy = slots.clip(self.elsewhere.get(resource.id, ()), span)
+            closed = [*(span for span, _ in off), *busy]
+            yield StaffDayPlan(resource, opened, off, busy, self._free(resource, opened, closed))
 
     def _opened(self, resource: ResourceRow, span: Span) -> list[Span]:
         first, last = (
@@ -105,7 +112,7 @@ class StaffPlan(NamedTuple):
         self,
         resource: ResourceRow,
         opened: Sequence[Span],
-        off: Sequence[tuple[Span, str | None]],
+        closed: Sequence[Span],
     ) -> list[tuple[Span, int]]:
         if resource.status != "active":
             return []
@@ -116,9 +123,8 @@ class StaffPlan(NamedTuple):
             for calendar_entry in self.entries
             if calendar_entry.resource_id == resource.id
         ]
-        closed = [Span(0, now), *(span for span, _ in off)]
         capacity = int(resource.capacity)
-        free_spans = slots.gaps(opened, busy, capacity, closed)
+        free_spans = slots.gaps(opened, busy, capacity, [Span(0, now), *closed])
         return [
             (part, capacity - taken_places)
             for span in free_spans

@@ -16,7 +16,8 @@ from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
 from chalicelib.domains.bookings.store import booked_times
-from chalicelib.domains.schedule.store import calendar_links
+from chalicelib.domains.schedule.flows import busy_readings
+from chalicelib.domains.schedule.store import busy_calendars, calendar_links
 from chalicelib.domains.services.store import opening_hours, services, time_off
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
@@ -85,13 +86,14 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
         )
     opening_hours.stage_deletion(ctx.unit, resource, schedule, retention=KEPT_AFTER_DELETION)
     calendar_links.stage_deletion(ctx.unit, resource.id)
+    busy_calendars.stage_deletion(ctx.unit, resource.id)
     ctx.unit.create_job(jobs.row(CASCADE, ctx.workspace_id, {"resourceId": resource.id}))
     return ResourceDeleted(id=resource.id, deleted=not args.dry_run, future_bookings=upcoming)
 
 
 @job_handler(CASCADE)
 def release(job: Job) -> None:
-    """Unbind services from a deleted resource, and remove its time off."""
+    """Unbind services from a deleted resource, and remove its time off and its busy times."""
     # The job runs right after the deletion. If it fails, the job runner repeats it. Meanwhile, no
     # service can be bound to the deleted resource.
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
@@ -100,6 +102,7 @@ def release(job: Job) -> None:
         bound = services.bound_to(workspace_id, resource_id=resource_id)
     cascade_over(job, bound, BATCH_SIZE, partial(_unbind, resource_id))
     cascade_over(job, [absence.id for absence in own_time_off.result()], BATCH_SIZE, _remove)
+    busy_readings.clear_days(workspace_id, resource_id)
 
 
 def _unbind(resource_id: str, unit: UnitOfWork, service_ids: Sequence[str]) -> None:

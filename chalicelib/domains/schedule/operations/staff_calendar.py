@@ -77,7 +77,7 @@ class StaffMember(Wire):
 class StaffDay(Wire):
     """The day of one staff member.
 
-    Opening hours, time off and free time are read for a single day or a single staff member only.
+    Hours, time off, busy times and free time are read for one day or one staff member only.
     """
 
     OWNED_BY = "resource_id"
@@ -88,6 +88,8 @@ class StaffDay(Wire):
     capacity: int = Field(description="Maximum number of bookings at the same time.")
     opened: list[Period] = Field(description="Opening hours of the day.")
     time_off: list[ClosedPeriod] = Field(description="Time off on the day.")
+    busy: list[Period] = Field(description="Busy times of the resource's own calendar.")
+    conflicts: list[Id] = Field(description="Bookings that overlap a busy time.")
     free: list[FreePeriod] = Field(description="Free time from now on, of 15 minutes or more.")
     bookings: list[BookingOut] = Field(description="Bookings that are shown, by start.")
 
@@ -236,7 +238,13 @@ def _staff_days(plan: StaffPlan, span: Span, rows: Sequence[BookingRow]) -> list
     return planned + others
 
 
-def _planned_day(day: StaffDayPlan, rows: Iterable[BookingRow]) -> StaffDay:
+def _overlaps(booking: BookingRow, spans: Iterable[Span]) -> bool:
+    # Buffers may be busy, as they may be off.
+    start, end = booking.busy.start, booking.busy.end
+    return any(span.start < end and start < span.end for span in spans)
+
+
+def _planned_day(day: StaffDayPlan, rows: Sequence[BookingRow]) -> StaffDay:
     return StaffDay(
         resource_id=day.resource.id,
         resource_name=day.resource.name,
@@ -247,6 +255,8 @@ def _planned_day(day: StaffDayPlan, rows: Iterable[BookingRow]) -> StaffDay:
             ClosedPeriod(**Period.from_span(span).model_dump(), reason=reason)
             for span, reason in day.time_off
         ],
+        busy=list(map(Period.from_span, day.busy)),
+        conflicts=[row.id for row in rows if _overlaps(row, day.busy)],
         free=[
             FreePeriod(**Period.from_span(span).model_dump(), places=places)
             for span, places in day.free
@@ -264,6 +274,8 @@ def _other_day(resource_id: str, rows: Sequence[BookingRow]) -> StaffDay:
         capacity=1,
         opened=[],
         time_off=[],
+        busy=[],
+        conflicts=[],
         free=[],
         bookings=list(map(BookingOut.from_record, rows)),
     )

@@ -25,6 +25,7 @@ MOVE, ASK = "move", "cancel"
 # Actions that mail the link that pays the booking, or note how the client has paid the rest.
 MONEY_ACTIONS = ("send_link", "cash", "terminal", "withdrawn")
 MOVABLE = ("pending_payment", "confirmed", "completed")
+UPCOMING = ("pending_payment", "confirmed")
 # What a member of the staff sees of a booking's money: nothing.
 NO_MONEY: dict[str, Any] = {"notes": [], "left": 0, "due": 0, "paid": 0, "paymentUrl": None}
 Booking = dict[str, Any]
@@ -217,7 +218,10 @@ def _page(
         client_path=_client_path(request, booking),
         can_be_moved=booking["status"] in MOVABLE,
         again=_again(request, booking),
-        has_begun=booking["startAt"] <= clock.iso(clock.now()),
+        has_begun=booking["startAt"] <= (now := clock.iso(clock.now())),
+        is_conflict=booking["status"] in UPCOMING
+        and booking["endAt"] > now
+        and _is_busy_elsewhere(request, booking),
         **{"near": [], "meanwhile": [], **values},
         **booking_times.texts_of(request),
     )
@@ -251,6 +255,13 @@ def _people(request: ConsoleRequest) -> dict[str, str]:
         return {person["accountId"]: person["name"] for person in people}
     account = request.signed_in_account
     return {account.id: account.name}
+
+
+def _is_busy_elsewhere(request: ConsoleRequest, booking: Booking) -> bool:
+    """Return whether the own calendar of the staff is busy during a booking."""
+    period = {"from": booking["startAt"], "to": booking["endAt"]}
+    busy = request.call("get_busy_times", resourceId=booking["resourceId"], **period)
+    return bool(busy["busyTimes"])
 
 
 def _actor(request: ConsoleRequest, people: Mapping[str, str], by: str) -> str:

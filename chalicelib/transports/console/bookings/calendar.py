@@ -217,11 +217,18 @@ def _rows(staff: Mapping[str, Any], *, split: bool) -> list[dict[str, Any]]:
     kinds = (
         ("open", "opened"),
         ("time_off", "timeOff"),
+        ("busy", "busy"),
         ("free", "free"),
         ("booking", "bookings"),
     )
     rows = [
-        {"kind": kind, "resourceId": staff["resourceId"], "capacity": staff["capacity"], **row}
+        {
+            "kind": kind,
+            "resourceId": staff["resourceId"],
+            "capacity": staff["capacity"],
+            **row,
+            "is_conflict": row.get("id") in staff["conflicts"],
+        }
         for kind, name in kinds
         for row in staff[name]
     ]
