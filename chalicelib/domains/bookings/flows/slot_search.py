@@ -147,6 +147,15 @@ class Candidates(NamedTuple):
         return cls(active, bound, None if active else NoSlotReason.NO_RESOURCES)
 
 
+def time_with(booking: BookingRow, service: ServiceRow | None, resource_id: str) -> Span:
+    """Return the time of a booking, without its buffers, if a resource does it at its start."""
+    start = epoch_ms(booking.starts_at)
+    if service is None:
+        return Span(start, epoch_ms(booking.ends_at))
+    length = rules_of(service, booking).with_resource(resource_id).duration_min
+    return Span(start, start + length * 60_000)
+
+
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
     """Return the slot rules of a service. A booking to be moved keeps its length and buffers.
 
@@ -332,16 +341,17 @@ def range_of(first: date | None, *, last: date | None, zone: str, days: int) -> 
     return Span(epoch_ms(begin), epoch_ms(end))
 
 
-def is_open_for(booking: BookingRow, hours: Schedule, timezone: str) -> bool:
-    """Return whether a booking, without its buffers, lies within opening hours."""
-    start, end = booking.busy.start, booking.busy.end
+def is_open_for(visit: Span, hours: Schedule, timezone: str) -> bool:
+    """Return whether the time of a booking, without its buffers, lies within opening hours."""
     opened = open_windows.windows(
         hours,
         timezone,
-        clock.local_day(booking.starts_at, timezone) - 2 * _DAY,
-        last=clock.local_day(booking.ends_at, timezone) + _DAY,
+        clock.local_day(clock.moment_at(visit.start), timezone) - 2 * _DAY,
+        last=clock.local_day(clock.moment_at(visit.end), timezone) + _DAY,
     )
-    return any(span.start <= start and end <= span.end for span in merge(opened, touching=True))
+    return any(
+        span.start <= visit.start and visit.end <= span.end for span in merge(opened, touching=True)
+    )
 
 
 def _ms(length: timedelta) -> int:

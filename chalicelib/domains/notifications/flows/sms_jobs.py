@@ -10,7 +10,7 @@ from chalicelib.domains.billing.store.sms_holds import SETTLE_SMS
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.mails.flows import mail_gate
-from chalicelib.domains.notifications.flows import client_channels, client_message, sms_channel
+from chalicelib.domains.notifications.flows import client_cascade, client_message, sms_channel
 from chalicelib.domains.notifications.flows.client_message import ClientMessage
 from chalicelib.domains.notifications.rules.client_channels import order_of
 from chalicelib.domains.notifications.rules.job_kinds import CHECK_SMS
@@ -79,7 +79,7 @@ def check_sms(job: Job) -> None:
         raise Postponed(clock.now() + max(_FIRST_PAUSE, age))
     if delivery == "undelivered":
         order = order_of(message.kind, message.workspace.client_channels)
-        client_channels.pass_on(message, "sms", "undelivered", order)
+        client_cascade.pass_on(message, "sms", "undelivered", order)
 
 
 def _message(job: Job) -> ClientMessage | None:
@@ -94,7 +94,7 @@ def _message(job: Job) -> ClientMessage | None:
     )
     until = datetime.fromisoformat(job.payload["until"])
     since = until - mail_gate.LONGEST_WAIT
-    keys = client_channels.keys(job.workspace_id, booking)
+    keys = client_cascade.keys(job.workspace_id, booking)
     return client_message.write(
         first_job, booking, kind, job.payload["mailClass"], since, keys=keys
     )

@@ -13,12 +13,13 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.bookings.flows import placement, slot_search
+from chalicelib.domains.bookings.flows import booking_reads, placement, slot_search
 from chalicelib.domains.bookings.flows.slot_search import ACTIVE, PARALLEL, Candidate
 from chalicelib.domains.bookings.rules import slots
-from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, NoSlotReason, Query
+from chalicelib.domains.bookings.rules.slots import Calendar, NoSlotReason, Query
 from chalicelib.domains.bookings.store import booked_times, bookings, calendar_days
 from chalicelib.domains.bookings.store.bookings import UPCOMING, BookingRow
+from chalicelib.domains.bookings.store.calendar_days import BookedDays
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
@@ -76,7 +77,7 @@ class AbsencePlan:
     services: Mapping[str, ServiceRow]
     candidates: Mapping[str, Candidate]
     off: Sequence[TimeOff]
-    busy: dict[str, list[BusyEntry]]
+    busy: dict[str, BookedDays]
     period: Span
 
     @classmethod
@@ -102,7 +103,7 @@ class AbsencePlan:
         # A day more at both ends is longer than any booking with its buffers.
         span = Span(period.start - _DAY_MS, period.end + (SEARCHED_DAYS + 1) * _DAY_MS)
         off: list[TimeOff] = []
-        busy: dict[str, list[BusyEntry]] = {}
+        busy: dict[str, BookedDays] = {}
 
         def read_one(resource_id: str | None) -> None:
             if resource_id is None:
@@ -153,7 +154,7 @@ class AbsencePlan:
             for calendar in calendars
             if rules is not None
             and calendar.resource_id != self.absent.id
-            and _reason_against(self.candidates[calendar.resource_id], booking, self.off) is None
+            and self._is_at_work(calendar.resource_id, booking)
             and slots.is_free(rules, calendar, start, now=now, ignore_schedule=True)
         ]
         least_busy_first = list[Calendar]()
@@ -161,6 +162,10 @@ class AbsencePlan:
             least_busy_first.append(slots.least_busy(free, start, now=now))
             free.remove(least_busy_first[-1])
         return least_busy_first
+
+    def _is_at_work(self, resource_id: str, booking: BookingRow) -> bool:
+        visit = slot_search.time_with(booking, self.services.get(booking.service_id), resource_id)
+        return _reason_against(self.candidates[resource_id], visit, self.off) is None
 
     def _other_time(
         self, booking: BookingRow, calendars: Sequence[Calendar], now: int
@@ -180,9 +185,10 @@ class AbsencePlan:
         return OtherTime(slot.start, self.candidates[resource_id].resource)
 
     def _take(self, resource_id: str, booking: BookingRow, start: int) -> None:
-        entry = booking.busy
-        moved = entry._replace(start=start, end=start + entry.end - entry.start)
-        self.busy[resource_id] = [*self.busy[resource_id], moved]
+        own = slot_search.time_with(booking, self.services.get(booking.service_id), resource_id)
+        moved = booking.busy._replace(start=start, end=start + own.end - own.start)
+        days = self.busy[resource_id]
+        self.busy[resource_id] = days._replace(entries=[*days.entries, moved])
 
 
 def require_at_work(unit: UnitOfWork, booking: BookingRow, resource_id: str) -> None:
@@ -199,12 +205,14 @@ def require_at_work(unit: UnitOfWork, booking: BookingRow, resource_id: str) -> 
             time_off.lock_key(unit.workspace_id),
         ]
     )
+    visit = slot_search.time_with(
+        booking, booking_reads.read_service(unit, booking.service_id), resource_id
+    )
     # A resource that does not exist is refused by the move.
     for found in opening_hours.find_with_schedules(unit.workspace_id, [resource_id], unit.rows):
         candidate = Candidate(*found)
-        span = Span(booking.busy.start, booking.busy.end)
-        checked = time_off.read_checked(unit, span)
-        reason = _reason_against(candidate, booking, checked.periods)
+        checked = time_off.read_checked(unit, visit)
+        reason = _reason_against(candidate, visit, checked.periods)
         if reason is not None:
             placement.refuse(reason, [], [candidate.resource], booking.timezone)
         opening_hours.require_hours_unchanged(unit, resource_id, candidate.hours)
@@ -212,14 +220,13 @@ def require_at_work(unit: UnitOfWork, booking: BookingRow, resource_id: str) -> 
 
 
 def _reason_against(
-    candidate: Candidate, booking: BookingRow, off: Sequence[TimeOff]
+    candidate: Candidate, visit: Span, off: Sequence[TimeOff]
 ) -> NoSlotReason | None:
-    resource, span = candidate.resource, Span(booking.busy.start, booking.busy.end)
-    schedule = opening_hours.schedule_of(candidate.hours)
-    if not slot_search.is_open_for(booking, schedule, resource.timezone):
+    resource, schedule = candidate.resource, opening_hours.schedule_of(candidate.hours)
+    if not slot_search.is_open_for(visit, schedule, resource.timezone):
         return NoSlotReason.CLOSED
     for absence in off:
         away = absence.span(resource.timezone)
-        if absence.applies_to(resource.id) and away.start < span.end and away.end > span.start:
+        if absence.applies_to(resource.id) and away.start < visit.end and away.end > visit.start:
             return NoSlotReason.TIME_OFF
     return None

@@ -20,6 +20,7 @@ from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.opening_hours import ScheduleRow
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.domains.services.store.time_off import TimeOff
+from chalicelib.lib.spans import Span
 
 MAX_CHECKED = 500  # upcoming bookings, earliest first
 MAX_LISTED = 20
@@ -80,4 +81,5 @@ def _reason(
     if any(span.start < booking.busy.end and booking.busy.start < span.end for span in spans):
         return "time_off"
     schedule = opening_hours.schedule_of(hours)
-    return None if slot_search.is_open_for(booking, schedule, resource.timezone) else "closed"
+    visit = Span(booking.busy.start, booking.busy.end)
+    return None if slot_search.is_open_for(visit, schedule, resource.timezone) else "closed"

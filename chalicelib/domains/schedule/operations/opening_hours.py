@@ -32,6 +32,7 @@ from chalicelib.domains.services.rules.open_windows import (
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.engine.unit import UnitOfWork
+from chalicelib.lib.spans import Span
 
 MAX_RULES = 400
 MAX_LISTED = 20  # bookings outside the opening hours in a warning
@@ -243,7 +244,9 @@ def _warn_of_bookings_outside(
     )
     upcoming = BOOKINGS.fetch(ctx.workspace_id, blocking.ids)
     outside = [
-        booking.id for booking in upcoming if not slot_search.is_open_for(booking, hours, timezone)
+        booking.id
+        for booking in upcoming
+        if not slot_search.is_open_for(Span(booking.busy.start, booking.busy.end), hours, timezone)
     ]
     if outside:
         more = ", …" if len(outside) > MAX_LISTED or blocking.total > MAX_CHECKED else ""
