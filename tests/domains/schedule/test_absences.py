@@ -290,6 +290,18 @@ class TestCarryingOut:
         done = arrange(salon, choose(booking, "reassign", resourceId=olga))
         assert done["bookings"][0]["outcome"]["reason"] == "time_off"
 
+    def test_a_colleague_who_needs_longer_has_to_be_at_work_for_that_long(
+        self, salon: Salon
+    ) -> None:
+        booking, olga = book(salon, 10), salon.resources[1]
+        slower = [{"resourceId": olga, "durationMin": 120}]
+        salon.api.post("/api/services/update", {"id": salon.service, "resourceOverrides": slower})
+        Salon.set_hours(salon.api, olga, [{"weekday": "mon", "start": "09:00", "end": "11:30"}])
+        (only,) = preview(salon)["bookings"]
+        assert only["sameTime"] == []
+        done = arrange(salon, choose(booking, "reassign", resourceId=olga))
+        assert done["bookings"][0]["outcome"]["reason"] == "closed"
+
     @pytest.mark.parametrize("everybody", [True, False], ids=["everybody", "colleague"])
     def test_time_off_that_comes_meanwhile_is_noticed(
         self, everybody: bool, salon: Salon, monkeypatch: pytest.MonkeyPatch
