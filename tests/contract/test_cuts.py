@@ -79,6 +79,7 @@ CUTS = {
         transports.web.blog.POSTS_PER_PAGE
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
+        transports.console.bookings.new_booking.MAX_SERVICES
         domains.schedule.flows.calendar_feeds.MAX_EVENTS
         domains.imports.rules.tables.client_table.MAX_TAGS
         transports.console.content.imports.MAX_CONTROLS
@@ -110,6 +111,9 @@ CUTS = {
         transports.web.page_sections.MAX_RECORDS
     """,
     "a heading of the latest or the next ones, with a way to all": """
+        domains.schedule.flows.absence_plan.MAX_COLLEAGUES
+        transports.console.bookings.new_booking.MAX_KNOWN
+        transports.console.bookings.times.NEXT_DAYS
         domains.bookings.flows.placement.ALTERNATIVES
         domains.overview.operations.first_steps.MAX_ROWS
         transports.console.services.services.TIMES_SHOWN
@@ -139,6 +143,9 @@ CUTS = {
         gateways.llm.facts.MAX_SEARCH_WORDS
     """,
     "the oldest or the least important are given up, as the constant's docstring says": """
+        domains.notifications.flows.book_again.MOST_READ
+        domains.schedule.flows.absence_plan.MAX_READ
+        transports.console.bookings.new_booking.MAX_VISITS
         transports.console.sites.starters.MAX_SERVICES
         transports.web.composed_pages.MAX_LINKS
         domains.clients.operations.contact_upsert.MAX_TAGS
@@ -161,6 +168,10 @@ CUTS = {
         transports.web.blog.SITEMAP_URLS
     """,
     "characters, bytes or digits": """
+        domains.bookings.rules.booking_tokens.SHORT_LENGTH
+        domains.clients.flows.advertising_links._SIGNATURE_BYTES
+        domains.schedule.rules.calendar_text.MAX_LINE
+        transports.web.booking_page.MAX_VERSION
         domains.clients.operations.contact_upsert.MAX_NOTES
         domains.imports.rules.tables.client_table.MAX_NAME
         domains.imports.rules.tables.client_table.MAX_NOTES

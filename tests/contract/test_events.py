@@ -55,6 +55,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "how people and systems are told, which they have just chosen": (
         *("link_telegram", "resend_webhook_delivery"),
         *("send_test_event", "set_notifications", "unlink_telegram"),
+        *("set_client_channels", "link_client_chat", "unlink_client_chat"),
     ),
     "the name of a key, and how much it may do": ("update_key",),
     OWN: (
@@ -69,6 +70,8 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "consent without an exchange of its code gives no access, and an end takes access away": (
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token", "widen_connection"),
     ),
+    "the events of the bookings that it changes": ("arrange_absence",),
+    "what a client agrees to, and takes back": ("withdraw_advertising_consent",),
     "a copy for a person, who changes nothing": (
         *("export_client", "export_clients", "export_leads", "export_workspace"),
     ),

@@ -37,6 +37,8 @@ from tests.support.effort import slow_but_for
 from tests.support.patience import PATIENCE
 from tests.support.sweep import sweep
 
+pytestmark = pytest.mark.usefixtures("telegram")
+
 STALE = "The reference is stale: run make update, and look at what has changed."
 SHOWN = from_json(openapi.ANSWERS.read_bytes())
 QUICK = {area.operations[0].name for area in DOCUMENTED.areas}

@@ -22,6 +22,8 @@ from tests.contract.conftest import (
     succeeded,
 )
 
+pytestmark = pytest.mark.usefixtures("telegram")
+
 RECORDED = Path("docs", "request_counts.json")
 ROWS = Path("docs", "written_rows.json")
 LATENCIES = (0.004, 0.05, 0.5)

@@ -52,7 +52,8 @@ NOT_OF_VISITORS = {
     *("client-exports", "client-files", "new-workspaces", "sign-up-mails"),
     "webhook-challenges",
     *("telegram-codes", "telegram-wrong-codes"),
-    *("account-mails", "confirmed-mails", "reminder-mails"),
+    *("account-mails", "confirmed-mails", "reminder-mails", "advertising-mails"),
+    *("workspace-advertising-share", "sms-number", "sms-unproved"),
 }
 """Limits of keys, members, workspaces and addresses, which visitors do not count."""
 EVE = {"name": "Eve", "email": "eve@example.com"}

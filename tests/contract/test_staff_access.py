@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("telegram", "mail_enabled")
 OWN_CALENDAR = {
     *("get_staff_calendar", "list_bookings", "get_booking", "list_own_services"),
     *("create_booking", "set_booking_status", "reschedule_booking", "get_available_slots"),
-    *("get_calendar_links", "create_calendar_link", "delete_calendar_link"),
+    *("get_calendar_links", "create_calendar_link", "delete_calendar_link", "get_busy_times"),
 }
 """Operations about the own calendar."""
 OWN_ACCOUNT = {
@@ -137,6 +137,7 @@ def own_calls(desk: Desk) -> dict[str, dict[str, Any]]:
         "delete_calendar_link": {"id": desk.own},
         "get_available_slots": {"serviceId": desk.service, "bookingId": desk.own_booking},
         "get_booking": {"id": desk.own_booking},
+        "get_busy_times": {"resourceId": desk.own, "from": NOON, "to": LATER},
         "get_calendar_links": {},
         "get_notifications": {},
         "get_staff_calendar": {"view": "week", "date": "2027-01-18"},

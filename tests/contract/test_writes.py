@@ -14,9 +14,13 @@ from tests.contract.test_access import drop_key_usage
 from tests.factories.examples import example, send
 
 WRITES = [o for o in REGISTRY.select(Audience.KEY) if not o.read_only]
-WITHOUT_CHANGES = {"ai_fill_product", "ai_fill_service", "export_workspace", "reorder_products"}
+WITHOUT_CHANGES = {
+    *("ai_fill_product", "ai_fill_service", "export_workspace", "reorder_products"),
+    *("read_busy_calendar", "withdraw_advertising_consent"),
+}
 """Drafts change no record. The example of an order is the order that the products have. An export
-of the world is running, which the call returns."""
+of the world is running, which the call returns. The calendar of the world waits to be read, and its
+client has agreed to nothing."""
 CONFIRMED = {"confirm": True, "force": True}
 
 

@@ -200,6 +200,13 @@ def booking_page_request(w: WorkspaceIds) -> dict[str, Any]:
     }
 
 
+def repeated_visit(w: WorkspaceIds) -> dict[str, Any]:
+    """Open the booking page of a workspace, and return a start of which visits may be repeated."""
+    request = booking_page_request(w)
+    del request["client"]
+    return request
+
+
 def booked_on_page(w: WorkspaceIds) -> dict[str, Any]:
     """Book on the booking page, and return the token that manages the booking."""
     booked = visitors_call("book_on_page", **booking_page_request(w))
@@ -262,6 +269,7 @@ COMPUTED: Mapping[str, Callable[[WorkspaceIds], dict[str, Any]]] = {
     "exchange_code": lambda w: exchange_arguments(grant(workspaces.get(w.workspace_id))["code"]),
     "find_move_times": booked_on_page,
     "find_page_times": booking_page,
+    "find_repeat_times": repeated_visit,
     "get_calendar_feed": calendar_of_business,
     "get_managed_booking": booked_on_page,
     "get_merchant_payment": payment_of_a_test,

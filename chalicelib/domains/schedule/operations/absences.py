@@ -194,7 +194,6 @@ class _Absence(NamedTuple):
         "startAt": "2027-01-20",
         "endAt": "2027-01-21",
         "reason": "Sick",
-        "dryRun": True,
     },
     errors=(InsufficientScopeError,),
     role=Role.MANAGER,

@@ -161,7 +161,8 @@ def get_busy_times(ctx: Context, args: BusyTimesQuery) -> BusyTimes:
     if not period.start < period.end <= period.start + MAX_PERIOD:
         message = "expected a time after from, at most 62 days later"
         raise ValidationError.of("to", message=message, key="period")
-    days = calendar_days.read(ctx.workspace_id, resource_id=args.resource_id, span=period)
+    resource = RESOURCES.require(ctx.workspace_id, record_id=args.resource_id)
+    days = calendar_days.read(ctx.workspace_id, resource_id=resource.id, span=period)
     overlapping = (
         span for span in days.elsewhere if span.start < period.end and period.start < span.end
     )

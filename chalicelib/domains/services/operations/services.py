@@ -233,7 +233,9 @@ class ServiceCreate(Wire):
     site_id: Id | None = optional("Site id.")
     agent_id: Id | None = optional("Bot id.")
     resource_ids: ResourceIds | None = optional("Alternatives; a booking takes one.")
-    resource_overrides: ResourceOverrides | None = optional("Other prices or lengths by resource.")
+    resource_overrides: Annotated[ResourceOverrides | None, NO_ARGUMENT] = optional(
+        "Other prices or lengths by resource."
+    )
     images: Images | None = optional("The main one first.")
     tags: Tags | None = optional("Tags.")
     status: Status = Field(default="active", description="inactive: no slots.")
@@ -260,7 +262,9 @@ class ServicePatch(Patch, ServiceCreate, ServiceRef):
     """Changes to a service."""
 
     resource_ids: ResourceIds = optional("Alternatives; replaces all.")
-    resource_overrides: ResourceOverrides = optional("Other prices or lengths; replaces all.")
+    resource_overrides: Annotated[ResourceOverrides, NO_ARGUMENT] = optional(
+        "Other prices or lengths; replaces all."
+    )
     images: Images | None = optional("Replaces all.")
     tags: Tags = optional("Replaces all.")
     slot_step_min: Duration | None = optional("Minutes between slots; empty: durationMin.")
