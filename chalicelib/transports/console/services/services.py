@@ -54,28 +54,25 @@ def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[
 
 def from_texts(request: ConsoleRequest, service: Service) -> tuple[str, str]:
     """Return the length and the price of a service, with "from" if they depend on the staff."""
-    own = {override["resourceId"]: override for override in service["resourceOverrides"]}
-    texts_of_values = []
-    for name, text in (("durationMin", _length_text), ("price", _price_text)):
-        values = {
-            value if (value := own.get(staff, {}).get(name)) is not None else service[name]
-            for staff in service["resourceIds"] or [""]
-        }
-        shown = text(request, min(values))
-        varies = len(values) > 1
-        texts_of_values.append(request.translate("from_value", value=shown) if varies else shown)
-    length_text, price_text = texts_of_values
-    return length_text, price_text
+    lengths, prices = _values(service, "durationMin"), _values(service, "price")
+    length = localized.length(request.language, min(lengths))
+    if len(lengths) > 1:
+        length = request.translate("from_value", value=length)
+    price = texts.money(request.language, min(prices), request.currency)
+    if len(prices) > 1:
+        price = request.translate("from_value", value=price)
+    elif prices == {0}:
+        price = request.translate("free")
+    return length, price
 
 
-def _length_text(request: ConsoleRequest, minutes: int) -> str:
-    return localized.length(request.language, minutes)
-
-
-def _price_text(request: ConsoleRequest, price: int) -> str:
-    if not price:
-        return request.translate("free")
-    return texts.money(request.language, price, request.currency)
+def _values(service: Service, name: str) -> set[int]:
+    # What a service has with its staff.
+    own = {override["resourceId"]: override[name] for override in service["resourceOverrides"]}
+    return {
+        service[name] if (value := own.get(staff)) is None else value
+        for staff in service["resourceIds"] or [""]
+    }
 
 
 def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
