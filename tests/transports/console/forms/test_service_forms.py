@@ -302,7 +302,7 @@ class TestStaffTerms:
         desk = f"/console/w/{owner.workspace.slug}/bookings/new?service={salon.service}"
         day = f"{desk}&date=2027-01-18"
         anyone, chosen = (text(console_owner.get(f"{day}&staff={who}")) for who in ("any", master))
-        assert "· from 1 h · from" in anyone
+        assert "from 1 h · from" in anyone
         assert "Stylist 0 · 1 h · 1,500" in anyone
         assert "· 1 h 30 min · 2,500" in chosen
 
