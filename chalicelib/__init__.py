@@ -4,7 +4,7 @@ The deployed package (transports > domains > application > engine | gateways > l
 """
 
 VERSION = "0.2.0"
-STORED_FORMAT = 1
+STORED_FORMAT = 2
 """Number of the form of stored rows. A deployment refuses a stage whose rows have another number.
 
 Until release 1.0, a change that cannot read existing rows increases it.

@@ -106,6 +106,7 @@ OTHER_FORMS: dict[str, dict[str, str]] = {
     f"{WEBHOOK}/secret": {"once": "1"},
     STAFF: {"name": "Anna", "timezone": "Europe/Moscow", "active": "yes"},
     f"{STAFF}/hours": {"open": "mon", "start-mon": "09:00", "end-mon": "18:00"},
+    f"{WORKSPACE}/client-channels": {"channels": "mail"},
     f"{WORKSPACE}/notifications": {"mail": "lead", "language": "ru"},
     f"{WORKSPACE}/settings": {"name": "Bakery", "timezone": "Asia/Tomsk", "country": "DE"},
     f"{WORKSPACE}/members": {"email": "new@example.com", "role": "member", "once": "1"},

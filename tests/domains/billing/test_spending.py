@@ -101,11 +101,13 @@ class TestSpending:
         with pytest.raises(ForbiddenError):
             call_console(payer.workspace.id, "get_spending", membership=membership)
 
-    def test_spending_takes_one_query_and_one_batch_read(self, payer: Owner) -> None:
+    def test_spending_takes_a_query_of_chats_one_of_sms_and_one_batch_read(
+        self, payer: Owner
+    ) -> None:
         answer(payer, new_bot(payer).id)
         with metering() as usage:
             spending(payer)
-        assert usage.calls == ["GetItem", "Query", "BatchGetItem"]
+        assert usage.calls == ["GetItem", "Query", "Query", "BatchGetItem"]
 
 
 class TestOutcomes:

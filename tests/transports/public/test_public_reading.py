@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.domains.booking_page.operations import public_reading
+from chalicelib.domains.booking_page.rules import advertising_texts
+from chalicelib.lib.localized import LANGUAGES
 from tests.conftest import Answer, Api, Owner, Time, call_console, call_operator
 from tests.factories.payments import set_merchant
 from tests.factories.salon import Salon
@@ -76,6 +78,12 @@ def test_business_is_what_the_booking_page_shows(owner: Owner, salon: Salon, slu
             {"weekdays": ["sat"], "start": "22:00", "end": "02:00"},
         ],
         "bookingUrl": f"http://127.0.0.1:8000/book/{slug}",
+        "advertisingTexts": [
+            {"language": language, "text": text, "version": version}
+            for language, text, version in (
+                advertising_texts.text(language, owner.workspace.name) for language in LANGUAGES
+            )
+        ],
     }
 
 
@@ -104,6 +112,7 @@ def test_services_are_those_that_the_page_offers(
             "refundUntilMin": None,
             "holdMinutes": None,
             "byPhone": False,
+            "asksForAdvertising": False,
         }
     ]
     assert (page["currency"], page["timezone"], page["total"]) == ("RUB", "Europe/Moscow", 1)

@@ -29,12 +29,16 @@ def test_a_booking_says_that_its_client_was_not_told_and_why(
     console_owner = world.person("boss")
     assert "told" not in text(console_owner.get(path))
     booking = BOOKINGS.require(home, record_id=world.here.booking)
-    entry = bookings.mail_entry(home, booking, "m", kind="cancelled", state=state, reason=reason)
+    entry = bookings.mail_entry(
+        home, booking, "m", kind="cancelled", channel="mail", state=state, reason=reason
+    )
     run_unit(home, None, lambda unit: unit.save(entry))
     page = text(console_owner.get(path))
     assert f"The client {message}" in page
     assert "mail_reason" not in page
-    booking_mail = bookings.mail_entry(home, booking, "m", kind="cancelled", state="sent")
+    booking_mail = bookings.mail_entry(
+        home, booking, "m", kind="cancelled", channel="mail", state="sent"
+    )
     run_unit(home, None, lambda unit: unit.save(booking_mail))
     assert f"The client {message}" not in text(console_owner.get(path))
 
