@@ -20,6 +20,7 @@ from chalicelib.domains.payments.rules.job_kinds import REFUND_JOBS
 from chalicelib.domains.schedule.flows import busy_links, busy_readings
 from chalicelib.domains.schedule.rules.job_kinds import READ_BUSY_TIMES
 from chalicelib.domains.schedule.store import busy_calendars
+from chalicelib.domains.schedule.store.busy_calendars import BusyCalendarRow
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import run_unit
 from chalicelib.gateways import llm
@@ -215,11 +216,12 @@ def _lose_receiver(world: World) -> None:
 
 def _lose_calendar(world: World) -> None:
     """Read a calendar that has failed for a day, from an address that is refused."""
-    calendar = busy_calendars.new(world.workspace_id, world.things.resource)
+    place = (world.workspace_id, world.things.resource)
+    calendar = BusyCalendarRow.of(*place) or busy_calendars.new(*place)
     busy_links.set_link(calendar, "https://127.0.0.1/", "127.0.0.1")
     calendar.failures, calendar.failing_since = 1, world.time.now - timedelta(days=2)
     run_unit(world.workspace_id, None, lambda unit: unit.save(calendar))
-    payload = {"resourceId": world.things.resource, "turn": 0}
+    payload = {"resourceId": world.things.resource, "turn": int(calendar.turn)}
     job = jobs.row(READ_BUSY_TIMES, world.workspace_id, payload)
     busy_readings.read_busy_times(job)
 

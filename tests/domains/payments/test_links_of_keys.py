@@ -120,7 +120,7 @@ def requests_with(token: str) -> Iterable[tuple[str, str, Any]]:
     """Return the requests to all routes and pages that take a token, cancellations last."""
     routes = [operation for operation in BY_TOKEN if operation.path]
     for operation in sorted(routes, key=lambda operation: operation.destructive):
-        body = {"token": token, "startAt": LATER, "refund": None}
+        body = {"token": token, "startAt": LATER, "refund": None, "messenger": "telegram"}
         path = operation.path.replace("{file}", f"{token}.ics")
         yield operation.method, path, None if operation.reads_query else body
     for page in ("booking", "pay", "booking/confirm", "unsubscribe"):
@@ -148,7 +148,7 @@ def test_every_operation_with_a_token_is_followed() -> None:
     assert with_route == {
         *("cancel_public_booking", "get_booking_calendar", "get_managed_booking"),
         "get_calendar_feed",  # Its token is of no booking.
-        *("move_public_booking", "pay_booking"),
+        *("move_public_booking", "pay_booking", "link_client_chat"),
     }
 
 
