@@ -519,6 +519,7 @@ def _decoy(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, Any]:
         if is_held
         else None,
         "mail": "sent",
+        "messengers": [],
     }
 
 

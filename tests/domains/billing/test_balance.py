@@ -203,6 +203,7 @@ class TestStatement:
             "model": "large-model",
             "inputTokens": 10,
             "outputTokens": 30,
+            "segments": None,
             "at": "t",
         }
 

@@ -8,9 +8,14 @@ from chalicelib.core.events import EVENT_TYPES, INTERNAL_TYPES, MESSAGE_KINDS, V
 from chalicelib.core.jobs import JOB_HANDLERS, PEOPLE_EVENTS
 from chalicelib.core.jobs import VISITOR_EVENTS as VISITOR_JOBS
 from chalicelib.core.operations import load_all
+from chalicelib.domains.billing.store.sms_holds import SETTLE_SMS
 from chalicelib.domains.identity.rules.job_kinds import MEMBERSHIP_ENDED
 from chalicelib.domains.notifications.rules import who_is_told
-from chalicelib.domains.notifications.rules.job_kinds import NOTIFY_DIGEST, NOTIFY_MEMBER
+from chalicelib.domains.notifications.rules.job_kinds import (
+    CHECK_SMS,
+    NOTIFY_DIGEST,
+    NOTIFY_MEMBER,
+)
 from chalicelib.domains.notifications.rules.who_is_told import (
     ACCOUNT_MAILS,
     EVENTS,
@@ -27,8 +32,11 @@ from tests.support.registers import check_register
 
 load_all()
 TABLE = "chalicelib/domains/notifications/rules/who_is_told.py"
-DELIVERY = {VISITOR_JOBS, PEOPLE_EVENTS, NOTIFY_MEMBER, NOTIFY_DIGEST, MEMBERSHIP_ENDED}
-"""Jobs that carry out what rows of events say."""
+DELIVERY = {
+    *(VISITOR_JOBS, PEOPLE_EVENTS, NOTIFY_MEMBER, NOTIFY_DIGEST, MEMBERSHIP_ENDED),
+    *(CHECK_SMS, SETTLE_SMS),
+}
+"""Jobs that carry out what rows of events say. Two follow an SMS that was sent."""
 
 
 def test_every_event_has_a_row() -> None:

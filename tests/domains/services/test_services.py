@@ -78,6 +78,7 @@ class TestCreate:
             "requirePayment": False,
             "unverifiedPerHour": 60,
             "visitorMails": True,
+            "bookAgainDays": None,
             "reminders": [1440, 120],
             "sortOrder": 0,
             "externalId": None,

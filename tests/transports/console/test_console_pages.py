@@ -223,8 +223,11 @@ WIPE = f"{WORKSPACE}/wipe"
 """A form that empties a test workspace only, which this one is not."""
 
 
-UNCHANGED = {WIPE, f"{WORKSPACE}/clients/{{client}}/advertising"}
-"""Forms that change nothing here. This client has no consent to withdraw."""
+UNCHANGED = {
+    WIPE,
+    *(f"{WORKSPACE}/clients/{{client}}/{what}" for what in ("advertising", "messenger")),
+}
+"""Forms that change nothing here. This client has no consent to withdraw, and no chat to end."""
 
 
 class TestAccess:
