@@ -149,10 +149,10 @@ FUNCTIONS: Mapping[str, Access] = {
             # The members to tell, and what they have chosen.
             "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
             # The records of events, as the API shows them at each attempt.
-            # A payment confirms its booking.
+            # A payment confirms its booking, and a chat that is gone ends its links.
             "content": (
-                *("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query"),
-                "UpdateItem",
+                *("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem"),
+                *("Query", "UpdateItem"),
             ),
             # The counters of what SMS cost.
             "conversations": ("Query", "UpdateItem"),

@@ -84,6 +84,8 @@ NOT_OF_VISITORS: Mapping[str, str] = {
     "password-reset-mails": "people who sign in",
     "second-factor": "members",
     "telegram-codes": "members",
+    "sms-number": "the recipient of SMS: in notifications.md",
+    "sms-unproved": "the recipient of SMS: in notifications.md",
     "telegram-wrong-codes": "members",
     "lead-exports": "members: in docs/forms.md",
     "client-exports": "members",

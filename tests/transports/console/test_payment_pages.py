@@ -84,7 +84,7 @@ def test_a_booking_shows_each_mail_to_its_client(
     booking = bookings.BOOKINGS.require(workspace_id, record_id=booking_ids[0])
     for state in ("sent", "withheld"):
         entry = bookings.mail_entry(
-            workspace_id, booking, state, kind=kind, state=state, reason="by_plan"
+            workspace_id, booking, state, kind=kind, channel="mail", state=state, reason="by_plan"
         )
         entry.save()
     path = f"/console/w/{owner.workspace.slug}/bookings/{booking.id}"

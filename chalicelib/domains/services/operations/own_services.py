@@ -1,5 +1,7 @@
 """List the services that a member of the staff can be booked for."""
 
+from typing import Self
+
 from pydantic import Field
 
 from chalicelib.application.context import Context
@@ -9,7 +11,7 @@ from chalicelib.core.principals import Role
 from chalicelib.core.wire.schema import Id, Wire, optional
 from chalicelib.domains.services.store import services
 from chalicelib.domains.services.store.resources import RESOURCES
-from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 
 
 class OwnServicesQuery(Wire):
@@ -26,6 +28,17 @@ class OwnService(Wire):
     duration_min: int = Field(description="Length in minutes.")
     price: int = Field(description="Price in minor units of the workspace's currency (kopecks).")
     require_payment: bool = Field(description="Whether a booking is held until it is paid.")
+
+    @classmethod
+    def having(cls, row: ServiceRow, resource_id: str) -> Self:
+        """Return a service with the price and the length of a staff member."""
+        offer = row.offer(resource_id)
+        return cls.from_row(
+            row.values,
+            price=offer.price,
+            duration_min=offer.duration_min,
+            require_payment=offer.is_prepaid,
+        )
 
 
 class OwnServices(Wire):
@@ -48,6 +61,4 @@ def list_own_services(ctx: Context, args: OwnServicesQuery) -> OwnServices:
     ids = services.bound_to(ctx.workspace_id, resource_id=args.resource_id)
     rows = [row for row in SERVICES.fetch(ctx.workspace_id, ids) if row.status == "active"]
     rows.sort(key=lambda row: (row.sort_order, row.id))
-    return OwnServices(
-        services=[OwnService.from_row(row.values) for row in rows],
-    )
+    return OwnServices(services=[OwnService.having(row, args.resource_id) for row in rows])

@@ -98,10 +98,11 @@ def _services(request: ConsoleRequest, chosen: Sequence[str]) -> Offer:
 
 def _own_services(request: ConsoleRequest) -> list[dict[str, Any]]:
     try:
-        services: list[dict[str, Any]] = request.call("list_own_services")["services"]
+        services = request.call("list_own_services")["services"]
     except NotFoundError:  # The member's record among the staff is deleted.
         return []
-    return services
+    # Price and length are those of the member.
+    return [service | {"resourceIds": [], "resourceOverrides": []} for service in services]
 
 
 def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str, Any]:
