@@ -7,7 +7,7 @@ from chalicelib.core.errors import AlreadyCreatedError, AppError, NotFoundError,
 from chalicelib.core.principals import Role
 from chalicelib.core.text import matches_search
 from chalicelib.domains.identity.flows.invitation_links import may_invite
-from chalicelib.transports.console.choices import STAFF
+from chalicelib.transports.console.choices import STAFF, is_search
 from chalicelib.transports.console.console_request import (
     SEARCH_THRESHOLD,
     ConsoleRequest,
@@ -35,6 +35,8 @@ def invite(request: ConsoleRequest) -> HttpResponse:
             request.call("revoke_invitation", id=revoked)
         request.require_deleted(revoked)
         return redirect(f"{_path(request)}?done=invitation_revoked")
+    if is_search(request):
+        return _list(request, 200)
     try:
         response = request.call_once(
             "invite_member", email=request.form_value("email"), **_role(request)
@@ -88,6 +90,8 @@ def _page(
 def change(request: ConsoleRequest) -> HttpResponse:
     """Change a member's role, link the member to the staff, or remove the member."""
     member = _member(request)
+    if is_search(request):
+        return _page(request, member)
     try:
         if request.form_value("role"):
             request.call("set_member_role", email=member["email"], **_role(request))
