@@ -23,7 +23,7 @@ def products(owner: Owner) -> int:
 
 
 @pytest.fixture
-def key(owner: Owner, tester: Owner, inbox: Inbox) -> Api:  # noqa: F811, ARG001  made before
+def key(owner: Owner, tester: Owner, inbox: Inbox) -> Api:  # noqa: F811  made before
     api = owner.api()
     # The owner would be told that nobody can read it.
     for calendar in api.get("/api/busy-calendars")["busyCalendars"]:
