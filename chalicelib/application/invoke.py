@@ -330,6 +330,7 @@ class _Call(NamedTuple):
                     own_part.check_record(unit, self.args, own_id)
                 result = self.operation.handler(ctx, self.args)
                 if own_part is not None:
+                    own_part.check_writes(unit, own_id)
                     result = own_part.cut(result, own_id)
             except AppError:
                 self._require_open()

@@ -5,7 +5,7 @@ A member with the role *staff* may call only operations that declare such a part
 the role.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -25,6 +25,8 @@ class OwnPart:
     resource: str = ""  # The input field of a resource, which may be no other than the own one.
     is_set: bool = False  # If the call omits the field, it is set.
     record: FindResource | None = None  # from the unit of work and the input
+    # Returns the resources of the records that the unit of work writes.
+    written: Callable[[Any], Collection[str]] | None = None
     # What a record of another resource is like: one that does not exist.
     not_found: Callable[[], NotFoundError] | None = None
     # Input fields that are not for the staff, each with the only value that a call may send.
@@ -58,6 +60,15 @@ class OwnPart:
         """Raise NotFoundError if the input names a record of another resource."""
         if self.record is not None and self.record(unit, args) not in {None, own_id}:
             raise self._not_found()
+
+    def check_writes(self, unit: object, own_id: str) -> None:
+        """Raise ForbiddenError if the call writes a record of another resource as well."""
+        if self.written is not None and set(self.written(unit)) - {own_id}:
+            msg = (
+                "This would also change bookings of other staff, because they are of one visit. "
+                "Ask a member who has all calendars to do it."
+            )
+            raise ForbiddenError(msg, key="not_only_own")
 
     def cut(self, result: W, own_id: str) -> W:
         """Return a result without what belongs to others, or raise NotFoundError if all of it does.

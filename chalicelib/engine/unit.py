@@ -62,6 +62,8 @@ class UnitOfWork:
     retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY  # A stage may replace it while it runs.
     # What this attempt has read, since its last batch.
     rows: Rows = field(default_factory=Rows)
+    # What this attempt writes, since its last batch.
+    written: list[Row] = field(default_factory=list)
     _transaction: Transaction = field(default_factory=Transaction)
     _resources: dict[str, None] = field(default_factory=dict)
     _event: AuditEvent | None = None
@@ -96,6 +98,7 @@ class UnitOfWork:
             vars(self).pop(cached, None)
         self._after_commit.clear()
         self._resources.clear()
+        self.written.clear()
         self._staged_once.clear()
 
     def create(
@@ -307,6 +310,7 @@ class UnitOfWork:
         self._transaction.puts.append((stage, IdempotencyKeyExistsError()))
 
     def _note_record(self, row: Row) -> None:
+        self.written.append(row)
         if (noun := row.pk.removeprefix(f"W#{self.tenant}#")) in NOUNS:
             self._resources[f"{noun.lower()}:{row.sk}"] = None
 

@@ -20,12 +20,14 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "/s/{site}/{page}": ("utm_source",),
     "/book/{workspace}": ("staff", "at", "prepared"),
     "/book/{workspace}/{service}": (
-        *("staff", "at", "month", "day", "prepared"),
+        *("staff", "at", "month", "day", "prepared", "then", "step"),
         *("price", "durationMin", "amountDue", "refundUntilMin"),
     ),
     "/booking/{manage}": ("step", "staff", "at", "resource", "month", "day"),
     "/pay/{pay}": ("back",),
-    "/api/public/services/{service}/slots": ("from", "to", "timezone", "resourceId", "limit"),
+    "/api/public/services/{service}/slots": (
+        *("from", "to", "timezone", "resourceId", "limit", "andThen"),
+    ),
     "/api/public/business": ("workspace",),
     "/api/public/services": ("workspace", "page", "size"),
     "/api/public/products": ("workspace", "page", "size"),

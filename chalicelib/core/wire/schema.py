@@ -214,6 +214,17 @@ def optional(description: str) -> Any:  # noqa: ANN401  the default of a field o
     return Field(default=None, description=description)
 
 
+def only_if_set(description: str) -> Any:  # noqa: ANN401  the default of a field of any type
+    """Declare a field of a result that is left out, and not null, where there is nothing to say.
+
+    >>> class Booking(Wire):
+    ...     visit_id: str | None = only_if_set("Id of the visit; else left out.")
+    >>> Booking().model_dump()
+    {}
+    """
+    return Field(default=None, description=description, exclude_if=lambda value: value is None)
+
+
 IfVersion = Annotated[int, Field(ge=1)]
 """Version that a record must have for a write to succeed."""
 IF_VERSION = optional("409 if the version differs.")

@@ -35,6 +35,7 @@ from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens, repeats
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store.bookings import MAX_IN_VISIT
 from chalicelib.domains.leads.flows import form_checks, form_html
 from chalicelib.lib import localized, zoned_times
 from chalicelib.lib.markup.brands import Brand
@@ -64,6 +65,7 @@ CONTACTS = {
 TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
 MAX_KEY = 100
 ADVERTISING = "advertising"  # The box by which the client agrees: the version of its text.
+SEPARATOR = "."  # between the ids of the services that follow the first one in a visit
 # Catalogue keys of failures after which the visitor can send the form again, by error code.
 REFUSALS = {
     "too_fast": "book_too_fast",
@@ -96,6 +98,7 @@ class _Visit:
         arguments = {
             "workspace": request.path["workspace"],
             "serviceId": request.path.get("service"),
+            "andThen": _and_then(request),
             "prepared": _prepared(request),
         }
         try:
@@ -113,8 +116,32 @@ class _Visit:
 
     @cached_property
     def service(self) -> Mapping[str, Any]:
-        (service,) = self.page["services"]
-        return dict(service)
+        if len(self.parts) == 1:
+            return self.parts[0]
+        return _as_one(self.parts)
+
+    @cached_property
+    def parts(self) -> list[Mapping[str, Any]]:
+        # The chosen services in order: one, or those of a visit.
+        by_id = {service["id"]: service for service in self.page["services"]}
+        ids = [self.request.path["service"], *_and_then(self.request)]
+        return [by_id[service_id] for service_id in ids]
+
+    @property
+    def may_add(self) -> bool:
+        is_prepared = bool(query_value(self.request, PARAMETER))
+        more = self.page["hasOtherServices"] and not is_prepared
+        return more and len(self.parts) < MAX_IN_VISIT
+
+    def with_part(self, service_id: str) -> str:
+        """Return the link that adds a service to the visit."""
+        return self.link(then=SEPARATOR.join([*_and_then(self.request), service_id]))
+
+    def without_part(self, number: int) -> str:
+        """Return the link that takes a service out of a visit."""
+        first, *further = [each["id"] for place, each in enumerate(self.parts) if place != number]
+        query = f"?{urlencode({'then': SEPARATOR.join(further)})}" if further else ""
+        return f"{self.home}/{first}{query}"
 
     def offer(self, staff: str) -> Mapping[str, Any]:
         """Return the service with a member of the staff, or with the cheapest for anyone."""
@@ -185,6 +212,7 @@ class _Visit:
         )
 
     def link(self, **query: str | None) -> str:
+        query = {"then": SEPARATOR.join(_and_then(self.request)), **query}
         parameters = {name: value for name, value in query.items() if value}
         return f"{self.path}?{urlencode(parameters)}" if parameters else self.path
 
@@ -237,6 +265,8 @@ def _show(request: HttpRequest) -> HttpResponse:
         return visit.show("services")
     if visit.service["byPhone"]:
         return visit.show("by_phone")
+    if query_value(request, "step") == "add" and visit.may_add:
+        return _offer_more(visit)
     staff = visit.staff(query_value(request, "staff"))
     if staff is None:
         return visit.show("staff", again=query_value(request, repeats.PARAMETER))
@@ -275,6 +305,7 @@ def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
     arguments = {
         "workspace": visit.request.path["workspace"],
         "serviceId": visit.service["id"],
+        "andThen": _and_then(visit.request),
         "resourceId": None if staff == ANYONE else staff,
         "startAt": clock.iso(start),
     }
@@ -285,6 +316,43 @@ def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
         return _times(visit, staff)
     summary = texts.translate(visit.language, "again_taken")
     return _form(visit, 200, {"staff": staff}, None, summary=summary, slots=times["slots"])
+
+
+def _offer_more(visit: _Visit) -> HttpResponse:
+    # A service that is booked by phone cannot be a part of a visit.
+    page = call(visit.request, "open_booking_page", {"workspace": visit.request.path["workspace"]})
+    offered = [service for service in page["services"] if not service["byPhone"]]
+    return visit.show("add", offered=offered)
+
+
+def _and_then(request: HttpRequest) -> list[str]:
+    ids = query_value(request, "then").split(SEPARATOR)
+    return [service_id for service_id in ids if service_id]
+
+
+def _as_one(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    # A visit as a service, as the operations that book it see it.
+    paid = [part for part in parts if part["holdMinutes"] is not None]
+    return {
+        **parts[0],
+        "name": ", ".join(part["name"] for part in parts),
+        "description": None,
+        "durationMin": sum(part["durationMin"] for part in parts),
+        "price": sum(part["price"] for part in parts),
+        "durationFromMin": _from(parts, "durationFromMin", "durationMin"),
+        "priceFrom": _from(parts, "priceFrom", "price"),
+        "byPhone": any(part["byPhone"] for part in parts),
+        "amountDue": sum(part["amountDue"] for part in parts),
+        "refundUntilMin": max((part["refundUntilMin"] for part in paid), default=None),
+        "holdMinutes": paid[0]["holdMinutes"] if paid else None,
+    }
+
+
+def _from(parts: Sequence[Mapping[str, Any]], least: str, own: str) -> int | None:
+    # The sum of what values begin from, or None if no value depends on the staff.
+    if all(part[least] is None for part in parts):
+        return None
+    return sum(int(part[own] if part[least] is None else part[least]) for part in parts)
 
 
 def _changed_since(visit: _Visit, offer: Mapping[str, Any], shown: Mapping[str, str]) -> str:
@@ -311,6 +379,7 @@ def _times(visit: _Visit, staff: str) -> HttpResponse:
     arguments = {
         "workspace": visit.request.path["workspace"],
         "serviceId": visit.service["id"],
+        "andThen": _and_then(visit.request),
         "resourceId": None if staff == ANYONE else staff,
     }
     period = {name: query_value(visit.request, name) or None for name in ("month", "day")}
@@ -326,7 +395,8 @@ def _times(visit: _Visit, staff: str) -> HttpResponse:
         return visit.link(staff=visit.cheapest(ids) if is_open and ids else staff, **query)
 
     def note(ids: Sequence[str]) -> str:
-        offer = visit.offer(visit.cheapest(ids)) if is_open else visit.service
+        # A time at which nobody can do the whole visit has the terms of the cheapest.
+        offer = visit.offer(visit.cheapest(ids)) if is_open and ids else visit.service
         return "" if offer is visit.service else _note(visit, offer)
 
     view = free_times.month_view(visit.language, response, link, note)
@@ -433,6 +503,7 @@ def _create_booking(visit: _Visit, form_values: Mapping[str, str]) -> dict[str, 
     arguments = {
         "workspace": visit.request.path["workspace"],
         "serviceId": visit.service["id"],
+        "andThen": _and_then(visit.request),
         "startAt": form_values.get("at", ""),
         "resourceId": None if staff == ANYONE else staff,
         "client": {"name": form_values.get("name", ""), **client},

@@ -294,7 +294,7 @@ def prepare_booking(ctx: Context, args: BookingToPrepare, find_visit: FindVisit)
     moment = clock.moment_at(start)
     subject = prepared_links.booking(service.id, staff.id, moment)
     token, ends_at = visits.sign(page.assistants, subject)
-    terms = ShownTerms.now(offer, advance).model_dump(by_alias=True, exclude_none=True)
+    terms = ShownTerms.now([offer], advance).model_dump(by_alias=True, exclude_none=True)
     query = {"staff": staff.id, "at": clock.iso(moment), **terms, prepared_links.PARAMETER: token}
     return PreparedBooking(
         url=f"{visits.url_of(page.workspace)}/{service.id}?{urlencode(query)}",

@@ -5,10 +5,10 @@ bookings need no proof of an address, within what all visitors of a workspace sh
 bookings wait for the link in an e-mail (ADR 74).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
@@ -44,7 +44,7 @@ from chalicelib.domains.bookings.flows import (
     new_booking,
     slot_search,
 )
-from chalicelib.domains.bookings.flows.advance import Advance, read_advance
+from chalicelib.domains.bookings.flows.advance import Advance, read_advance, read_advances
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest
 from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.rules import booking_tokens
@@ -97,12 +97,16 @@ class MadeBooking(NamedTuple):
     secret: str  # signs its tokens
     mail: Forecast  # what will become of the e-mail about it
     workspace: WorkspaceRow
+    following: Sequence[BookingRow] = ()  # the other bookings of the visit, in order
+
+    @property
+    def visit(self) -> list[BookingRow]:
+        return [self.row, *self.following]
 
     def out(self, workspace_id: str) -> PublicBookingMade:
         return PublicBookingMade.from_record(
             workspace_id,
-            self.row,
-            booking=PublicBookingOut.from_record(self.row),
+            self.visit,
             cancel_token=booking_links.token(workspace_id, self.row, Purpose.CANCEL),
             mail=self.mail,
             messengers=messenger_offers.offered(self.workspace),
@@ -132,11 +136,8 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     request = parsing.parse(PublicBookingCreate, awaited.request)
     language = cast("Language | None", awaited.language)
     made = book(ctx, request, awaited.source, is_proved=True, language=language)
-    response = PublicBookingOut.from_record(made.row).model_dump(mode="json", by_alias=True)
     # The visitor agreed to the details in the e-mail, which may be thirty minutes old.
-    if isinstance(made, AwaitedBooking) or any(
-        response[name] != awaited.booking[name] for name in ("status", "endAt", "price")
-    ):
+    if isinstance(made, AwaitedBooking) or _differs(made, awaited.booking):
         raise ChangedError(
             "The price or the duration of the service has changed. Read the service again, and "
             "repeat the booking.",
@@ -145,6 +146,11 @@ def book_by_link(ctx: Context, token: str) -> tuple[AwaitedBookingRow, MadeBooki
     # Two clicks on the link would book twice, so the row must still exist at commit.
     ctx.unit.delete(awaited, if_there=True)
     return awaited, made
+
+
+def _differs(made: MadeBooking, shown: Mapping[str, Any]) -> bool:
+    response = PublicBookingOut.from_visit(made.visit).model_dump(mode="json", by_alias=True)
+    return any(response[name] != shown[name] for name in ("status", "endAt", "price"))
 
 
 def require_awaited(workspace_id: str, *, token: str) -> AwaitedBookingRow:
@@ -178,13 +184,10 @@ def book(  # noqa: PLR0913  what a booking may come with
         ValidationError: the phone is not a valid number, or the start is not a valid moment.
     """
     rows = ctx.unit.rows
-    service = SERVICES.found(booking_reads.read_service(ctx.unit, args.service_id))
-    contact = _contact(ctx, args.client, service)
-    offers = _offers(service, args.resource_id)
-    is_prepaid = any(offer.is_prepaid for offer in offers.values())
-    if is_prepaid and not contact.email and needs_email(ctx.workspace_id):
-        problem = "expected an e-mail address, to which the receipt is sent, received none"
-        raise ValidationError.of("client.email", message=problem)
+    services = _read_services(ctx, args)
+    service, possible = services[0], _offers(services, args.resource_id)
+    is_prepaid = any(offer.is_prepaid for offers in possible for offer in offers.values())
+    contact = _contact(ctx, args.client, services, is_prepaid=is_prepaid)
     visitor, contacts = ctx.principal.share_subjects, contact.identity.values()
     shares = upcoming_shares(
         ctx.workspace_id,
@@ -193,7 +196,7 @@ def book(  # noqa: PLR0913  what a booking may come with
     )
     if is_prepaid:
         shares += hold_shares(ctx.workspace_id, visitor)
-    unproved = [] if is_proved else limits_of_unproved(ctx, service, contacts)
+    unproved = [] if is_proved else limits_of_unproved(ctx, services, contacts)
     workspace = slot_search.workspace_of(ctx.unit)
     outlook = Outlook(
         contact.email if service.visitor_mails else None,
@@ -211,7 +214,11 @@ def book(  # noqa: PLR0913  what a booking may come with
             args.resource_id,
             with_time_off=True,
             keys=[
-                *binding.site_keys(ctx.workspace_id, service.site_id),
+                *(
+                    key
+                    for each in services
+                    for key in binding.site_keys(ctx.workspace_id, each.site_id)
+                ),
                 *matching.holder_keys(ctx.workspace_id, contact),
                 *(share.key for share in shares),
                 *([merchants.key(ctx.workspace_id)] if is_prepaid else []),
@@ -219,52 +226,36 @@ def book(  # noqa: PLR0913  what a booking may come with
                 *outlook.keys(),
             ],
         )
-    require_open_site(ctx.workspace_id, service, rows)
+    _require_open_sites(ctx, services)
     within_limit.result()
-    advances = {
-        offer: read_advance(ctx.workspace_id, service, offer, rows)
-        for offer in dict.fromkeys(offers.values())
-    }
-    online = {offer: advance for offer, advance in advances.items() if not advance.by_phone}
-    if not online:
-        raise by_phone_only(workspace)
-    agreed = _agreed(args, online)
+    among = _agreed_resources(args, services, possible, workspace, rows)
     earlier = check_upcoming(workspace, shares, rows)
     used_up = [counter for counter in unproved if not limits.has_room(*counter, rows)]
     unit = ctx.unit
     if used_up:  # What is staged here only shows that the time can be booked.
         unit = UnitOfWork(ctx.workspace_id, rows=rows)
     secret = ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret)
-    new_row, _ = new_booking.book(
-        unit,
-        BookingRequest(
-            service_id=service.id,
-            slot=SlotRequest(
-                args.start_at,
-                args.resource_id,
-                args.timezone,
-                among=frozenset(name for name, offer in offers.items() if offer in agreed)
-                if len(agreed) < len(advances)
-                else None,
-            ),
-            contact=contact,
-            source=source,
-            actor=ctx.principal.audit_actor,
-            fills_client=False,
-            notes=args.notes,
-            token_secret=secret,
-            is_proved=is_proved or None,
-            visitor_shares=visitor,
-            own_client_id=own_client_id,
-            language=language,
-        ),
+    request = BookingRequest(
+        service_id=service.id,
+        slot=SlotRequest(args.start_at, args.resource_id, args.timezone, among=among),
+        contact=contact,
+        source=source,
+        actor=ctx.principal.audit_actor,
+        fills_client=False,
+        notes=args.notes,
+        token_secret=secret,
+        is_proved=is_proved or None,
+        visitor_shares=visitor,
+        own_client_id=own_client_id,
+        language=language,
     )
-    _stage_consent(unit, new_row, service, args.advertising_version, ctx.principal.audit_actor)
+    visit = _stage(unit, request, args, services, workspace)
+    new_row = visit[0]
+    _stage_consent(unit, new_row, services, args.advertising_version, ctx.principal.audit_actor)
     if used_up:
         require_mail(workspace, new_row.client_email, used_up[0], rows)
-        offer = service.offer(new_row.resource_id)
-        shown = args.model_copy(update=dict(ShownTerms.now(offer, advances[offer])))
-        return _await_mail(ctx, shown, new_row, source, proposal)
+        shown = args.model_copy(update=dict(_terms_of(unit, visit, services)))
+        return _await_mail(ctx, shown, visit, source, proposal)
     for row in earlier:
         row.ids = [*row.ids, new_row.id]
         if is_proved:
@@ -278,15 +269,68 @@ def book(  # noqa: PLR0913  what a booking may come with
         day = clock.local_day(clock.now(), slot_search.workspace_of(ctx.unit).timezone)
         counts = {assistant_metrics.BOOKINGS: 1}
         assistant_metrics.increments(ctx.workspace_id, day, counts).stage(ctx.unit)
-    return MadeBooking(new_row, secret, outlook.forecast(rows), workspace)
+    return MadeBooking(new_row, secret, outlook.forecast(rows), workspace, visit[1:])
+
+
+def _read_services(ctx: Context, args: PublicBookingCreate) -> list[ServiceRow]:
+    keys = [SERVICES.key(ctx.workspace_id, record_id=each) for each in args.and_then]
+    first = SERVICES.found(booking_reads.read_service(ctx.unit, args.service_id, keys))
+    return [first, *(SERVICES.found(ctx.unit.rows.find(ServiceRow, key)) for key in keys)]
+
+
+def _require_open_sites(ctx: Context, services: Sequence[ServiceRow]) -> None:
+    for service in services:
+        require_open_site(ctx.workspace_id, service, ctx.unit.rows)
+
+
+def _stage(
+    unit: UnitOfWork,
+    request: BookingRequest,
+    args: PublicBookingCreate,
+    services: Sequence[ServiceRow],
+    workspace: WorkspaceRow,
+) -> list[BookingRow]:
+    """Stage a booking, or those of a visit unless it is other than the visitor was shown."""
+    if not args.and_then:
+        return [new_booking.book(unit, request)[0]]
+    from chalicelib.domains.bookings.flows import new_visit  # noqa: PLC0415  few need it
+
+    def agrees(offers: Sequence[Offer]) -> bool:
+        advance = read_advances(unit.workspace_id, services, offers, unit.rows)
+        return not advance.by_phone and _is_as_shown(args, ShownTerms.now(offers, advance))
+
+    visit = new_visit.book(unit, request, args.and_then, agrees).rows
+    offers = _offers_of(visit, services)
+    advance = read_advances(unit.workspace_id, services, offers, unit.rows)
+    if advance.by_phone:
+        raise by_phone_only(workspace)
+    now = ShownTerms.now(offers, advance)
+    if not _is_as_shown(args, now):
+        raise _changed(now)
+    return visit
+
+
+def _terms_of(
+    unit: UnitOfWork, visit: Sequence[BookingRow], services: Sequence[ServiceRow]
+) -> ShownTerms:
+    offers = _offers_of(visit, services)
+    return ShownTerms.now(offers, read_advances(unit.workspace_id, services, offers, unit.rows))
+
+
+def _offers_of(visit: Sequence[BookingRow], services: Sequence[ServiceRow]) -> list[Offer]:
+    return [service.offer(row.resource_id) for row, service in zip(visit, services, strict=True)]
 
 
 def _stage_consent(
-    unit: UnitOfWork, booking: BookingRow, service: ServiceRow, version: str | None, actor: str
+    unit: UnitOfWork,
+    booking: BookingRow,
+    services: Sequence[ServiceRow],
+    version: str | None,
+    actor: str,
 ) -> None:
     # The booking does not depend on it, so a text that has changed meanwhile, or that is no longer
-    # shown, stores nothing.
-    if version is None or not service.book_again_days:
+    # shown, stores nothing. What follows a visit is an option of its first service.
+    if version is None or not services[0].book_again_days:
         return
     shown = advertising_texts.find(version, slot_search.workspace_of(unit).name)
     if shown is None or booking.client_id is None or booking.client_email is None:
@@ -312,39 +356,80 @@ def by_phone_only(workspace: WorkspaceRow) -> ByPhoneOnlyError:
     return ByPhoneOnlyError(msg, details={"phone": phone})
 
 
-def _offers(service: ServiceRow, resource_id: str | None) -> dict[str, Offer]:
-    # What the visitor may be booked for, by resource. One that is not bound is refused later.
-    ids = [resource_id] if resource_id else service.resource_ids or [""]
-    return {each: service.offer(each) for each in ids}
+def _offers(services: Sequence[ServiceRow], resource_id: str | None) -> list[dict[str, Offer]]:
+    # What the visitor may be booked for, by resource. One that is not bound is refused later. In a
+    # visit, others do what the named one does not.
+    possible = []
+    for service in services:
+        ids = service.resource_ids or [""]
+        if resource_id and (len(services) == 1 or resource_id in ids):
+            ids = [resource_id]
+        possible.append({each: service.offer(each) for each in ids})
+    return possible
+
+
+def _agreed_resources(
+    shown: ShownTerms,
+    services: Sequence[ServiceRow],
+    possible: Sequence[Mapping[str, Offer]],
+    workspace: WorkspaceRow,
+    rows: Rows,
+) -> frozenset[str] | None:
+    """Return the resources whose offers are as the visitor was shown, or None if all are.
+
+    Of a visit, that is checked when it is known who does what. Only the way to pay is checked here.
+    """
+    if len(services) > 1:
+        cheapest = [min(offers.values()) for offers in possible]
+        if read_advances(workspace.id, services, cheapest, rows).by_phone:
+            raise by_phone_only(workspace)
+        return None
+    service, offers = services[0], possible[0]
+    advances = {
+        offer: read_advance(workspace.id, service, offer, rows)
+        for offer in dict.fromkeys(offers.values())
+    }
+    online = {offer: advance for offer, advance in advances.items() if not advance.by_phone}
+    if not online:
+        raise by_phone_only(workspace)
+    agreed = _agreed(shown, online)
+    if len(agreed) == len(advances):
+        return None
+    return frozenset(name for name, offer in offers.items() if offer in agreed)
+
+
+def _is_as_shown(shown: ShownTerms, now: ShownTerms) -> bool:
+    # As far as the request says.
+    return all(
+        getattr(shown, name) in {None, getattr(now, name)} for name in ShownTerms.model_fields
+    )
 
 
 def _agreed(shown: ShownTerms, advances: Mapping[Offer, Advance]) -> list[Offer]:
-    """Return the offers that are as the visitor was shown, as far as the request says."""
-    terms = {offer: ShownTerms.now(offer, advance) for offer, advance in advances.items()}
-    agreed = [
-        offer
-        for offer, now in terms.items()
-        if all(
-            getattr(shown, name) in {None, getattr(now, name)} for name in ShownTerms.model_fields
-        )
-    ]
+    """Return the offers that are as the visitor was shown."""
+    terms = {offer: ShownTerms.now([offer], advance) for offer, advance in advances.items()}
+    agreed = [offer for offer, now in terms.items() if _is_as_shown(shown, now)]
     if not agreed:
-        msg = (
-            "The price, the length or the terms of payment have changed since they were shown. "
-            "Check the new values, and book again."
-        )
-        now = terms[min(terms)].model_dump(by_alias=True)
-        raise ChangedError(msg, details=now, key="terms_changed")
+        raise _changed(terms[min(terms)])
     return agreed
+
+
+def _changed(now: ShownTerms) -> ChangedError:
+    msg = (
+        "The price, the length or the terms of payment have changed since they were shown. "
+        "Check the new values, and book again."
+    )
+    return ChangedError(msg, details=now.model_dump(by_alias=True), key="terms_changed")
 
 
 def _await_mail(
     ctx: Context,
     args: PublicBookingCreate,
-    booking_row: BookingRow,
+    visit: Sequence[BookingRow],
     source: str,
     proposal: str | None,
 ) -> AwaitedBooking:
+    booking_row = visit[0]
     request_id = ctx.unit.run_side_effect_once("request", new_id)
     token = booking_links.book_token(ctx.workspace_id, request_id=request_id)
     contacts = booking_row.named_contacts or ()
@@ -358,7 +443,7 @@ def _await_mail(
     fields = set(PublicBookingCreate.model_fields)
     request = args.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     row.request = request | {"startAt": clock.iso(booking_row.starts_at)}
-    row.booking = PublicBookingOut.from_record(booking_row).model_dump(mode="json", by_alias=True)
+    row.booking = PublicBookingOut.from_visit(visit).model_dump(mode="json", by_alias=True)
     ctx.unit.create(row)
     subjects = ctx.principal.share_subjects
     workspace = slot_search.workspace_of(ctx.unit)
@@ -387,10 +472,12 @@ def require_open_site(workspace_id: str, service: ServiceRow, rows: Rows) -> Non
         raise SERVICES.unavailable()
 
 
-def _contact(ctx: Context, client: BookingContact, service: ServiceRow) -> Contact:
+def _contact(
+    ctx: Context, client: BookingContact, services: Sequence[ServiceRow], *, is_prepaid: bool
+) -> Contact:
     country = slot_search.workspace_of(ctx.unit).country
     try:
-        return Contact.create(
+        contact = Contact.create(
             name=client.name,
             email=client.email,
             phone=client.phone,
@@ -399,5 +486,9 @@ def _contact(ctx: Context, client: BookingContact, service: ServiceRow) -> Conta
         )
     except ValidationError:
         # A suspended site gives the same error, whatever the visitor has entered.
-        require_open_site(ctx.workspace_id, service, ctx.unit.rows)
+        _require_open_sites(ctx, services)
         raise
+    if is_prepaid and not contact.email and needs_email(ctx.workspace_id):
+        problem = "expected an e-mail address, to which the receipt is sent, received none"
+        raise ValidationError.of("client.email", message=problem)
+    return contact

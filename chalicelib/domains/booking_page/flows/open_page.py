@@ -4,7 +4,7 @@ A page that is off, an unknown page and a service that is not offered give the s
 reading also admits a workspace whose page is off, if one of its sites is on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import StringConstraints
@@ -67,6 +67,23 @@ class OpenPage(NamedTuple):
             takes_payments=self.takes_payments,
         )
 
+    def offers_with(self, services: Sequence[ServiceRow], resource_id: str | None) -> list[Offer]:
+        """Return the offers of services with a resource, and the cheapest of what others do."""
+        return [
+            service.offer(resource_id)
+            if resource_id is not None
+            and (len(services) == 1 or resource_id in service.resource_ids)
+            else min(self.offers[service.id])
+            for service in services
+        ]
+
+    def advances_of(self, services: Sequence[ServiceRow], resource_id: str | None) -> list[Advance]:
+        """Return what a visitor pays in advance for each of these offers."""
+        offers = self.offers_with(services, resource_id)
+        return [
+            self.advance_of(service, offer) for service, offer in zip(services, offers, strict=True)
+        ]
+
     def terms_of(self, service: ServiceRow) -> dict[str, Any]:
         """Return the fields of ``OfferOut``."""
         summary = summary_of(self.offers[service.id])
@@ -78,6 +95,10 @@ class OpenPage(NamedTuple):
             if service.id == service_id:
                 return service
         raise not_found()
+
+    def require_services(self, service_id: str, and_then: Iterable[str]) -> list[ServiceRow]:
+        """Return the services of a visit in order, or raise NotFoundError."""
+        return [self.require_service(each) for each in (service_id, *and_then)]
 
 
 def not_found() -> NotFoundError:
@@ -103,10 +124,12 @@ def open_page(
     service_id: str | None = None,
     rows: Rows | None = None,
     *,
+    and_then: Collection[str] = (),
     with_hours: bool = True,
 ) -> OpenPage:
     """Return the booking page of a workspace with all offered services, or with only one service.
 
+    ``and_then`` has further services of a visit.
     ``rows`` has the row of the page, if the caller has read it. The hours are empty for a service,
     and if they are not wanted (``with_hours``). Raises NotFoundError if the page is off, or does
     not offer the service.
@@ -117,11 +140,15 @@ def open_page(
     own_settings = BookingPageRow.read(workspace_id, rows)
     if not own_settings.is_on:
         raise not_found()
-    ids = [offered for offered in own_settings.service_ids if service_id in {None, offered}]
+    ids = [
+        offered
+        for offered in own_settings.service_ids
+        if service_id is None or offered in {service_id, *and_then}
+    ]
     with_hours = with_hours and service_id is None
     page = _read(workspace_id, own_settings, ids, rows, with_hours=with_hours)
     if service_id is not None:
-        page.require_service(service_id)
+        page.require_services(service_id, and_then)
     return page
 
 

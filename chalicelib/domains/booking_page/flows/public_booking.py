@@ -1,17 +1,27 @@
 """Wire models of visitors' bookings."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from chalicelib.core.messengers import Messenger
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, has_at_least_one, optional
+from chalicelib.core.wire.schema import (
+    Id,
+    Timestamp,
+    Wire,
+    has_at_least_one,
+    only_if_set,
+    optional,
+)
 from chalicelib.core.wire.times import When
 from chalicelib.domains.booking_page.rules.advertising_texts import MAX_VERSION
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.advance import Advance
 from chalicelib.domains.bookings.flows.new_booking import Notes
+from chalicelib.domains.bookings.flows.visit_search import AndThen
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.mails.flows.mail_gate import Forecast
@@ -53,10 +63,10 @@ class ShownTerms(Wire):
     refund_until_min: int | None = optional("Term of refunds that was shown, as above.")
 
     @classmethod
-    def now(cls, offer: Offer, advance: Advance) -> "ShownTerms":
+    def now(cls, offers: Sequence[Offer], advance: Advance) -> "ShownTerms":
         return ShownTerms(
-            price=offer.price,
-            duration_min=offer.duration_min,
+            price=sum(offer.price for offer in offers),
+            duration_min=sum(offer.duration_min for offer in offers),
             amount_due=advance.amount_due,
             refund_until_min=advance.refund_until_min,
         )
@@ -66,6 +76,9 @@ class PublicBookingCreate(ShownTerms):
     """A visitor's request for a booking."""
 
     service_id: Id = Field(description="Service id.")
+    and_then: AndThen = Field(
+        default=[], description="Ids of services that follow at once: one visit."
+    )
     start_at: When = Field(description="startAt of a slot.")
     timezone: Timezone | None = optional("IANA zone of a time without an offset.")
     resource_id: Id | None = optional("Default: the free one with the fewest bookings.")
@@ -77,7 +90,11 @@ class PublicBookingCreate(ShownTerms):
 
 
 class PublicBookingOut(Wire):
-    """Public data of a booking. Anyone with its token can read them."""
+    """Public data of a booking. Anyone with its token can read them.
+
+    A visit of several services is one booking here. It has the names of all, and the sum of the
+    prices.
+    """
 
     id: Id = Field(description="Booking id.")
     status: str = Field(description="pending_payment, confirmed, cancelled, completed or no_show.")
@@ -98,6 +115,28 @@ class PublicBookingOut(Wire):
             start_local=zoned_times.local_time(row.starts_at, row.timezone).text,
         )
 
+    @classmethod
+    def from_visit(cls, visit: Sequence[BookingRow]) -> Self:
+        """Return the bookings of a visit as one, or the only booking."""
+        if len(visit) == 1:
+            return cls.from_record(visit[0])
+        shown = [row for row in visit if row.blocks] or list(visit)
+        facts = bookings.facts_of(shown)
+        return cls.from_record(shown[0]).model_copy(
+            update={
+                "id": visit[0].id,
+                "service_name": facts.services,
+                "resource_name": facts.resources,
+                "end_at": facts.ends_at,
+                "price": facts.price,
+            }
+        )
+
+
+def parts_of(visit: Sequence[BookingRow]) -> list[PublicBookingOut] | None:
+    """Return the bookings of a visit one by one, or None for a booking of one service."""
+    return [PublicBookingOut.from_record(row) for row in visit] if len(visit) > 1 else None
+
 
 class BookingLinks(Wire):
     """The links of a visitor's booking, and what is to be paid."""
@@ -111,16 +150,21 @@ class BookingLinks(Wire):
     hold_expires_at: Timestamp | None = Field(
         description="When the unpaid booking expires and the time is free again, or null."
     )
+    visit: list[PublicBookingOut] | None = only_if_set(
+        "The services of a visit in order; else left out."
+    )
 
     @classmethod
     def from_record(
         cls,
         workspace_id: str,
-        row: BookingRow,
+        visit: Sequence[BookingRow],
         *,
         is_shared: bool = False,
         **fields: Any,  # noqa: ANN401  fields of any type
     ) -> Self:
+        # Of a visit, the first booking has the links and the money.
+        row = visit[0]
         # The holder of the link that a key gets (``is_shared``) must not get the client's own link.
         link = booking_links.shared_url if is_shared else booking_links.page_url
         payment_url = booking_links.pay_url(workspace_id, row) if row.is_payable else None
@@ -130,7 +174,8 @@ class BookingLinks(Wire):
             payment_url=payment_url,
             amount_due=int(row.due or 0) if payment_url else 0,
             hold_expires_at=row.hold_expires_at,
-            **fields,
+            visit=parts_of(visit),
+            **{"booking": PublicBookingOut.from_visit(visit), **fields},
         )
 
 

@@ -106,10 +106,15 @@ class UpcomingShare(NamedTuple):
 
 
 def limits_of_unproved(
-    ctx: Context, service: ServiceRow, contacts: Iterable[str | None]
+    ctx: Context, services: Sequence[ServiceRow], contacts: Iterable[str | None]
 ) -> list[tuple[Limit, str]]:
-    """Return the limits on bookings for contacts without a proof, with their subjects."""
-    shared, subjects = _unverified(service), ctx.principal.share_subjects
+    """Return the limits on bookings for contacts without a proof, with their subjects.
+
+    A visit of several services is one booking of its visitor, and one of each service.
+    """
+    of_services = {service.id: _unverified(service) for service in services}
+    shared = min(of_services.values(), key=lambda limit: limit.max_requests)
+    subjects = ctx.principal.share_subjects
     # One visitor should not use up what a service takes, but a family may always book.
     part = max(UNPROVED_OF_CONTACT.max_requests, shared.max_requests // 2)
     own = replace(UNPROVED, max_requests=min(UNPROVED.max_requests, part))
@@ -118,7 +123,8 @@ def limits_of_unproved(
         suffix = f"#{exact_hash(emails.key(contact))}"
         contact_subjects = [subject + suffix for subject in subjects]
         counters += limits.visitor_limits(UNPROVED_OF_CONTACT, contact_subjects, shared)
-    return [*counters, *limits.visitor_limits(own, subjects, shared), (shared, service.id)]
+    counters += limits.visitor_limits(own, subjects, shared)
+    return [*counters, *((limit, service_id) for service_id, limit in of_services.items())]
 
 
 def require_mail(

@@ -17,13 +17,14 @@ from chalicelib.domains.booking_page.flows.public_booking import (
 )
 from chalicelib.domains.booking_page.flows.visitor_shares import BookingLimitError
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
-from chalicelib.domains.bookings.flows.advance import OfferOut, read_advance
+from chalicelib.domains.bookings.flows import visit_search
+from chalicelib.domains.bookings.flows.advance import OfferOut, read_advances
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_list import MAX_SLOTS, SlotList, SlotsRange, slot_list
-from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.bookings.flows.visit_search import AndThen
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
-from chalicelib.domains.services.rules.offers import summary_of
+from chalicelib.domains.services.rules.offers import sum_of_summaries, summary_of
 from chalicelib.domains.services.store import opening_hours
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.reading import Rows
@@ -35,6 +36,9 @@ class PublicSlotsQuery(SlotsRange):
     """Service and range of a visitor's slot search."""
 
     id: Id = Field(description="Service id.")
+    and_then: AndThen = Field(
+        default=[], description="Ids of services that follow at once in one visit."
+    )
     limit: int = Field(default=2000, ge=1, le=MAX_SLOTS, description="Slots at most.")
 
 
@@ -58,21 +62,30 @@ def get_public_slots(ctx: Context, args: PublicSlotsQuery) -> PublicSlotList:
 
     Show the price and the terms of payment before booking, and send them with the booking.
     """
-    service, rows = SERVICES.require(ctx.workspace_id, record_id=args.id), Rows()
+    rows = Rows()
+    services = visit_search.services_of(ctx.workspace_id, args.id, args.and_then, rows)
+    visit_search.require_fit(services, args.resource_id)
+    ids = {resource_id for service in services for resource_id in service.resource_ids}
+    is_prepaid = any(service.is_prepaid for service in services)
     rows.read(
         [
-            *binding.site_keys(ctx.workspace_id, service.site_id),
-            *opening_hours.keys_with_schedules(ctx.workspace_id, service.resource_ids),
-            *([merchants.key(ctx.workspace_id)] if service.is_prepaid else []),
+            *(
+                key
+                for service in services
+                for key in binding.site_keys(ctx.workspace_id, service.site_id)
+            ),
+            *opening_hours.keys_with_schedules(ctx.workspace_id, ids),
+            *([merchants.key(ctx.workspace_id)] if is_prepaid else []),
         ]
     )
-    book_for_visitor.require_open_site(ctx.workspace_id, service, rows)
-    search = Search.create(ctx.workspace_id, service, args.resource_id, rows=rows)
+    for service in services:
+        book_for_visitor.require_open_site(ctx.workspace_id, service, rows)
+    search = visit_search.search(ctx.workspace_id, services, args.resource_id, rows)
     slots = slot_list(ctx, search, args, args.limit)
-    offers = service.offers([candidate.resource.id for candidate in search.candidates.active])
-    advance = read_advance(ctx.workspace_id, service, min(offers), rows)
-    terms = {**summary_of(offers)._asdict(), **advance._asdict()}
-    return PublicSlotList.from_row({**vars(slots), **terms})
+    offers = visit_search.offers_of(search)
+    advance = read_advances(ctx.workspace_id, services, [min(each) for each in offers], rows)
+    summary = sum_of_summaries([summary_of(each) for each in offers])
+    return PublicSlotList.from_row({**vars(slots), **summary._asdict(), **advance._asdict()})
 
 
 @operation(

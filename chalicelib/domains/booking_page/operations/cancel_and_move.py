@@ -1,5 +1,6 @@
 """Let a client read, cancel and move a booking by its link."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Self
 
@@ -31,6 +32,7 @@ from chalicelib.domains.bookings.flows import (
     booking_payments,
     rest_to_pay,
     slot_search,
+    visit_search,
 )
 from chalicelib.domains.bookings.flows.booking_changes import BookingChange
 from chalicelib.domains.bookings.flows.booking_payments import RefundState
@@ -114,7 +116,8 @@ def cancel_public_booking(ctx: Context, args: PublicCancellation) -> PublicBooki
             booking_changes.change(
                 ctx.unit, row, BookingChange(ctx.principal.audit_actor, "cancelled")
             )
-    return PublicBookingResult(booking=PublicBookingOut.from_record(row))
+    visit = bookings.visit_of(ctx.workspace_id, row, ctx.unit.rows)
+    return PublicBookingResult(booking=PublicBookingOut.from_visit(visit))
 
 
 def _require_shown_refund(
@@ -208,7 +211,7 @@ class ManagedBooking(BookingLinks):
 
     @classmethod
     def read(cls, workspace_id: str, row: BookingRow, *, is_shared: bool) -> Self:
-        workspace = workspaces.get(workspace_id)
+        workspace, visit = workspaces.get(workspace_id), bookings.visit_of(workspace_id, row)
         service, repeat_url = _service_and_page(workspace, row)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
@@ -219,25 +222,26 @@ class ManagedBooking(BookingLinks):
         refund = booking_payments.shown_refund(workspace_id, row)
         return cls.from_record(
             workspace_id,
-            row,
+            visit,
             is_shared=is_shared,
-            booking=PublicBookingOut.from_record(row),
             workspace_name=workspace.name,
             messengers=[] if workspace.halt else messenger_offers.offered(workspace),
             is_test=is_test(workspace_id),
             service_id=row.service_id,
             resource_id=row.resource_id,
-            duration_min=int(row.duration_min),
+            duration_min=int((visit[-1].ends_at - row.starts_at).total_seconds() // 60),
             can_cancel=is_open,
             can_move=bookings.is_upcoming(row) and bool(service) and _moves_left(row) > 0,
-            has_other_resources=bool(service and set(service.resource_ids) - {row.resource_id}),
-            other_lengths=ResourceLength.several(service, row) if service else [],
+            # The staff of a visit stay, because others would have to do each of its services.
+            has_other_resources=not row.visit
+            and bool(service and set(service.resource_ids) - {row.resource_id}),
+            other_lengths=ResourceLength.several(service, row) if service and not row.visit else [],
             moves_left=_moves_left(row),
             paid=(payment and payment.kept) or None,
             refund_state=refund and refund.state,
             refund_amount=refund and refund.amount,
             refund_reason=refund and refund.reason,
-            amount_left=_left_to_pay(workspace_id, row),
+            amount_left=_left_to_pay(workspace_id, visit),
             refund_until=rest_to_pay.refund_ends_at(row),
             refund=back,
             asks_business=kept > back,
@@ -297,7 +301,10 @@ def find_move_times(ctx: Context, args: MoveTimesQuery) -> MonthOfSlots:
     service = _require_movable(ctx.workspace_id, row)
     is_there = RESOURCES.find(ctx.workspace_id, record_id=row.resource_id) is not None
     resource_id = row.resource_id if is_there and not args.any_resource else None
-    search = Search.create(ctx.workspace_id, service, resource_id, row)
+    if row.visit:
+        search = visit_search.find_move(ctx.workspace_id, row, None)
+    else:
+        search = Search.create(ctx.workspace_id, service, resource_id, row)
     zone = slot_search.zones(
         search.candidates.bound,
         resource_id,
@@ -336,9 +343,8 @@ def move_public_booking(ctx: Context, args: PublicMove) -> PublicBookingMoved:
         booking_changes.change(ctx.unit, row, change)
     return PublicBookingMoved.from_record(
         ctx.workspace_id,
-        row,
+        bookings.visit_of(ctx.workspace_id, row, ctx.unit.rows),
         is_shared=booking_links.is_shared(args.token, row),
-        booking=PublicBookingOut.from_record(row),
     )
 
 
@@ -386,10 +392,11 @@ def _advertising_url(workspace_id: str, row: BookingRow, service: ServiceRow | N
     return advertising_links.link(Recipient(workspace_id, row.client_id)) if agrees else None
 
 
-def _left_to_pay(workspace_id: str, row: BookingRow) -> int:
+def _left_to_pay(workspace_id: str, visit: Sequence[BookingRow]) -> int:
+    row, *others = visit
     if not rest_to_pay.is_prepaid(row):
         return 0
-    return rest_to_pay.left_to_pay(row, EventRow.newest(workspace_id, record_id=row.id))
+    return rest_to_pay.left_to_pay(row, EventRow.newest(workspace_id, record_id=row.id), others)
 
 
 def _moves_left(row: BookingRow) -> int:

@@ -33,11 +33,11 @@ from chalicelib.domains.booking_page.flows.public_booking import (
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
 from chalicelib.domains.booking_page.operations.cancel_and_move import BOOKING_CHANGES
 from chalicelib.domains.booking_page.rules import prepared_links
-from chalicelib.domains.bookings.flows import placement, slot_search
-from chalicelib.domains.bookings.flows.advance import AdvanceOut, OfferOut
+from chalicelib.domains.bookings.flows import placement, slot_search, visit_search
+from chalicelib.domains.bookings.flows.advance import AdvanceOut, OfferOut, sum_of
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_out import SlotOut
-from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.bookings.flows.visit_search import AndThen
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.bookings import AGENT
 from chalicelib.domains.bookings.store.bookings import PUBLIC as PUBLIC_SOURCE
@@ -75,6 +75,9 @@ class BookingPageRef(Wire):
 
     workspace: Slug = Field(description="Slug of the workspace.")
     service_id: Id | None = optional("Only this service.")
+    and_then: AndThen = Field(
+        default=[], description="Services that follow the named one in one visit."
+    )
     prepared: PreparedBooking | None = optional("What a link has filled in, to check it.")
 
 
@@ -144,18 +147,22 @@ class PublicBookingPage(Wire):
     is_test: bool = Field(description="Whether it is a page of a test workspace.")
     services: list[PageService] = Field(description="The offered services, or only the named one.")
     resources: list[PageStaff] = Field(description="Staff of the named service; else empty.")
+    has_other_services: bool = Field(description="Whether it may offer others than these.")
     serves_assistants: bool = Field(description="Whether assistants may call the page's tools.")
     is_prepared: bool = Field(description="Whether the checked link is signed and still valid.")
 
 
-def _staff(page: open_page.OpenPage, service: ServiceRow, resource: ResourceRow) -> PageStaff:
-    offer = service.offer(resource.id)
+def _staff(
+    page: open_page.OpenPage, services: Sequence[ServiceRow], resource: ResourceRow
+) -> PageStaff:
+    # Of a visit, the cheapest do what the resource does not.
+    offers = page.offers_with(services, resource.id)
     return PageStaff.from_row(
         resource.values,
         photo_url=_photo_url(resource.images),
-        price=offer.price,
-        duration_min=offer.duration_min,
-        **page.advance_of(service, offer)._asdict(),
+        price=sum(offer.price for offer in offers),
+        duration_min=sum(offer.duration_min for offer in offers),
+        **sum_of(page.advances_of(services, resource.id))._asdict(),
     )
 
 
@@ -168,6 +175,9 @@ class PageTimesQuery(MonthQuery):
 
     workspace: Slug = Field(description="Slug of the workspace.")
     service_id: Id = Field(description="Service id.")
+    and_then: AndThen = Field(
+        default=[], description="Services that follow the named one in one visit."
+    )
     resource_id: Id | None = optional("Only of this resource.")
 
 
@@ -176,6 +186,7 @@ class PageRepeatQuery(Wire):
 
     workspace: Slug = Field(description="Slug of the workspace.")
     service_id: Id = Field(description="Service id.")
+    and_then: AndThen = Field(default=[], description="Services that follow it in one visit.")
     resource_id: Id | None = optional("Only of this resource.")
     start_at: When = Field(description="The wished start, with an offset.")
 
@@ -204,13 +215,13 @@ def _workspace(
 @operation(audience=PUBLIC, reads=True, resolve=_workspace, limit=PAGE_VIEWS)
 def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
     """Return the services of a booking page. A page that is off does not exist for visitors."""
-    page = open_page.open_page(ctx.workspace_id, args.service_id)
+    page = open_page.open_page(ctx.workspace_id, args.service_id, and_then=args.and_then)
     staff: list[PageStaff] = []
     if args.service_id is not None:
-        service = page.require_service(args.service_id)
-        search = Search.create(ctx.workspace_id, service, None)
+        services = page.require_services(args.service_id, args.and_then)
+        search = visit_search.search(ctx.workspace_id, services, None)
         staff = [
-            _staff(page, service, candidate.resource) for candidate in search.candidates.active
+            _staff(page, services, candidate.resource) for candidate in search.candidates.active
         ]
     return PublicBookingPage(
         name=page.workspace.name,
@@ -232,6 +243,7 @@ def open_booking_page(ctx: Context, args: BookingPageRef) -> PublicBookingPage:
         is_test=is_test(ctx.workspace_id),
         services=[PageService.from_record(offered, page) for offered in page.services],
         resources=staff,
+        has_other_services=len(page.settings.service_ids) > len(page.services),
         serves_assistants=page.assistants.is_on,
         is_prepared=_is_prepared(page, args),
     )
@@ -254,9 +266,10 @@ def _is_prepared(page: open_page.OpenPage, args: BookingPageRef) -> bool:
 )
 def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     """Find the free times of a service in a month, or in the first month that has any."""
-    page = open_page.open_page(ctx.workspace_id, args.service_id)
-    service = page.require_service(args.service_id)
-    search = Search.create(ctx.workspace_id, service, args.resource_id)
+    page = open_page.open_page(ctx.workspace_id, args.service_id, and_then=args.and_then)
+    services = page.require_services(args.service_id, args.and_then)
+    visit_search.require_fit(services, args.resource_id)
+    search = visit_search.search(ctx.workspace_id, services, args.resource_id)
     zone = slot_search.zones(
         search.shown_resources,
         args.resource_id,
@@ -274,9 +287,10 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
 )
 def find_repeat_times(ctx: Context, args: PageRepeatQuery) -> RepeatTimes:
     """Find whether a start is free for a service, and the free times of that and the next days."""
-    page = open_page.open_page(ctx.workspace_id, args.service_id)
-    service = page.require_service(args.service_id)
-    search = Search.create(ctx.workspace_id, service, args.resource_id)
+    page = open_page.open_page(ctx.workspace_id, args.service_id, and_then=args.and_then)
+    services = page.require_services(args.service_id, args.and_then)
+    visit_search.require_fit(services, args.resource_id)
+    search = visit_search.search(ctx.workspace_id, services, args.resource_id)
     zone = slot_search.zones(
         search.shown_resources,
         args.resource_id,
@@ -306,12 +320,11 @@ def find_repeat_times(ctx: Context, args: PageRepeatQuery) -> RepeatTimes:
 )
 def book_on_page(ctx: Context, args: PageBookingCreate) -> PublicBookingMade | BookingAwaitsMail:
     """Book a free time of a service that the page offers, or mail a link that books it."""
-    page = open_page.open_page(ctx.workspace_id, args.service_id)
-    service = page.require_service(args.service_id)
-    offer = service.offer(args.resource_id) if args.resource_id else None
-    if page.advance_of(service, offer).by_phone:
+    page = open_page.open_page(ctx.workspace_id, args.service_id, and_then=args.and_then)
+    services = page.require_services(args.service_id, args.and_then)
+    if sum_of(page.advances_of(services, args.resource_id)).by_phone:
         raise book_for_visitor.by_phone_only(page.workspace)
-    _require_future(ctx, service, args)
+    _require_future(ctx, services, args)
     source = AGENT if _was_prepared(page, args) else PUBLIC_SOURCE
     new_booking = book_for_visitor.book(ctx, args, source, language=args.language)
     return new_booking.out(ctx.workspace_id)
@@ -324,14 +337,14 @@ def _was_prepared(page: open_page.OpenPage, args: PageBookingCreate) -> bool:
     return prepared_links.is_signed(page.assistants.link_secret, subject, args.prepared)
 
 
-def _require_future(ctx: Context, service: ServiceRow, args: PageBookingCreate) -> None:
+def _require_future(ctx: Context, services: Sequence[ServiceRow], args: PageBookingCreate) -> None:
     # The start may have passed while the visitor typed. Then free times are offered.
     start, now = args.start_at, clock.now()
     if not isinstance(start, datetime) or start.tzinfo is None or start >= now:
         return
     if args.resource_id is not None:
         RESOURCES.require(ctx.workspace_id, record_id=args.resource_id)
-    search = Search.create(ctx.workspace_id, service, args.resource_id)
+    search = visit_search.search(ctx.workspace_id, services, args.resource_id)
     bound = search.candidates.bound
     zone = slot_search.zones(
         bound,

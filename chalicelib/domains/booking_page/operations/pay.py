@@ -8,12 +8,13 @@ from pydantic import Field
 from chalicelib.application.context import Context
 from chalicelib.core.limits import Limit
 from chalicelib.core.operations import PUBLIC, operation
-from chalicelib.core.wire.schema import Timestamp, Wire
-from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut
+from chalicelib.core.wire.schema import Timestamp, Wire, only_if_set
+from chalicelib.domains.booking_page.flows.public_booking import PublicBookingOut, parts_of
 from chalicelib.domains.booking_page.operations.cancel_and_move import TokenText
 from chalicelib.domains.bookings.flows import booking_links, booking_payments, rest_to_pay
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BookingRow, EventRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.mails.flows import mail_gate
@@ -69,6 +70,9 @@ class PayableBooking(Wire):
         "is not sent; else null."
     )
     ics_url: str = Field(description="URL of its calendar file, which has no contact details.")
+    visit: list[PublicBookingOut] | None = only_if_set(
+        "The services of a visit in order; else left out."
+    )
 
     @classmethod
     def from_record(cls, workspace_id: str, row: BookingRow, *, is_back: bool) -> Self:
@@ -76,14 +80,16 @@ class PayableBooking(Wire):
         if state in booking_payments.REFUND_STATES:
             refund = booking_payments.shown_refund(workspace_id, row)
         history = EventRow.newest(workspace_id, record_id=row.id)
+        visit = bookings.visit_of(workspace_id, row)
         return cls(
-            booking=PublicBookingOut.from_record(row),
+            booking=PublicBookingOut.from_visit(visit),
+            visit=parts_of(visit),
             workspace_name=workspaces.get(workspace_id).name,
             state=state,
             refund=refund and refund.amount,
             refund_reason=refund and refund.reason,
             due=int(row.due or 0),
-            left=rest_to_pay.left_to_pay(row, history),
+            left=rest_to_pay.left_to_pay(row, history, visit[1:]),
             refund_until=rest_to_pay.refund_ends_at(row),
             hold_expires_at=row.hold_expires_at,
             mail=_mail_of(workspace_id, row, history) if state == "paid" else None,

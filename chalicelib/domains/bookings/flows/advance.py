@@ -1,5 +1,6 @@
 """What a visitor pays in advance for a service, as it is shown before booking."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -68,6 +69,37 @@ def advance_of(
         deposit(offer.price, percent=terms.deposit_percent, step=stripe_units.step(currency)),
         terms.refund_until_min,
         round(HOLD.total_seconds() / 60),
+    )
+
+
+def sum_of(advances: Sequence[Advance]) -> Advance:
+    """Return what a visitor pays in advance for a visit, which is paid and refunded as one."""
+    if len(advances) == 1:
+        return advances[0]
+    if any(advance.by_phone for advance in advances):
+        return Advance(by_phone=True)
+    paid = [advance for advance in advances if advance.hold_minutes is not None]
+    if not paid:
+        return Advance()
+    return Advance(
+        sum(advance.amount_due for advance in paid),
+        max(advance.refund_until_min or 0 for advance in paid),
+        paid[0].hold_minutes,
+    )
+
+
+def read_advances(
+    workspace_id: str,
+    services: Sequence[ServiceRow],
+    offers: Sequence[Offer],
+    rows: Rows | None = None,
+) -> Advance:
+    """Return what a visitor pays in advance for a visit, with an offer of each service."""
+    return sum_of(
+        [
+            read_advance(workspace_id, service, offer, rows)
+            for service, offer in zip(services, offers, strict=True)
+        ]
     )
 
 

@@ -18,7 +18,7 @@ from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork
 
 # A change from one of these statuses to another keeps the booked time, so it is not checked again.
-_SAME_TIME_STATUSES = {"confirmed", "completed"}
+SAME_TIME_STATUSES = {"confirmed", "completed"}
 
 
 class BookingChange(NamedTuple):
@@ -33,13 +33,18 @@ class BookingChange(NamedTuple):
     is_lapse: bool = False  # the hold of an unpaid booking has expired
     is_by_client: bool = False  # the client makes the change, to whom the time for refunds applies
     is_booked_again: bool = False  # a new booking must be allowed at the time, as in ``book``
+    # Of a visit, all bookings with the status of the named one change. Otherwise each has its own
+    # status among ``VISITED``, and any other change is of all of them (ADR 139).
+    whole_visit: bool = False
+    is_alone: bool = False  # The caller changes the other bookings of the visit itself.
 
 
 def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
     """Stage a change of a booking, and return the new entry of its history, or None without effect.
 
-    If the booking is moved, the new time must be free. The booking's own time counts as free. The
-    time must also be free if the new status is one in which a booking occupies time.
+    Of a visit, the other bookings change with it (``visit_changes``). If the booking is moved, the
+    new time must be free. The booking's own time counts as free. The time must also be free if the
+    new status is one in which a booking occupies time.
 
     Raises:
         NotFoundError: the resource does not exist.
@@ -47,10 +52,18 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
             for a booking whose status occupies no time.
         SlotUnavailableError: the time cannot be booked, as in ``book``.
     """
+    if not booking.visit:
+        return _change(unit, booking, requested)
+    from chalicelib.domains.bookings.flows import visit_changes  # noqa: PLC0415  it imports this
+
+    return visit_changes.change(unit, booking, requested)
+
+
+def _change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> EventRow | None:
     status: str = requested.status or booking.status
     former_entry, blocked, former_status = booking.busy, booking.blocks, booking.status
     former_resource_id = booking.resource_id
-    is_move = _may_move(booking, requested)
+    is_move = may_move(booking, requested)
     placement = (
         Placement.create_for_move(
             unit,
@@ -71,20 +84,16 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
         )
     if not is_move and status == booking.status:
         return None
-    if is_move and status not in BLOCKING:
-        message = (
-            f"a booking with the status {status} has no reserved time and cannot be moved; also "
-            "send another status, such as confirmed"
-        )
-        raise ValidationError.of("startAt" if requested.start else "resourceId", message=message)
-    former = _time_and_resource(booking)
+    if is_move:
+        require_movable(status, requested)
+    former = time_and_resource(booking)
     if status != booking.status:
         end_hold(unit, booking)
         # Both statuses occupy the time, so nothing has to be checked or written in the calendar.
-        to_check = {status, booking.status} - _SAME_TIME_STATUSES
+        to_check = {status, booking.status} - SAME_TIME_STATUSES
         booking.status = status
         booking.has_lapsed = requested.is_lapse or None
-        _forget_refunded(unit, booking, former_status)
+        forget_refunded(unit, booking, former_status)
     else:
         to_check = set()
     if is_move and placement is not None:
@@ -107,18 +116,34 @@ def change(unit: UnitOfWork, booking: BookingRow, requested: BookingChange) -> E
     unit.save(booking)
     if status != former_status:
         stage_closing_receipt(unit, booking)
-    move = {"from": former, "to": _time_and_resource(booking)} if is_move else None
+    move = {"from": former, "to": time_and_resource(booking)} if is_move else None
     return bookings.new_event(unit, booking, requested.actor, reason=requested.reason, move=move)
 
 
 def stage_closing_receipt(unit: UnitOfWork, booking: BookingRow) -> None:
     """Stage the job of the closing receipt if the booking took place and is paid."""
     if booking.status == "completed" and booking.paid_by:
-        payload = {"bookingId": booking.id, "at": iso(clock.now())}
-        unit.create(jobs.row(CLOSE_RECEIPT, unit.workspace_id, payload))
+        stage_receipt_job(unit, booking)
 
 
-def _may_move(booking: BookingRow, requested: BookingChange) -> bool:
+def stage_receipt_job(unit: UnitOfWork, booking: BookingRow) -> None:
+    """Stage the job of the closing receipt of a booking, or of the visit that it begins."""
+    payload = {"bookingId": booking.id, "at": iso(clock.now())}
+    unit.create(jobs.row(CLOSE_RECEIPT, unit.workspace_id, payload))
+
+
+def require_movable(status: str, requested: BookingChange) -> None:
+    """Raise ValidationError for a move of a booking whose status occupies no time."""
+    if status not in BLOCKING:
+        message = (
+            f"a booking with the status {status} has no reserved time and cannot be moved; also "
+            "send another status, such as confirmed"
+        )
+        raise ValidationError.of("startAt" if requested.start else "resourceId", message=message)
+
+
+def may_move(booking: BookingRow, requested: BookingChange) -> bool:
+    """Return whether another start or resource is requested."""
     # A start without a UTC offset may be the current start. ``change`` finds that out later.
     start = requested.start
     same = isinstance(start, datetime) and start.tzinfo and start == booking.starts_at
@@ -135,10 +160,11 @@ def _choose_place(placement: Placement, booking: BookingRow, *, is_by_client: bo
         for name, value in copy_resource_fields(candidate.resource).items():
             setattr(booking, name, value)
     if booking.refund_until_min is not None:
-        booking.refundable_until = _refund_limit(booking, former_limit, is_by_client=is_by_client)
+        booking.refundable_until = refund_limit(booking, former_limit, is_by_client=is_by_client)
 
 
-def _refund_limit(booking: BookingRow, former: datetime, *, is_by_client: bool) -> datetime:
+def refund_limit(booking: BookingRow, former: datetime, *, is_by_client: bool) -> datetime:
+    """Return until when a moved booking is refunded."""
     # The client chooses the new start with its limit. But once the time for refunds has passed, it
     # has passed for good, or the client would move the booking and then cancel it in time. A move
     # by the business never makes the time shorter.
@@ -155,8 +181,8 @@ def _set_hold(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None
         begin_hold(unit, booking)
 
 
-def _forget_refunded(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None:
-    # A booking that was refunded in whole and takes place again is unpaid.
+def forget_refunded(unit: UnitOfWork, booking: BookingRow, former_status: str) -> None:
+    """Make a booking unpaid that was refunded in whole and takes place again."""
     if booking.paid_by is None or former_status in BLOCKING or not booking.blocks:
         return
     payment = payments.find(unit.workspace_id, payment_id=booking.paid_by)
@@ -164,7 +190,8 @@ def _forget_refunded(unit: UnitOfWork, booking: BookingRow, former_status: str) 
         booking.paid_by = booking.paid = None
 
 
-def _time_and_resource(booking: BookingRow) -> dict[str, Any]:
+def time_and_resource(booking: BookingRow) -> dict[str, Any]:
+    """Return the place of a booking, for its history."""
     return {
         "startAt": iso(booking.starts_at),
         "resourceId": booking.resource_id,

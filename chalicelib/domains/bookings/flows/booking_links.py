@@ -10,7 +10,7 @@ from chalicelib.core.settings import settings
 from chalicelib.domains.bookings.rules import booking_tokens, calendar_files
 from chalicelib.domains.bookings.rules.booking_tokens import BookingToken, Purpose
 from chalicelib.domains.bookings.rules.calendar_files import CalendarEvent
-from chalicelib.domains.bookings.store import short_links
+from chalicelib.domains.bookings.store import bookings, short_links
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.gateways.master_key import master_key
 
@@ -98,15 +98,24 @@ def calendar_url(workspace_id: str, booking: BookingRow) -> str:
 
 
 def token(workspace_id: str, booking: BookingRow, purpose: Purpose) -> str:
-    """Return the token of a booking with a secret, for one purpose."""
+    """Return the token of a booking with a secret, for one purpose. A visit has those of its first.
+
+    All bookings of a visit have one secret.
+    """
     return booking_tokens.token(
-        workspace_id, booking_id=booking.id, purpose=purpose, secret=booking.token_secret or ""
+        workspace_id,
+        booking_id=booking.visit_id or booking.id,
+        purpose=purpose,
+        secret=booking.token_secret or "",
     )
 
 
 def calendar_file(workspace_id: str, *, workspace: str, booking: BookingRow) -> bytes:
-    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place."""
-    event = calendar_event(workspace_id, workspace=workspace, booking=booking)
+    """Return the calendar file of a booking. ``workspace`` is the name that it shows as place.
+
+    A visit is one event.
+    """
+    event = _visit_event(workspace_id, workspace, booking)
     return calendar_files.calendar_file(event, producer=SERVICE)
 
 
@@ -134,9 +143,30 @@ def calendar_event(
 def client_calendar_event(
     workspace_id: str, *, workspace: str, booking: BookingRow
 ) -> CalendarEvent:
-    """Return the fields of the file only for the client, who may move and cancel the booking."""
-    return calendar_event(workspace_id, workspace=workspace, booking=booking)._replace(
+    """Return the fields of the file only for the client, who may move and cancel the booking.
+
+    A visit is one event.
+    """
+    return _visit_event(workspace_id, workspace, booking)._replace(
         url=page_url(workspace_id, booking), attendee=booking.client_email
+    )
+
+
+def _visit_event(workspace_id: str, workspace: str, booking: BookingRow) -> CalendarEvent:
+    event = calendar_event(workspace_id, workspace=workspace, booking=booking)
+    visit = bookings.visit_of(workspace_id, booking)
+    if len(visit) == 1:
+        return event
+    shown = [each for each in visit if each.blocks] or visit
+    return event._replace(
+        uid=f"{booking.visit_id}@{workspace_id}",
+        # Any change of a booking replaces the event.
+        sequence=sum(int(each.sequence) for each in visit),
+        changed_at=max(each.updated_at for each in visit),
+        starts_at=shown[0].starts_at,
+        ends_at=shown[-1].ends_at,
+        status=shown[0].status,
+        summary=", ".join(f"{each.service_name} ({each.resource_name})" for each in shown),
     )
 
 

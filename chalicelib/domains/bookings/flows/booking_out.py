@@ -10,7 +10,7 @@ from chalicelib.core.wire.external_data import (
     METADATA_OUT,
     Metadata,
 )
-from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, only_if_set
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import zoned_times
@@ -46,9 +46,15 @@ def resource_of(unit: UnitOfWork, booking_id: str | None) -> str | None:
     return BOOKINGS.found(unit.rows.find(BookingRow, key)).resource_id
 
 
-# For operations whose ``id`` is a booking's.
+def _written(unit: UnitOfWork) -> set[str]:
+    return {row.resource_id for row in unit.written if isinstance(row, BookingRow)}
+
+
+# For operations whose ``id`` is a booking's. A visit with services of others is changed by members.
 OWN_BOOKING = OwnPart(
-    record=lambda unit, args: resource_of(unit, args.id), not_found=BOOKINGS.not_found
+    record=lambda unit, args: resource_of(unit, args.id),
+    written=_written,
+    not_found=BOOKINGS.not_found,
 )
 
 
@@ -78,6 +84,9 @@ class BookingOut(BookingRef):
     )
     external_id: str | None = EXTERNAL_ID_OUT
     metadata: Metadata = METADATA_OUT
+    visit_id: Id | None = only_if_set(
+        "Id of the first booking of its visit, which has several services; else left out."
+    )
     created_at: Timestamp = Field(description="When it was created.")
     updated_at: Timestamp = Field(description="When it was last changed.")
     version: int = Field(description="Increases with every change. For ifVersion of an update.")
@@ -91,6 +100,7 @@ class BookingOut(BookingRef):
             end_at=booking.ends_at,
             start_local=local.text,
             weekday=local.weekday,
+            visit_id=booking.visit_id,
             client=BookingClient(
                 id=booking.client_id,
                 name=booking.client_name,

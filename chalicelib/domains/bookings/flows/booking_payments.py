@@ -25,6 +25,7 @@ from chalicelib.domains.bookings.flows.holds import LAPSE
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
 from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBooking, effect_of
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.payments.flows import accounts, refunds, settling
 from chalicelib.domains.payments.rules import payment_states
@@ -103,7 +104,7 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
         merchant_id=merchant.merchant_id,
         amount=int(booking.due or 0),
         description=description,
-        mode=_mode(booking),
+        mode=_mode(unit.workspace_id, booking),
         return_url=f"{url}?back=1",
         expires_at=clock.now() + OPEN_FOR,
         has_receipt=merchant.vat_code is not None,
@@ -115,9 +116,13 @@ def stage_payment(unit: UnitOfWork, booking: BookingRow) -> PaymentRow:
 
 
 def describe(booking: BookingRow) -> str:
-    """Return what the provider's page and receipts name, with the current start of a booking."""
+    """Return what the provider's page and receipts name, with the current start of a booking.
+
+    Of a visit, it is the first service and the number of further ones.
+    """
     local = booking.starts_at.astimezone(ZoneInfo(booking.timezone))
-    return f"{booking.service_name}, {local:%d.%m.%Y %H:%M}"
+    further = f" (+{len(booking.visit) - 1})" if booking.visit else ""
+    return f"{booking.service_name}{further}, {local:%d.%m.%Y %H:%M}"
 
 
 def _is_stuck(payment: PaymentRow) -> bool:
@@ -211,7 +216,7 @@ def failed_refunds(workspace_id: str, since: datetime) -> list[tuple[PaymentRow,
 
 
 def payment_of(workspace_id: str, booking: BookingRow) -> PaymentRow | None:
-    """Return the payment that has paid a booking, or None."""
+    """Return the payment that has paid a booking, or None. That of a visit is with its first."""
     return payments.find(workspace_id, payment_id=booking.paid_by) if booking.paid_by else None
 
 
@@ -305,9 +310,10 @@ def lapse(job: Job) -> None:
     booking = BOOKINGS.find(workspace_id, record_id=booking_id)
     if booking is None or not is_current(booking):
         return
-    if booking.latest_payment_id is not None:
+    payment_id = bookings.first_of(workspace_id, booking).latest_payment_id
+    if payment_id is not None:
         # The client may have paid in time. Raises Postponed if the provider does not respond.
-        _end_payment(workspace_id, booking, booking.latest_payment_id)
+        _end_payment(workspace_id, booking, payment_id)
 
     def stage(unit: UnitOfWork) -> None:
         booking = BOOKINGS.find(workspace_id, record_id=booking_id)
@@ -333,7 +339,8 @@ def close_receipt(job: Job) -> None:
     receipt = receipt_of(
         payment, payment.refundable, workspace_id=workspace_id, description=description
     )
-    if booking.status != "completed" or receipt is None or payment.refundable <= 0:
+    visit = bookings.visit_of(workspace_id, booking)
+    if not bookings.has_taken_place(visit) or receipt is None or payment.refundable <= 0:
         return
     if payment.receipt_sent_at is None:
         _change_receipt(job, payment, receipt_sent_at=clock.now(), receipt_description=description)
@@ -399,7 +406,8 @@ def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_free: bool = Tru
     booking.paid_by, booking.paid = payment.id, amount
     if effect is Effect.RECORD:
         unit.save(booking)
-        booking_changes.stage_closing_receipt(unit, booking)
+        if bookings.has_taken_place(bookings.visit_of(unit.workspace_id, booking)):
+            booking_changes.stage_receipt_job(unit, booking)
         return 0
     is_booked_again = effect is Effect.BOOK_AGAIN
     requested = BookingChange("job", "confirmed", is_booked_again=is_booked_again)
@@ -460,5 +468,11 @@ def _stage_mail_of(unit: UnitOfWork, payment: PaymentRow, refund: dict[str, Any]
     unit.create(jobs.row(MAIL_CLIENT, unit.workspace_id, payload))
 
 
-def _mode(booking: BookingRow) -> PaymentMode:
-    return "prepayment" if int(booking.due or 0) < int(booking.price) else "full_prepayment"
+def price_of(workspace_id: str, booking: BookingRow) -> int:
+    """Return the price of a booking, or of the visit that it belongs to."""
+    return sum(int(each.price) for each in bookings.visit_of(workspace_id, booking))
+
+
+def _mode(workspace_id: str, booking: BookingRow) -> PaymentMode:
+    price = price_of(workspace_id, booking)
+    return "prepayment" if int(booking.due or 0) < price else "full_prepayment"

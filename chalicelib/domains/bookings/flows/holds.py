@@ -1,5 +1,6 @@
 """Hold an unpaid booking, until its start at the latest, and end the hold with a job."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -63,6 +64,36 @@ def end_hold(unit: UnitOfWork, booking: BookingRow) -> None:
         # The job would find the hold ended, but deleting it saves the run.
         unit.delete(jobs.ref(LAPSE, booking.hold_expires_at, booking.id))
         booking.hold_expires_at = None
+
+
+def begin_visit(unit: UnitOfWork, group: Sequence[BookingRow], end: datetime) -> None:
+    """Stage the hold of bookings of a visit, which one job ends together."""
+    for booking in group:
+        booking.hold_expires_at = end
+    if job := lapse_job(unit.workspace_id, group[0]):
+        unit.create(job)
+
+
+def set_visit_terms(
+    workspace_id: str, visit: Sequence[BookingRow], services: Mapping[str, ServiceRow]
+) -> None:
+    """Set, for a visit, what ``set_terms`` sets for a booking. Its first booking has it all."""
+    step = stripe_units.step(currency_of(workspace_id))
+    paid = [
+        (booking, services[booking.service_id].terms)
+        for booking in visit
+        if booking.service_id in services
+        and services[booking.service_id].offer(booking.resource_id).is_prepaid
+    ]
+    if not paid:
+        return
+    first = visit[0]
+    first.due = sum(
+        deposit(int(booking.price), percent=terms.deposit_percent, step=step)
+        for booking, terms in paid
+    )
+    first.refund_until_min = max(terms.refund_until_min for _, terms in paid)
+    first.refundable_until = first.refund_limit_by_start
 
 
 def set_terms(workspace_id: str, booking: BookingRow, service: ServiceRow) -> None:

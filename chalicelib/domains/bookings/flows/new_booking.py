@@ -6,7 +6,7 @@ first one commits. The others run again, find its entry in the calendar, and ret
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import StringConstraints
@@ -75,7 +75,7 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
         with_time_off=not slot.ignores_schedule,
         keys=() if request.client else matching.holder_keys(unit.workspace_id, contact),
     )
-    match = _match_client(unit, request)
+    match = match_client(unit, request)
     placement = Placement.create(unit, service, slot)
     candidate = placement.choose()
     offer = service.offer(candidate.resource.id)
@@ -85,9 +85,39 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
         status, expires = "pending_payment", holds.hold_end(starts_at)
     if match is not None:
         match.count(unit, clock.now(), bookings=1)
-    booking = BOOKINGS.new(
+    booking = new_row(unit, request, service, candidate.resource, starts_at, match=match)
+    booking.status, booking.hold_expires_at = status or "confirmed", expires
+    if status == "pending_payment":
+        holds.set_terms(workspace.id, booking, service)
+    placement.stage(booking)
+    unit.create(booking)
+    # The price and the length are copied from the service, so it must not have changed.
+    unit.require(service, type(service).version == service.version)
+    if job := holds.lapse_job(unit.workspace_id, booking):
+        unit.create(job)
+    crm_metrics.count_bookings(
+        unit,
+        clock.local_day(clock.now(), workspace.timezone),
+        [service.site_id],
+        with_client=match is not None and match.is_new,
+    )
+    return booking, bookings.new_event(unit, booking, request.actor)
+
+
+def new_row(  # noqa: PLR0913  what a booking consists of
+    unit: UnitOfWork,
+    request: BookingRequest,
+    service: ServiceRow,
+    resource: ResourceRow,
+    starts_at: datetime,
+    *,
+    match: Match | None,
+) -> BookingRow:
+    """Return the row of a confirmed booking of a service, with a resource at a start."""
+    workspace, offer = slot_search.workspace_of(unit), service.offer(resource.id)
+    return BOOKINGS.new(
         unit.workspace_id,
-        status=status or "confirmed",
+        status="confirmed",
         service_id=service.id,
         service_name=service.name,
         starts_at=starts_at,
@@ -111,33 +141,18 @@ def book(unit: UnitOfWork, request: BookingRequest) -> tuple[BookingRow, EventRo
             besides=request.contact.identity.values(),
         ),
         source=request.source,
-        hold_expires_at=expires,
         token_secret=request.token_secret,
         is_proved=request.is_proved,
         visitor_shares=request.visitor_shares and list(request.visitor_shares),
         language=request.language,
         external_id=request.external_id,
         metadata=request.metadata,
-        **copy_resource_fields(candidate.resource),
+        **copy_resource_fields(resource),
     )
-    if status == "pending_payment":
-        holds.set_terms(workspace.id, booking, service)
-    placement.stage(booking)
-    unit.create(booking)
-    # The price and the length are copied from the service, so it must not have changed.
-    unit.require(service, type(service).version == service.version)
-    if job := holds.lapse_job(unit.workspace_id, booking):
-        unit.create(job)
-    crm_metrics.count_booking(
-        unit,
-        clock.local_day(clock.now(), workspace.timezone),
-        service.site_id,
-        with_client=match is not None and match.is_new,
-    )
-    return booking, bookings.new_event(unit, booking, request.actor)
 
 
-def _match_client(unit: UnitOfWork, request: BookingRequest) -> Match | None:
+def match_client(unit: UnitOfWork, request: BookingRequest) -> Match | None:
+    """Return the client of a request, to count the booking, or None without one."""
     if request.client is not None:
         return Match(request.client, is_new=False, is_filled=False)
     fills = request.contact

@@ -86,7 +86,8 @@ class Placement:
     rules: ServiceRules
     zone: str
     search: Search | None = None  # finds alternatives
-    existing: BookingRow | None = None  # to be moved or reactivated; its own time counts as free
+    # To be moved or reactivated: its own time counts as free. Of a visit, all bookings.
+    existing: Sequence[BookingRow] = ()
     _now: int = field(init=False)
     _off: CheckedTimeOff | None = field(init=False)
     _days: CalendarDays = field(init=False)
@@ -101,9 +102,8 @@ class Placement:
         spans = booking_reads.spans_of(self.rules, ids, self.start)
         if len(self.candidates) > 1:
             spans += self._working_days()
-        if self.existing is not None:
-            # A move to another day must also take the booking out of its former day.
-            spans.append((self.existing.resource_id, self.existing.busy.buffered))
+        # A move to another day must also take the booking out of its former day.
+        spans += [(booking.resource_id, booking.widest) for booking in self.existing]
         off = None if self.requested.ignores_schedule else span
         self._off = booking_reads.read_calendars(self.unit, spans, off)
         self._days = CalendarDays(self.unit.workspace_id, spans, self.unit.rows)
@@ -134,7 +134,7 @@ class Placement:
         rows.read(keys)
         service = slot_search.service_of(workspace_id, booking, rows)
         search = Search.create(workspace_id, service, requested.resource_id, booking, rows)
-        return cls._create(unit, search, requested, booking)
+        return cls._create(unit, search, requested, [booking])
 
     @classmethod
     def create_for_rebooking(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
@@ -151,7 +151,7 @@ class Placement:
         search = Search.create(workspace_id, service, booking.resource_id, rows=unit.rows)
         search = search._replace(rules=slot_search.rules_of(service, booking))
         place = SlotRequest(booking.starts_at, booking.resource_id)
-        return cls._create(unit, search, place, booking)
+        return cls._create(unit, search, place, [booking])
 
     @classmethod
     def create_for_reactivation(cls, unit: UnitOfWork, booking: BookingRow) -> Self:
@@ -170,7 +170,7 @@ class Placement:
                 length, length, int(booking.buffer_before_min), int(booking.buffer_after_min)
             ),
             booking.timezone,
-            existing=booking,
+            existing=[booking],
         )
 
     @classmethod
@@ -179,8 +179,9 @@ class Placement:
         unit: UnitOfWork,
         search: Search,
         requested: SlotRequest,
-        existing: BookingRow | None = None,
+        existing: Sequence[BookingRow] = (),
     ) -> Self:
+        # The first of the existing bookings is the one whose start is found.
         active, bound = search.candidates.active, search.candidates.bound
         zones = slot_search.zones(
             bound,
@@ -188,15 +189,13 @@ class Placement:
             requested=requested.timezone,
             of_workspace=lambda: slot_search.workspace_of(unit).timezone,
         )
-        start = _moment(requested, zones)
-        same_start = existing is not None and start == epoch_ms(existing.starts_at)
+        start = _moment(requested, zones) - search.offset
+        same_start = bool(existing) and start == epoch_ms(existing[0].starts_at)
         if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or same_start):
             message = f"expected a time in the future, received {requested.start}"
             raise ValidationError.of("startAt", message=message)
         # A caller that ignores the schedule may move a booking of an inactive service.
-        service_may_be_inactive = (
-            existing is not None and requested.ignores_schedule and bool(active)
-        )
+        service_may_be_inactive = bool(existing) and requested.ignores_schedule and bool(active)
         if search.unavailable_reason is not None and not service_may_be_inactive:
             refuse(search.unavailable_reason, [], bound, zones.effective)
         return cls(
@@ -262,6 +261,7 @@ class Placement:
             if candidate.resource.id == booking.resource_id
         )
         self._require_unchanged(candidate)
+        self._require_time_off_unchanged()
 
     def reactivate(self, booking: BookingRow) -> None:
         self.choose()
@@ -272,6 +272,8 @@ class Placement:
         resources.require_unchanged(self.unit, candidate.resource)
         if not self.requested.ignores_schedule:
             opening_hours.require_hours_unchanged(self.unit, candidate.resource.id, candidate.hours)
+
+    def _require_time_off_unchanged(self) -> None:
         if self._off is not None:
             self._off.require_unchanged(self.unit)
 
@@ -281,11 +283,15 @@ class Placement:
         if self.requested.ignores_schedule:
             days = days._replace(elsewhere=[])
         calendar = candidate.calendar(days, off)
-        return calendar.exclude_booking(self.existing.id) if self.existing else calendar
+        for booking in self.existing:
+            calendar = calendar.exclude_booking(booking.id)
+        return calendar
 
     def _unavailable(self, reason: str) -> NoReturn:
         alternatives = (
-            self.search.find_nearest(self.start, now=self._now, count=ALTERNATIVES)
+            self.search.find_nearest(
+                self.start + self.search.offset, now=self._now, count=ALTERNATIVES
+            )
             if self.search
             else []
         )

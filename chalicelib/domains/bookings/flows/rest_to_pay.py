@@ -11,13 +11,19 @@ def noted_amount(events: Iterable[EventRow]) -> int:
     return sum(int(event.noted["amount"]) for event in events if event.noted)
 
 
-def left_to_pay(booking: BookingRow, events: Iterable[EventRow]) -> int:
-    """Return the amount to pay at the visit, 0 if the booking does not take place."""
-    if booking.status not in BLOCKING:
+def left_to_pay(
+    booking: BookingRow, events: Iterable[EventRow], others: Iterable[BookingRow] = ()
+) -> int:
+    """Return the amount to pay at the visit, 0 if the booking does not take place.
+
+    ``others`` are the other bookings of the visit that a booking is the first of.
+    """
+    price = sum(int(each.price) for each in (booking, *others) if each.status in BLOCKING)
+    if not price:
         return 0
     # What is due in advance, but not paid yet, is not paid at the visit.
     in_advance = booking.due if booking.is_payable else booking.paid
-    return max(0, int(booking.price) - int(in_advance or 0) - noted_amount(events))
+    return max(0, price - int(in_advance or 0) - noted_amount(events))
 
 
 def is_prepaid(booking: BookingRow) -> bool:

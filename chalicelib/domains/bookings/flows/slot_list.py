@@ -79,7 +79,7 @@ def slot_list(ctx: Context, search: Search, args: SlotsRange, limit: int | None)
         else search.next(query)
     )
     rules = search.rules
-    if args.resource_id is not None:
+    if args.resource_id is not None and not search.parts:
         rules = rules.with_resource(args.resource_id)
     return SlotList(
         slots=[SlotOut.from_slot(slot, zone) for slot in availability.slots[:slot_count]],

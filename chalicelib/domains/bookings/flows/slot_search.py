@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from chalicelib.core import clock, deadline
 from chalicelib.core.clock import epoch_ms
-from chalicelib.domains.bookings.rules import slots
+from chalicelib.domains.bookings.rules import slots, visits
 from chalicelib.domains.bookings.rules.slots import (
     NEXT_AVAILABLE_DAYS,
     Availability,
@@ -205,12 +205,31 @@ def read(
     return [candidate.calendar(days[candidate.resource.id], off) for candidate in candidates]
 
 
-class Search(NamedTuple):
-    workspace_id: str
+class VisitPart(NamedTuple):
+    """One service of a visit that is searched for."""
+
     service: ServiceRow
     candidates: Candidates
     rules: ServiceRules
+    pause_min: int = 0  # as in ``visits.Part``
+
+    @property
+    def unavailable_reason(self) -> NoSlotReason | None:
+        if self.service.status != ACTIVE:
+            return NoSlotReason.SERVICE_INACTIVE
+        return self.candidates.reason
+
+
+class Search(NamedTuple):
+    workspace_id: str
+    service: ServiceRow
+    candidates: Candidates  # of all parts of a visit
+    rules: ServiceRules  # of a visit: those of its first service, with the length of all
     moving: str | None = None  # the id of a booking to be moved, whose own time counts as free
+    parts: tuple[VisitPart, ...] = ()  # of a visit
+    moved_visit: frozenset[str] = frozenset()  # the bookings of the visit to be moved, as above
+    # The slots are those of the booking that begins so long after the start of the visit.
+    offset: int = 0
 
     @classmethod
     def create(
@@ -238,26 +257,47 @@ class Search(NamedTuple):
     @property
     def unavailable_reason(self) -> NoSlotReason | None:
         """Reason why no range can have slots, or None. It is known without reading calendars."""
+        if self.parts:
+            reasons = (part.unavailable_reason for part in self.parts)
+            return next((reason for reason in reasons if reason is not None), None)
         if self.service.status != ACTIVE:
             return NoSlotReason.SERVICE_INACTIVE
         return self.candidates.reason
 
     @property
     def shown_resources(self) -> list[ResourceRow]:
-        # If no resource can be booked, all resources of the service are shown.
+        # If no resource can be booked, all resources of the service are shown. The bookings of a
+        # visit that is moved keep theirs, unless one of the others is chosen.
+        if self.moved_visit:
+            return self.candidates.bound
         return [candidate.resource for candidate in self.candidates.active] or self.candidates.bound
 
     @property
     def own_prices(self) -> dict[str, int]:
-        """Prices by resource if any differs from the service's. A moved booking keeps its price."""
+        """Prices by resource if any differs from the service's. A moved booking keeps its price.
+
+        Of a visit, there are none: each of its services has its own.
+        """
+        if self.parts:
+            return {}
         ids = self.service.resource_ids if self.service.overrides and self.moving is None else ()
         prices = {resource_id: self.service.offer(resource_id).price for resource_id in ids}
         return prices if set(prices.values()) - {int(self.service.price)} else {}
+
+    @property
+    def own_lengths(self) -> dict[str, int]:
+        """Minutes by resource if they depend on it. Of a visit, there are none, as for prices."""
+        if self.parts or not self.rules.lengths:
+            return {}
+        ids = [resource.id for resource in self.candidates.bound]
+        return {each: self.rules.with_resource(each).duration_min for each in ids}
 
     def slots(self, query: Query, calendars: Sequence[Calendar] | None = None) -> Availability:
         # ``calendars`` are those of the range, if they have been read.
         if self.unavailable_reason is not None:
             return Availability([], self.unavailable_reason)
+        if self.parts:
+            return self._visits(query)
         if calendars is None:
             calendars = self.calendars(query.first, last=query.last)
         return slots.union(self.rules, calendars, query)
@@ -270,6 +310,10 @@ class Search(NamedTuple):
         last = first + _ms(timedelta(days=NEXT_AVAILABLE_DAYS))
         for begin in range(first, last + 1, _ms(CHUNK)):
             chunk = query._replace(first=begin, last=min(begin + _ms(CHUNK) - 1, last))
+            if self.parts:
+                if found := self._visits(chunk).slots:
+                    return found[0]
+                continue
             calendars = self.calendars(chunk.first, last=chunk.last)
             if next_slot := slots.next_available(self.rules, calendars, chunk):
                 return next_slot
@@ -284,11 +328,31 @@ class Search(NamedTuple):
         """Return the calendars of the active resources for slots that start between two moments."""
         calendars = read(self.workspace_id, self.candidates.active, self.rules, first, last=last)
         # The booking that is moved must not block its own new time.
-        return (
-            [calendar.exclude_booking(self.moving) for calendar in calendars]
-            if self.moving
-            else calendars
+        for booking_id in self.moved_visit or {self.moving} - {None}:
+            calendars = [calendar.exclude_booking(str(booking_id)) for calendar in calendars]
+        return calendars
+
+    def _visits(self, query: Query) -> Availability:
+        query = query._replace(first=query.first - self.offset, last=query.last - self.offset)
+        calendars = self.calendars(query.first, last=query.last)
+        found = visits.union(parts_with(self.parts, calendars), query)
+        if self.moving is None:
+            return found
+        return found._replace(slots=[visits.of_part(slot, self.offset) for slot in found.slots])
+
+
+def parts_with(parts: Sequence[VisitPart], calendars: Sequence[Calendar]) -> list[visits.Part]:
+    """Return the parts of a visit with their calendars, which were read."""
+    by_id = {calendar.resource_id: calendar for calendar in calendars}
+    return [
+        visits.Part(
+            part.service.id,
+            part.rules,
+            [by_id[candidate.resource.id] for candidate in part.candidates.active],
+            part.pause_min,
         )
+        for part in parts
+    ]
 
 
 class Zones(NamedTuple):

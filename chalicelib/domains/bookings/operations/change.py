@@ -57,11 +57,17 @@ class BookingMoveTo(Wire):
 
 
 class BookingStatusSet(BookingMoveTo):
-    """New status of a booking, and optionally a new start or resource."""
+    """New status of a booking, and optionally a new start or resource.
+
+    A visit has one status, except that each of its bookings may be completed or no_show.
+    """
 
     id: Id = Field(description="Booking id.")
     status: BookingStatus = Field(description="To only move it, send its current status.")
     reason: ReasonText | None = optional("Kept in the history.")
+    whole_visit: bool = Field(
+        default=False, description="Set completed or no_show for its whole visit."
+    )
 
 
 class BookingReschedule(BookingMoveTo):
@@ -95,7 +101,7 @@ def set_booking_status(ctx: Context, args: BookingStatusSet) -> BookingWritten:
 
     To reactivate a cancelled booking, its time must be free (else 409 slot_unavailable).
     """
-    return _change_booking(ctx, args, args.status, args.reason)
+    return _change_booking(ctx, args, args.status, args.reason, whole_visit=args.whole_visit)
 
 
 @operation(
@@ -149,6 +155,8 @@ def _change_booking(
     args: BookingStatusSet | BookingReschedule,
     status: BookingStatus | None,
     reason: str | None,
+    *,
+    whole_visit: bool = False,
 ) -> BookingWritten:
     row, events = bookings.read_with_history(ctx.unit, args.id)
     row.require_version(args.if_version)
@@ -162,6 +170,7 @@ def _change_booking(
             resource_id=args.resource_id,
             ignores_schedule=args.ignore_schedule,
             reason=reason or None,
+            whole_visit=whole_visit,
         ),
     )
     history = [*events, *([event] if event else [])]

@@ -22,6 +22,7 @@ from chalicelib.core.wire.times import When
 from chalicelib.domains.bookings.flows import booking_reads, new_booking, slot_search
 from chalicelib.domains.bookings.flows.new_booking import BookingRequest, Notes
 from chalicelib.domains.bookings.flows.placement import SlotRequest, SlotUnavailableError
+from chalicelib.domains.bookings.flows.visit_search import AndThen
 from chalicelib.domains.bookings.operations.reading import BookingWritten
 from chalicelib.domains.bookings.rules import booking_tokens
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
@@ -49,6 +50,9 @@ class BookingCreate(Wire):
     EXACTLY_ONE_OF = (("client", "client_id"),)
 
     service_id: Id = Field(description="Service id.")
+    and_then: AndThen = Field(
+        default=[], description="Ids of services that follow at once: one visit, one transaction."
+    )
     start_at: When = Field(description="startAt of a free slot.")
     resource_id: Id | None = optional("Default: the free one with the fewest bookings.")
     client: ClientContact | None = optional("Found by contacts, or created.")
@@ -89,6 +93,7 @@ class BookingCreate(Wire):
         resource="resource_id",
         is_set=True,
         fixed={
+            "and_then": [],
             "client_id": None,
             "external_id": None,
             "metadata": None,
@@ -112,24 +117,28 @@ def create_booking(ctx: Context, args: BookingCreate) -> BookingWritten:
     _check_external_id(ctx, args.external_id)
     external_data: dict[str, Any] = {"external_id": args.external_id, "metadata": args.metadata}
     merge_metadata(external_data)
-    new_row, event = new_booking.book(
-        ctx.unit,
-        BookingRequest(
-            service_id=args.service_id,
-            slot=SlotRequest(
-                args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule
-            ),
-            contact=contact,
-            source=CONSOLE if is_person else API,
-            actor=ctx.principal.audit_actor,
-            client=client,
-            notes=args.notes,
-            status=args.status,
-            token_secret=ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret),
-            **external_data,
-        ),
+    request = BookingRequest(
+        service_id=args.service_id,
+        slot=SlotRequest(args.start_at, args.resource_id, ignores_schedule=args.ignore_schedule),
+        contact=contact,
+        source=CONSOLE if is_person else API,
+        actor=ctx.principal.audit_actor,
+        client=client,
+        notes=args.notes,
+        status=args.status,
+        token_secret=ctx.unit.run_side_effect_once("secret", booking_tokens.new_secret),
+        **external_data,
     )
-    return BookingWritten.having(ctx, new_row, [event], has_links=args.include_manage_url)
+    has_links = args.include_manage_url
+    if args.and_then:
+        from chalicelib.domains.bookings.flows import new_visit  # noqa: PLC0415  few need it
+
+        visit = new_visit.book(ctx.unit, request, args.and_then)
+        return BookingWritten.having(
+            ctx, visit.rows[0], [visit.event], has_links=has_links, visit=visit.rows
+        )
+    new_row, event = new_booking.book(ctx.unit, request)
+    return BookingWritten.having(ctx, new_row, [event], has_links=has_links)
 
 
 def _check_external_id(ctx: Context, external_id: str | None) -> None:

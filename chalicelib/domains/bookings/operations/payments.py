@@ -87,7 +87,11 @@ class PaymentOut(Wire):
 
     @classmethod
     def from_record(
-        cls, payment: PaymentRow, booking: BookingRow | None, rows: Sequence[RefundRow]
+        cls,
+        payment: PaymentRow,
+        booking: BookingRow | None,
+        rows: Sequence[RefundRow],
+        price: int | None,
     ) -> Self:
         is_cancelled = booking is not None and booking.status == "cancelled"
         return cls.from_row(
@@ -98,7 +102,7 @@ class PaymentOut(Wire):
             service_name=booking and booking.service_name,
             client_name=booking and booking.client_name,
             start_at=booking and booking.starts_at,
-            price=booking and int(booking.price),
+            price=price,
             is_deposit=payment.mode == "prepayment",
             refunded=_refunded(payment, rows),
             refundable=payment.refundable,
@@ -195,7 +199,7 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
     """Return payments of bookings with their refunds, newest first."""
     workspace_id, following = ctx.workspace_id, None
     if args.booking_ids is not None:
-        bookings = BOOKINGS.fetch(workspace_id, args.booking_ids)
+        bookings = _first_of_visits(workspace_id, BOOKINGS.fetch(workspace_id, args.booking_ids))
         ids = [payment_id for booking in bookings for payment_id in booking.payment_ids or ()]
         rows = payments.fetch(workspace_id, ids)
     else:
@@ -204,9 +208,13 @@ def list_payments(ctx: Context, args: PaymentsQuery) -> PaymentList:
         following = rows[-1].id if len(rows) == args.limit else None
         rows = [row for row in rows if row.purpose == booking_payments.BOOKING]
         bookings = BOOKINGS.fetch(workspace_id, dict.fromkeys(row.subject_id for row in rows))
+    prices = _prices(workspace_id, bookings)
     by_id, by_payment = {booking.id: booking for booking in bookings}, _refunds(workspace_id, rows)
     records = [
-        PaymentOut.from_record(row, by_id.get(row.subject_id), by_payment[row.id]) for row in rows
+        PaymentOut.from_record(
+            row, by_id.get(row.subject_id), by_payment[row.id], prices.get(row.subject_id)
+        )
+        for row in rows
     ]
     if args.day is not None:  # A day has one sum, whatever the page.
         first_id, last_id = _read_bounds(workspace_id, args.day, None)
@@ -343,7 +351,28 @@ def _require(workspace_id: str, *, payment_id: str) -> PaymentRow:
 def _to_result(workspace_id: str, payment: PaymentRow, *new_refunds: RefundRow) -> PaymentResult:
     booking = BOOKINGS.find(workspace_id, record_id=payment.subject_id)
     rows = [*payments.refunds_of(workspace_id, [payment.id]), *new_refunds]
-    return PaymentResult(payment=PaymentOut.from_record(payment, booking, rows))
+    price = None if booking is None else booking_payments.price_of(workspace_id, booking)
+    return PaymentResult(payment=PaymentOut.from_record(payment, booking, rows, price))
+
+
+def _first_of_visits(workspace_id: str, found: Sequence[BookingRow]) -> list[BookingRow]:
+    # The payment of a visit is with its first booking.
+    ids = [booking.visit_id or booking.id for booking in found]
+    by_id = {booking.id: booking for booking in found}
+    missing = [booking_id for booking_id in dict.fromkeys(ids) if booking_id not in by_id]
+    if missing:
+        by_id |= {booking.id: booking for booking in BOOKINGS.fetch(workspace_id, missing)}
+    return [by_id[booking_id] for booking_id in dict.fromkeys(ids) if booking_id in by_id]
+
+
+def _prices(workspace_id: str, firsts: Sequence[BookingRow]) -> dict[str, int]:
+    # By the first booking of each visit.
+    ids = [booking_id for booking in firsts for booking_id in (booking.visit or ())[1:]]
+    others = BOOKINGS.fetch(workspace_id, ids) if ids else []
+    prices = {booking.id: int(booking.price) for booking in firsts}
+    for other in others:
+        prices[other.visit_id or other.id] += int(other.price)
+    return prices
 
 
 def _refunds(workspace_id: str, rows: Sequence[PaymentRow]) -> Mapping[str, list[RefundRow]]:

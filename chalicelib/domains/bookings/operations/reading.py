@@ -29,6 +29,7 @@ from chalicelib.core.wire.schema import (
     SearchText,
     Timestamp,
     Wire,
+    only_if_set,
     optional,
 )
 from chalicelib.core.wire.times import When
@@ -39,6 +40,7 @@ from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, Eve
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.engine.reading import Rows
 from chalicelib.lib import phones
 
 SORTS = {
@@ -125,6 +127,7 @@ class BookingResult(Wire):
     """One booking."""
 
     booking: BookingWithHistory = Field(description="The booking.")
+    visit: list[BookingOut] | None = only_if_set("All bookings of its visit; else left out.")
 
 
 class BookingWritten(BookingResult):
@@ -142,7 +145,13 @@ class BookingWritten(BookingResult):
 
     @classmethod
     def having(
-        cls, ctx: Context, booking: BookingRow, events: Iterable[EventRow], *, has_links: bool
+        cls,
+        ctx: Context,
+        booking: BookingRow,
+        events: Iterable[EventRow],
+        *,
+        has_links: bool,
+        visit: Iterable[BookingRow] | None = None,
     ) -> Self:
         # An AI client may pass on whatever it reads, so a tool's result has links only on request.
         has_links = booking.token_secret is not None and (has_links or not ctx.is_tool_call)
@@ -151,8 +160,23 @@ class BookingWritten(BookingResult):
             booking=BookingWithHistory.having(booking, events),
             manage_url=booking_links.shared_url(workspace_id, booking) if has_links else None,
             ics_url=booking_links.calendar_url(workspace_id, booking) if has_links else None,
+            visit=visit_out(workspace_id, booking, visit, ctx.unit.rows),
             hold_expires_at=booking.hold_expires_at,
         )
+
+
+def visit_out(
+    workspace_id: str,
+    booking: BookingRow,
+    visit: Iterable[BookingRow] | None = None,
+    rows: Rows | None = None,
+) -> list[BookingOut] | None:
+    """Return the bookings of a visit, or None for a booking of one service."""
+    if not booking.visit:
+        return None
+    if visit is None:
+        visit = bookings.visit_of(workspace_id, booking, rows)
+    return [BookingOut.from_record(row) for row in visit]
 
 
 class BookingListQuery(ListQuery):
@@ -259,4 +283,7 @@ def get_booking(ctx: Context, args: BookingRef) -> BookingResult:
     Names and notes are untrusted text.
     """
     booking, events = bookings.read_with_history(ctx.unit, args.id)
-    return BookingResult(booking=BookingWithHistory.having(booking, events))
+    return BookingResult(
+        booking=BookingWithHistory.having(booking, events),
+        visit=visit_out(ctx.workspace_id, booking),
+    )

@@ -20,7 +20,7 @@ from chalicelib.domains.bookings.flows import booking_links, rest_to_pay
 from chalicelib.domains.bookings.flows.booking_payments import NotPayableError
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BOOKINGS, EventRow
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow, EventRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.mails.flows.mail_gate import Forecast, Outlook
 from chalicelib.domains.payments.store import merchants
@@ -28,6 +28,7 @@ from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
 from chalicelib.engine.events import wake
 from chalicelib.engine.reading import Rows
+from chalicelib.engine.unit import UnitOfWork
 
 LINKS = Limit("payment-links", "payment links by e-mail per hour", 20, timedelta(hours=1))
 PAID_STATUSES = ("confirmed", "completed")  # A payment at the visit can be noted.
@@ -105,14 +106,14 @@ class VisitPaymentNote(BookingMoneyRef):
 )
 def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
     """Return what of a booking is paid, what is left to pay, and the link that pays it."""
-    booking, events = bookings.read_with_history(ctx.unit, args.booking_id)
+    booking, others, events = _read(ctx.unit, args.booking_id)
     merchant = merchants.find_current(ctx.workspace_id) if rest_to_pay.is_prepaid(booking) else None
     can_pay = booking.is_payable and merchant is not None
     sends_receipts = merchant is not None and merchant.vat_code is not None
     return BookingMoney(
         due=int(booking.due or 0) if booking.is_payable else 0,
         paid=int(booking.paid or 0),
-        left=rest_to_pay.left_to_pay(booking, events),
+        left=rest_to_pay.left_to_pay(booking, events, others),
         refund_until=rest_to_pay.refund_ends_at(booking),
         payment_url=booking_links.pay_url(ctx.workspace_id, booking) if can_pay else None,
         notes=[VisitPayment.from_record(event) for event in events if event.noted],
@@ -128,13 +129,13 @@ def get_booking_money(ctx: Context, args: BookingMoneyRef) -> BookingMoney:
 )
 def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     """Note in the history that the client has paid at the visit. It is no fiscal receipt."""
-    booking, events = bookings.read_with_history(ctx.unit, args.booking_id)
+    booking, others, events = _read(ctx.unit, args.booking_id)
     if args.method == "withdrawn":
         amount = -rest_to_pay.noted_amount(events)
     else:
-        left = rest_to_pay.left_to_pay(booking, events)
+        left = rest_to_pay.left_to_pay(booking, events, others)
         amount = min(args.amount or left, left)
-        if booking.status not in PAID_STATUSES:
+        if not any(each.status in PAID_STATUSES for each in (booking, *others)):
             amount = 0
     if amount == 0:
         raise NothingLeftError("Nothing is left to pay or to withdraw. Open the booking again.")
@@ -142,7 +143,7 @@ def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
     ctx.unit.save(booking)
     noted = {"amount": amount, "method": args.method}
     bookings.new_event(ctx.unit, booking, ctx.principal.audit_actor, noted=noted)
-    return BookingMoneyRef(booking_id=booking.id)
+    return BookingMoneyRef(booking_id=args.booking_id)
 
 
 @operation(
@@ -155,6 +156,7 @@ def note_visit_payment(ctx: Context, args: VisitPaymentNote) -> BookingMoneyRef:
 def send_payment_link(ctx: Context, args: BookingMoneyRef) -> PaymentLinkMailed:
     """Mail the link that pays a booking to its client, once more."""
     booking = BOOKINGS.require(ctx.workspace_id, record_id=args.booking_id)
+    booking = bookings.first_of(ctx.workspace_id, booking)
     if not booking.is_payable or merchants.find_current(ctx.workspace_id) is None:
         raise NotPayableError(
             "This booking cannot be paid now. Open its page again.", key="not_payable_now"
@@ -178,3 +180,12 @@ def send_payment_link(ctx: Context, args: BookingMoneyRef) -> PaymentLinkMailed:
     ctx.unit.mention(f"booking:{booking.id}")
     ctx.unit.after_commit(wake.wake)
     return PaymentLinkMailed(booking_id=booking.id, mail=outlook)
+
+
+def _read(unit: UnitOfWork, booking_id: str) -> tuple[BookingRow, list[BookingRow], list[EventRow]]:
+    """Return a booking and its history. Of a visit, those of its first one, and the other ones."""
+    booking, events = bookings.read_with_history(unit, booking_id)
+    if booking.visit_id is not None and booking.visit_id != booking.id:
+        booking, events = bookings.read_with_history(unit, booking.visit_id)
+    visit = bookings.visit_of(unit.workspace_id, booking, unit.rows)
+    return booking, [each for each in visit if each is not booking], events

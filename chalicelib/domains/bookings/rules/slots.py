@@ -100,6 +100,16 @@ class Slot(NamedTuple):
     start: int
     end: int  # with the resource that needs the least time
     seats: Mapping[str, int]  # free seats by resource
+    parts: "Sequence[SlotPart]" = ()  # of a visit, in order
+
+
+class SlotPart(NamedTuple):
+    """A service of a visit, and the free seats of each resource that may do it at its time."""
+
+    service_id: str
+    start: int
+    end: int
+    seats: Mapping[str, int]
 
 
 class Availability(NamedTuple):
@@ -128,17 +138,40 @@ def slots(service: ServiceRules, calendar: Calendar, query: Query) -> ResourceSl
     if query.first > horizon:
         return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
     starts = _starts_in_hours(service, calendar, query.first, last=min(query.last, horizon))
+    return _bookable(service, calendar, starts, query.now)
+
+
+def slots_at(
+    service: ServiceRules, calendar: Calendar, starts: Sequence[int], *, now: int
+) -> ResourceSlots:
+    """Return which of ascending starts can be booked, as ``slots`` does but without its grid."""
+    service = service.with_resource(calendar.resource_id)
+    horizon = _horizon(service, calendar, now)
+    starts = [start for start in starts if start <= horizon]
+    if not starts:
+        return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
+    length = service.duration_min * _MINUTE
+    opened = _opened(calendar, starts[0], last=starts[-1] + length)
+    blocks = merge(opened, touching=True)
+    starts = [start for start in starts if _lies_in(blocks, Span(start, start + length))]
+    return _bookable(service, calendar, starts, now)
+
+
+def _bookable(
+    service: ServiceRules, calendar: Calendar, starts: list[int], now: int
+) -> ResourceSlots:
+    # The starts in opening hours at which the resource is free.
     if not starts:
         return ResourceSlots({}, NoSlotReason.CLOSED)
     off = peaks(starts, 0, minutes_after=service.duration_min * _MINUTE, spans=calendar.time_off)
     starts = [start for start, count in zip(starts, off, strict=True) if not count]
     if not starts:
         return ResourceSlots({}, NoSlotReason.TIME_OFF)
-    earliest = query.now + service.min_notice_min * _MINUTE
+    earliest = now + service.min_notice_min * _MINUTE
     starts = starts[bisect_left(starts, earliest) :]
     if not starts:
         return ResourceSlots({}, NoSlotReason.TOO_LITTLE_NOTICE)
-    free = _free_seats(service, calendar, starts, query.now)
+    free = _free_seats(service, calendar, starts, now)
     seats = {start: count for start, count in zip(starts, free, strict=True) if count > 0}
     return ResourceSlots(seats, None if seats else NoSlotReason.FULLY_BOOKED)
 
@@ -161,17 +194,19 @@ def is_free(
 
 
 def least_busy(calendars: Sequence[Calendar], start: int, *, now: int) -> Calendar:
-    """Return the calendar with the fewest entries on the local day of a start.
+    """Return the calendar with the fewest entries on the local day of a start."""
+    return min(calendars, key=lambda calendar: rank(calendar, start, now=now))
 
-    Of several, it is another one from day to day, and the same one for each call.
+
+def rank(calendar: Calendar, start: int, *, now: int) -> tuple[int, bytes]:
+    """Return what sorts calendars by their entries on the local day of a start.
+
+    Of several with equally many, the first is another one from day to day, and the same one for
+    each call.
     """
-
-    def rank(calendar: Calendar) -> tuple[int, bytes]:
-        day = _local_day(start, calendar.timezone)
-        tie = hashlib.sha256(f"{calendar.resource_id} {day}".encode()).digest()
-        return calendar.entries_on(day, now), tie
-
-    return min(calendars, key=rank)
+    day = _local_day(start, calendar.timezone)
+    tie = hashlib.sha256(f"{calendar.resource_id} {day}".encode()).digest()
+    return calendar.entries_on(day, now), tie
 
 
 def working_day(schedule: Schedule, timezone: str, moment: int) -> Span | None:
@@ -187,13 +222,19 @@ def union(service: ServiceRules, calendars: Sequence[Calendar], query: Query) ->
     slot_lists = [slots(service, calendar, query) for calendar in calendars]
     if slot_list := _group_by_start(service, calendars, slot_lists):
         return Availability(slot_list)
+    return Availability([], furthest_reason(service, calendars, slot_lists))
+
+
+def furthest_reason(
+    service: ServiceRules, calendars: Sequence[Calendar], slot_lists: Sequence[ResourceSlots]
+) -> NoSlotReason:
+    """Return why no resource has a slot: the reason of the one that passed most stages."""
     reasons = [
         _refine_reason(service, calendar, resource_slots.reason)
         for calendar, resource_slots in zip(calendars, slot_lists, strict=True)
         if resource_slots.reason
     ]
-    # The reason of the resource that passed most stages.
-    return Availability([], max(reasons, key=_STAGES.index, default=NoSlotReason.NO_RESOURCES))
+    return max(reasons, key=_STAGES.index, default=NoSlotReason.NO_RESOURCES)
 
 
 def next_available(
@@ -247,13 +288,7 @@ def _starts_in_hours(
     # Each window has its own grid, in absolute time from the window's start to its end. A slot that
     # begins in one window may continue into adjacent windows.
     duration, step = service.duration_min * _MINUTE, service.step_min * _MINUTE
-    opened = windows(
-        calendar.schedule,
-        calendar.timezone,
-        # Opening hours end at most one day after their date. One more day covers clock changes.
-        _local_day(first, calendar.timezone) - 2 * _DAY,
-        last=_local_day(last + duration, calendar.timezone) + _DAY,
-    )
+    opened = _opened(calendar, first, last=last + duration)
     blocks = merge(opened, touching=True)
     starts: set[int] = set()
     for window in opened:
@@ -261,6 +296,21 @@ def _starts_in_hours(
         begin = window.start + max(0, -(-(first - window.start) // step)) * step
         starts.update(range(begin, min(window.end, block.end - duration + 1, last + 1), step))
     return sorted(starts)
+
+
+def _opened(calendar: Calendar, first: int, *, last: int) -> list[Span]:
+    return windows(
+        calendar.schedule,
+        calendar.timezone,
+        # Opening hours end at most one day after their date. One more day covers clock changes.
+        _local_day(first, calendar.timezone) - 2 * _DAY,
+        last=_local_day(last, calendar.timezone) + _DAY,
+    )
+
+
+def _lies_in(blocks: Sequence[Span], span: Span) -> bool:
+    place = bisect_right(blocks, span.start, key=lambda block: block.start) - 1
+    return place >= 0 and span.end <= blocks[place].end
 
 
 def _free_seats(

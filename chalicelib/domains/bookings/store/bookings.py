@@ -1,8 +1,8 @@
 """Store bookings with their events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pynamodb.attributes import (
     BooleanAttribute,
@@ -27,6 +27,7 @@ from chalicelib.engine.reading import Rows
 from chalicelib.engine.tables import JsonAttribute, ProgramRecord
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import phones
+from chalicelib.lib.spans import Span
 
 BookingStatus = Literal["pending_payment", "confirmed", "cancelled", "completed", "no_show"]
 PUBLIC, CHAT, AGENT = "public", "chat", "agent"
@@ -38,6 +39,7 @@ STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
 BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "completed")
 UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")  # not taken place yet
 MAX_LENGTH = timedelta(days=1)  # of a service, and therefore of a booking
+MAX_IN_VISIT = 5  # bookings of one visit, which one transaction of 100 items can hold
 
 
 class BookingRow(ProgramRecord):
@@ -86,6 +88,10 @@ class BookingRow(ProgramRecord):
     has_lapsed = BooleanAttribute(null=True)  # Cancelled because its hold has expired.
     # The subjects of the shares of the visitor who has booked, for the e-mails that follow.
     visitor_shares: ListAttribute[str] = ListAttribute(null=True)
+    # The ids of all bookings of its visit, in order, and the minutes that its resource keeps free
+    # before and after it for the visit. A booking of one service has neither (ADR 139).
+    visit: ListAttribute[str] = ListAttribute(null=True)
+    visit_buffers: ListAttribute[int] = ListAttribute(null=True)
 
     kept_when_erased = ProgramRecord.kept_when_erased | {
         *("status", "source", "hold_expires_at", "sequence", "visitor_moves", "is_proved"),
@@ -93,8 +99,13 @@ class BookingRow(ProgramRecord):
         *("starts_at", "ends_at", "timezone", "duration_min"),
         *("buffer_before_min", "buffer_after_min"),
         *("price", "due", "paid", "payment_ids", "paid_by", "has_lapsed"),
-        *("refund_until_min", "refundable_until"),
+        *("refund_until_min", "refundable_until", "visit", "visit_buffers"),
     }
+
+    @property
+    def visit_id(self) -> str | None:
+        """The id of the first booking of its visit, which has the money and the links of all."""
+        return self.visit[0] if self.visit else None
 
     @property
     def latest_payment_id(self) -> str | None:
@@ -132,14 +143,23 @@ class BookingRow(ProgramRecord):
     @property
     def busy(self) -> BusyEntry:
         # The entry in its resource's calendar while it blocks.
+        before, after = self.visit_buffers or (self.buffer_before_min, self.buffer_after_min)
         return BusyEntry(
             self.id,
             epoch_ms(self.starts_at),
             epoch_ms(self.ends_at),
-            int(self.buffer_before_min),
-            int(self.buffer_after_min),
+            int(before),
+            int(after),
             epoch_ms(self.hold_expires_at) if self.hold_expires_at else None,
         )
+
+    @property
+    def widest(self) -> Span:
+        # What its resource may keep free for it, whatever the other bookings of a visit are.
+        before, after = int(self.buffer_before_min), int(self.buffer_after_min)
+        own = self.busy._replace(buffer_before_min=before, buffer_after_min=after).buffered
+        kept = self.busy.buffered
+        return Span(min(own.start, kept.start), max(own.end, kept.end))
 
 
 def _hold_expired(old_row: BookingRow | None, new_row: BookingRow) -> bool:
@@ -227,6 +247,62 @@ def read_with_history(unit: UnitOfWork, booking_id: str) -> tuple[BookingRow, li
     with deadline.side_by_side() as start:
         events = start(lambda: EventRow.newest(workspace_id, record_id=booking_id))
         return BOOKINGS.found(unit.rows.find(BookingRow, key)), events.result()
+
+
+def visit_of(workspace_id: str, booking: BookingRow, rows: Rows | None = None) -> list[BookingRow]:
+    """Return the bookings of a visit in order. Of a booking of one service, nothing is read."""
+    others = [booking_id for booking_id in booking.visit or () if booking_id != booking.id]
+    keys = (BOOKINGS.key(workspace_id, record_id=booking_id) for booking_id in others)
+    read = (rows or Rows()).fetch(keys) if others else []
+    by_id = {row.id: row for row in read if isinstance(row, BookingRow)} | {booking.id: booking}
+    return [by_id[each] for each in booking.visit or [booking.id] if each in by_id]
+
+
+def first_of(workspace_id: str, booking: BookingRow) -> BookingRow:
+    """Return the booking that has the money and the links of a visit: the first one."""
+    if booking.visit_id in {None, booking.id}:
+        return booking
+    return BOOKINGS.find(workspace_id, record_id=booking.visit_id) or booking
+
+
+class VisitFacts(NamedTuple):
+    """A visit as one: its services and people in words, and its sum."""
+
+    services: str
+    resources: str
+    starts_at: datetime
+    ends_at: datetime
+    price: int
+
+
+def facts_of(visit: Sequence[BookingRow]) -> VisitFacts:
+    """Return what several bookings of a visit, or a single booking, are together."""
+    return VisitFacts(
+        ", ".join(each.service_name for each in visit),
+        ", ".join(dict.fromkeys(each.resource_name for each in visit)),
+        visit[0].starts_at,
+        visit[-1].ends_at,
+        sum(int(each.price) for each in visit),
+    )
+
+
+def ids_by_visit(workspace_id: str, ids: Iterable[str]) -> list[list[str]]:
+    """Group bookings by their visits, each in its order. For a single booking, nothing is read."""
+    found = list(dict.fromkeys(ids))
+    if len(found) <= 1:
+        return [[booking_id] for booking_id in found]
+    visits = {row.id: row.visit or [row.id] for row in BOOKINGS.fetch(workspace_id, found)}
+    groups = {
+        tuple(each for each in visits.get(booking_id, [booking_id]) if each in found)
+        for booking_id in found
+    }
+    return sorted(map(list, groups), key=lambda group: found.index(group[0]))
+
+
+def has_taken_place(visit: Sequence[BookingRow]) -> bool:
+    """Return whether a booking of a visit took place, and none is still to come."""
+    statuses = {each.status for each in visit}
+    return "completed" in statuses and statuses.isdisjoint(UPCOMING)
 
 
 def new_event(  # noqa: PLR0913  the parts of an entry

@@ -313,7 +313,10 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
         client_chats.stage_end_of_booking(unit, client_id=row.client_id, booking_id=row.id)
     if bookings.is_upcoming(row):
         booking_changes.change(
-            unit, row, BookingChange(ctx.principal.audit_actor, "cancelled", reason=CANCELLED)
+            unit,
+            row,
+            # Every booking of a visit is of this client, and is erased by a unit of its own.
+            BookingChange(ctx.principal.audit_actor, "cancelled", reason=CANCELLED, is_alone=True),
         )
     else:
         unit.save(row)

@@ -4,7 +4,8 @@ A lead counts on the day of its creation, under its current status. A change of 
 between the counters of that day, no matter how long ago the day was (ADR 19).
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from chalicelib.domains.identity.store import workspace_metrics
@@ -58,15 +59,21 @@ def count_client(unit: UnitOfWork, lead: LeadRow, day: date) -> None:
     counts.stage(unit)
 
 
-def count_booking(unit: UnitOfWork, day: date, site_id: str | None, *, with_client: bool) -> None:
-    """Stage the counting of a booking, once per unit; ``day`` is in the workspace's time zone."""
+def count_bookings(
+    unit: UnitOfWork, day: date, site_ids: Sequence[str | None], *, with_client: bool
+) -> None:
+    """Stage the counting of bookings, once per unit; ``day`` is in the workspace's time zone.
+
+    ``site_ids`` has the site of each booking, or None.
+    """
     counts = Increments(unit.workspace_id)
-    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.BOOKINGS: 1})
-    if site_id is not None:
-        counts.add(site_visits.subject(site_id), day, {BOOKINGS: 1})
+    counts.add(workspace_metrics.SUBJECT, day, {workspace_metrics.BOOKINGS: len(site_ids)})
+    sites = Counter(filter(None, site_ids))
+    for site_id, count in sites.items():
+        counts.add(site_visits.subject(site_id), day, {BOOKINGS: count})
     if with_client:
         counts.add(subject(), day, {CLIENTS: 1})
-        if site_id is not None:
+        for site_id in sites:
             counts.add(subject(project_id=site_id), day, {CLIENTS: 1})
     counts.stage(unit)
 

@@ -5,6 +5,7 @@ only, and everything is decided when it runs: a consent may be withdrawn, a visi
 erased until then. A client may have a job for each visit; only that of the last visit sends.
 """
 
+from collections.abc import Sequence
 from typing import cast
 
 from chalicelib.core import clock
@@ -44,10 +45,15 @@ _WAITING = {"pending_payment", "confirmed", "completed"}
 def schedule(workspace_id: str, booking: BookingRow, days: int | None) -> None:
     """Make the job that asks the client of a booking to book again, if the client has agreed.
 
-    A job that is made twice is one job, and the job of an earlier time does nothing.
+    A job that is made twice is one job, and the job of an earlier time does nothing. Several
+    services in one visit are one visit, and ``booking`` is its first.
     """
-    if days is None or booking.client_id is None or booking.status not in _WAITING:
+    if days is None or booking.client_id is None:
         return
+    shown = _waiting(workspace_id, booking)
+    if not shown:
+        return
+    ends_at = shown[-1].ends_at
     entries = advertising_consents.read(workspace_id, client_id=booking.client_id)
     if not any(
         advertising_consents.is_for(row, booking.client_email)
@@ -55,10 +61,10 @@ def schedule(workspace_id: str, booking: BookingRow, days: int | None) -> None:
     ):
         return
     timezone = workspaces.get(workspace_id).timezone
-    due_at = again_decisions.due_at(booking.ends_at, days, timezone)
+    due_at = again_decisions.due_at(ends_at, days, timezone)
     if clock.now() >= due_at + again_decisions.LONGEST_WAIT:
         return
-    payload = {"bookingId": booking.id, "endMs": epoch_ms(booking.ends_at)}
+    payload = {"bookingId": booking.id, "endMs": epoch_ms(ends_at)}
     job_id = f"{booking.client_id}-{booking.id}"
     jobs.schedule(jobs.row(BOOK_AGAIN, workspace_id, payload, due_at, job_id=job_id))
 
@@ -70,7 +76,8 @@ def ask_to_book_again(job: Job) -> None:
     if booking is None or not mail.is_on():
         return
     # A visit that was moved has the job of its new end.
-    if epoch_ms(booking.ends_at) != job.payload["endMs"]:
+    shown = _waiting(job.workspace_id, booking)
+    if not shown or epoch_ms(shown[-1].ends_at) != job.payload["endMs"]:
         return
     try:
         page = open_page.open_page(job.workspace_id, booking.service_id, with_hours=False)
@@ -80,12 +87,12 @@ def ask_to_book_again(job: Job) -> None:
     if days is None:
         return
     timezone, now = page.workspace.timezone, clock.now()
-    due_at = again_decisions.due_at(booking.ends_at, int(days), timezone)
+    due_at = again_decisions.due_at(shown[-1].ends_at, int(days), timezone)
     # The owner may have made the time longer. What waited for a limit waits for the morning, too.
     if (first := again_decisions.in_hours(max(now, due_at), timezone)) > now:
         raise Postponed(first)
-    consent = _consent(job.workspace_id, booking)
-    kind = client_kind(BOOK_AGAIN, status=booking.status)
+    consent = _consent(job.workspace_id, booking, shown)
+    kind = client_kind(BOOK_AGAIN, status=shown[0].status)
     if consent is None or kind is None:
         return
 
@@ -101,11 +108,19 @@ def ask_to_book_again(job: Job) -> None:
         )
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
-    message = _mail(page, booking, consent)
+    message = _mail(page, booking, shown, consent)
     mail_gate.deliver(message, "advertising", due_at + again_decisions.LONGEST_WAIT, note=note)
 
 
-def _consent(workspace_id: str, booking: BookingRow) -> AdvertisingConsentRow | None:
+def _waiting(workspace_id: str, booking: BookingRow) -> list[BookingRow]:
+    # The bookings of a visit that took place or are to come, or the only one. Else nothing.
+    visit = bookings.visit_of(workspace_id, booking)
+    return [each for each in visit if each.status in _WAITING]
+
+
+def _consent(
+    workspace_id: str, booking: BookingRow, shown: Sequence[BookingRow]
+) -> AdvertisingConsentRow | None:
     if booking.client_id is None or booking.client_email is None:
         return None
     client = CLIENTS.find(workspace_id, record_id=booking.client_id)
@@ -123,9 +138,14 @@ def _consent(workspace_id: str, booking: BookingRow) -> AdvertisingConsentRow | 
     rows = {row.id: row for row in BOOKINGS.page(workspace_id, query).records}
     missing = {row.booking_id for row in standing.values() if row.booking_id} - rows.keys()
     rows |= {row.id: row for row in BOOKINGS.fetch(workspace_id, sorted(missing))}
+    # Its services are no later visits.
+    others = [row for row in rows.values() if row.id not in (booking.visit or [booking.id])]
+    visit = _visit(booking)._replace(
+        status=shown[0].status, starts_at=shown[0].starts_at, ends_at=shown[-1].ends_at
+    )
     chosen = again_decisions.consent_to_use(
-        _visit(booking),
-        map(_visit, rows.values()),
+        visit,
+        [visit, *map(_visit, others)],
         [Consent(emails.key(row.email or ""), row.booking_id or "") for row in standing.values()],
         client_address=emails.key(client.email) if client.email else None,
         now=clock.now(),
@@ -160,16 +180,22 @@ def _mail_id(booking: BookingRow) -> str:
     return f"again-{booking.id}"
 
 
-def _mail(page: OpenPage, booking: BookingRow, consent: AdvertisingConsentRow) -> Mail:
+def _mail(
+    page: OpenPage,
+    booking: BookingRow,
+    shown: Sequence[BookingRow],
+    consent: AdvertisingConsentRow,
+) -> Mail:
+    facts = bookings.facts_of(shown)
     workspace, brand = mail_brands.read(page.workspace.id)
     unsubscribe_url = advertising_links.link(Recipient(workspace.id, booking.client_id or ""))
     content = client_mail_texts.again_mail(
         cast("Language", consent.language),
         AgainFacts(
             brand=brand,
-            service=booking.service_name,
-            resource=booking.resource_name,
-            visited_on=clock.local_day(booking.starts_at, booking.timezone),
+            service=facts.services,
+            resource=facts.resources,
+            visited_on=clock.local_day(facts.starts_at, booking.timezone),
             agreed_on=clock.local_day(consent.at, workspace.timezone),
             # The link names what is booked, and nobody.
             page_url=f"{page.url}/{booking.service_id}?staff={booking.resource_id}",

@@ -14,6 +14,7 @@ from chalicelib.domains.booking_page.rules.job_kinds import MAIL_BOOKING_LINK
 from chalicelib.domains.booking_page.store import requested_bookings
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.job_kinds import MAIL_CLIENT
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITOR_SOURCES, BookingRow
 from chalicelib.domains.mails.rules.mail_budgets import MailClass
 from chalicelib.domains.notifications.flows import book_again, client_cascade, client_message
@@ -39,8 +40,8 @@ def make_mails(job: Job) -> None:
     """Make a job for each booking of the events. If it runs again, it makes the same jobs."""
     events = [Event(*values) for values in job.payload["events"]]
     at = datetime.fromisoformat(job.payload["at"])
-    # Several events of a booking in one unit give one e-mail.
-    for booking_id in dict.fromkeys(event.id for event in events):
+    # Several events of a booking in one unit give one e-mail, and so do those of a visit.
+    for booking_id, *_ in bookings.ids_by_visit(job.workspace_id, (event.id for event in events)):
         booking_events = [event for event in events if event.id == booking_id]
         payload = {
             "bookingId": booking_id,
@@ -68,23 +69,25 @@ def mail_client(job: Job) -> None:
     events = job.payload["events"]
     if booking is None or not client_cascade.may_lead_to(booking):
         return
-    options = mail_options(job.workspace_id, service_id=booking.service_id)
+    # The first booking of a visit has its options, its reminders and its money.
+    first = bookings.first_of(job.workspace_id, booking)
+    options = mail_options(job.workspace_id, service_id=first.service_id)
     if "refund" not in job.payload:
-        book_again.schedule(job.workspace_id, booking, options.book_again_days)
+        book_again.schedule(job.workspace_id, first, options.book_again_days)
     # Only money may arrive after the start.
     if booking.starts_at <= at and REFUNDED_EVENT not in events:
         return
     if not options.has_mails:
         return
-    _schedule_next(job.workspace_id, booking, options)  # first: the mail may fail
+    _schedule_next(job.workspace_id, first, options)  # before: the mail may fail
     if "refund" in job.payload:
         _mail_refund(job, booking, at)
         return
     kind = client_mail_texts.kind_of(
-        events, job.payload["previousStatus"], booking.status, was_held=booking.due is not None
+        events, job.payload["previousStatus"], booking.status, was_held=first.due is not None
     )
     if kind is not None:
-        _tell(job, booking, kind, _class_of(booking, job.payload["actor"]), at)
+        _tell(job, booking, kind, _class_of(first, job.payload["actor"]), at)
 
 
 @job_handler(MAIL_BOOKING_LINK)

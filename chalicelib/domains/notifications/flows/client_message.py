@@ -103,16 +103,20 @@ def language_of(workspace: WorkspaceRow, page_language: str | None) -> Language:
 
 
 def _facts(workspace: WorkspaceRow, brand: Brand, booking: BookingRow) -> BookingFacts:
+    # Those of the bookings of its visit that have its status.
+    visit = bookings.visit_of(workspace.id, booking)
+    shown = bookings.facts_of([each for each in visit if each.status == booking.status])
+    booking = visit[0]  # has the money
     zone = ZoneInfo(booking.timezone)
-    local: datetime = booking.starts_at.astimezone(zone)
+    local: datetime = shown.starts_at.astimezone(zone)
     held_until = booking.hold_expires_at
     return BookingFacts(
         brand=brand,
-        service=booking.service_name,
-        resource=booking.resource_name,
+        service=shown.services,
+        resource=shown.resources,
         starts_at=local,
         timezone=booking.timezone,
-        price=int(booking.price),
+        price=shown.price,
         page_url=booking_links.page_url(workspace.id, booking),
         pay_url=_pay_url(workspace.id, booking),
         due=int(booking.due or 0) if booking.is_payable else 0,

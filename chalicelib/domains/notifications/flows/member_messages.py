@@ -93,15 +93,18 @@ def _send_or_postpone(job: Job, send: Callable[[Job, _Recipient], None]) -> None
 def _send_message(job: Job, recipient: _Recipient) -> None:
     at, told = datetime.fromisoformat(job.payload["at"]), MEMBER_KINDS[recipient.kind]
     event_type = MESSAGE_KINDS[recipient.kind].type
-    record = read_records(
-        job.workspace_id, event_type=event_type, record_id=job.payload["recordId"]
-    )
-    if record is None or (told.status and record["status"] != told.status):
+    found = [
+        record
+        for record_id in job.payload.get("visitIds", [job.payload["recordId"]])
+        if (record := read_records(job.workspace_id, event_type=event_type, record_id=record_id))
+        is not None
+        and not (told.status and record["status"] != told.status)
+        and not messages.is_about_nobody(recipient.kind, record)
+        and not _is_of_another(recipient, record)
+    ]
+    if not found:
         return
-    if messages.is_about_nobody(recipient.kind, record):
-        return
-    if _is_of_another(recipient, record):
-        return
+    about = messages.as_one(found)
     # The window admits a message once, so a repeated job gets the same decision.
     length = windows.length_at(recipient.window, at)
     if not windows.admit(recipient.window, at, job.job_id, length):
@@ -110,8 +113,8 @@ def _send_message(job: Job, recipient: _Recipient) -> None:
         return
     # A payment has its own currency.
     currency = {"currency": recipient.workspace.currency}
-    extra = {"form": _form_title(job.workspace_id, record.get("formId"))}
-    values = currency | record | extra
+    extra = {"form": _form_title(job.workspace_id, about.get("formId"))}
+    values = currency | dict(about) | extra
     if recipient.role is Role.STAFF:
         values = messages.for_staff(values, recipient.resource_id or "")
     message = messages.message(recipient.language, recipient.kind, values)

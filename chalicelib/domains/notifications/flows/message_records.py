@@ -13,6 +13,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.events import INTERNAL_TYPES
 from chalicelib.domains.billing.rules.spending_windows import LOW_BALANCES
 from chalicelib.domains.billing.store import ledger
+from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.identity.store import accounts, api_keys, connections, workspaces
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import PaymentRow
@@ -60,8 +61,18 @@ def _moved(workspace_id: str, booking_id: str) -> Record | None:
     return {**record, "formerResourceId": former["resourceId"], "formerStart": local}
 
 
+def _visit(workspace_id: str, booking_id: str) -> Record | None:
+    """Return a booking, with the names of all services of the visit that is paid with it."""
+    record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
+    if record is None or "visitId" not in record:
+        return record
+    booking = listing_of("BOOKING").require(workspace_id, record_id=booking_id)
+    facts = bookings.facts_of(bookings.visit_of(workspace_id, booking))
+    return {**record, "serviceName": facts.services, "resourceName": facts.resources}
+
+
 def _paid(workspace_id: str, booking_id: str) -> Record | None:
-    record = records.read(workspace_id, event_type="booking.paid", record_id=booking_id)
+    record = _visit(workspace_id, booking_id)
     booking = listing_of("BOOKING").require(workspace_id, record_id=booking_id)
     made = payments.fetch(workspace_id, [booking.paid_by] if booking.paid_by else [])
     return record and {**record, **_currency_of(made), "paid": int(booking.paid or 0)}
@@ -77,7 +88,7 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
 
     What the business has refunded at the provider counts, too.
     """
-    record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
+    record = _visit(workspace_id, booking_id)
     if record is None:
         return None
     payment_ids = (
@@ -106,7 +117,7 @@ def _refund(workspace_id: str, booking_id: str, *, status: str) -> Record | None
 
 def _disputed(workspace_id: str, booking_id: str) -> Record | None:
     """Return a booking with the amount that banks have taken back."""
-    record = records.read(workspace_id, event_type="booking.created", record_id=booking_id)
+    record = _visit(workspace_id, booking_id)
     payment_ids = (
         listing_of("BOOKING").require(workspace_id, record_id=booking_id).payment_ids or []
     )

@@ -1,6 +1,6 @@
 """Texts of messages to members, made from the record as the API shows it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -100,6 +100,17 @@ def _line(text: str, limit: int, may_link: bool) -> str:  # noqa: FBT001  privat
     if len(line) > limit:
         line = f"{line[: limit - 1].rstrip()}…"
     return line if may_link else unlinked(line)
+
+
+def as_one(visit: Sequence[Record]) -> Record:
+    """Return the record of a message about several bookings of a visit, or about one record."""
+    if len(visit) == 1:
+        return visit[0]
+    names = {
+        name: ", ".join(dict.fromkeys(booking[name] for booking in visit))
+        for name in ("serviceName", "resourceName")
+    }
+    return {**visit[0], **names}
 
 
 def is_about_nobody(kind: str, record: Record) -> bool:

@@ -109,7 +109,7 @@ class BookingSummary(Wire):
     is_paid: bool = Field(description="Whether the client has paid online.")
 
     @classmethod
-    def from_record(cls, booking: BookingRow) -> Self:
+    def from_record(cls, booking: BookingRow, *, is_paid: bool) -> Self:
         """Return the wire form of a stored booking."""
         local = zoned_times.local_time(booking.starts_at, booking.timezone)
         return cls.from_row(
@@ -117,7 +117,7 @@ class BookingSummary(Wire):
             start_at=booking.starts_at,
             end_at=booking.ends_at,
             start_local=local.text,
-            is_paid=booking.paid_by is not None,
+            is_paid=is_paid,
         )
 
 
@@ -238,10 +238,10 @@ def get_overview(ctx: Context, args: NoInput) -> Overview:
             waiting=waiting_task.result(),
             takes_bookings=bool(booking_counts or SERVICES.latest(workspace.id, 1)),
             today=today.isoformat(),
-            visits=list(map(BookingSummary.from_record, desk.visits)),
+            visits=list(map(desk.summary, desk.visits)),
             visits_total=desk.visits_total,
             latest_leads=list(map(LeadSummary.from_record, leads_task.result())),
-            next_bookings=list(map(BookingSummary.from_record, desk.coming)),
+            next_bookings=list(map(desk.summary, desk.coming)),
             latest_dialogs=list(map(DialogSummary.from_record, dialogs_task.result())),
         )
 
@@ -250,6 +250,11 @@ class _Desk(NamedTuple):
     visits: list[BookingRow]
     visits_total: int
     coming: list[BookingRow]
+    paid: set[str]  # ids of bookings, of visits those of their first ones
+
+    def summary(self, booking: BookingRow) -> BookingSummary:
+        is_paid = (booking.visit_id or booking.id) in self.paid
+        return BookingSummary.from_record(booking, is_paid=is_paid)
 
 
 def _bookings(workspace: WorkspaceRow, today: date) -> _Desk:
@@ -260,6 +265,9 @@ def _bookings(workspace: WorkspaceRow, today: date) -> _Desk:
     found = booked_times.day_and_next(workspace.id, day, week.end, MAX_ROWS)
     ids = [each.id for each in _around_now(found.of_day)]
     rows = BOOKINGS.fetch(workspace.id, [*ids, *found.next_ids])
+    # The first booking of a visit has its payment, and may be of another day.
+    firsts = {row.visit_id for row in rows if row.visit_id} - {row.id for row in rows}
+    others = BOOKINGS.fetch(workspace.id, sorted(firsts)) if firsts else []
     now = clock.now()
     # The time of an unpaid booking whose hold has expired is free.
     lapsed = {row.id for row in rows if row.hold_expires_at and row.hold_expires_at <= now}
@@ -267,6 +275,7 @@ def _bookings(workspace: WorkspaceRow, today: date) -> _Desk:
         [row for row in rows if row.id in ids and row.id not in lapsed],
         len(found.of_day) - len(lapsed.intersection(ids)),
         [row for row in rows if row.id in found.next_ids and row.id not in lapsed],
+        {row.id for row in (*rows, *others) if row.paid_by is not None},
     )
 
 

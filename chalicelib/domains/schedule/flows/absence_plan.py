@@ -137,6 +137,9 @@ class AbsencePlan:
         for resource_id in service.resource_ids if service else ():
             if candidate := self.candidates.get(resource_id):
                 calendar = candidate.calendar(self.busy[resource_id], self.off)
+                # The services of one visit do not exclude each other.
+                for booking_id in booking.visit or ():
+                    calendar = calendar.exclude_booking(booking_id)
                 if resource_id == self.absent.id:
                     calendar = calendar._replace(time_off=[*calendar.time_off, self.period])
                 calendars.append(calendar)
@@ -154,6 +157,7 @@ class AbsencePlan:
             for calendar in calendars
             if rules is not None
             and calendar.resource_id != self.absent.id
+            and _keeps_visit(booking, self.services[booking.service_id], calendar.resource_id)
             and self._is_at_work(calendar.resource_id, booking)
             and slots.is_free(rules, calendar, start, now=now, ignore_schedule=True)
         ]
@@ -171,7 +175,8 @@ class AbsencePlan:
         self, booking: BookingRow, calendars: Sequence[Calendar], now: int
     ) -> OtherTime | None:
         service = self.services.get(booking.service_id)
-        if service is None or service.status != ACTIVE:
+        # Another time of a visit is one of all its services, which others may do as well.
+        if service is None or service.status != ACTIVE or booking.visit:
             return None
         rules = slot_search.rules_of(service, booking)
         first = epoch_ms(booking.starts_at) + 1
@@ -211,12 +216,22 @@ def require_at_work(unit: UnitOfWork, booking: BookingRow, resource_id: str) -> 
     # A resource that does not exist is refused by the move.
     for found in opening_hours.find_with_schedules(unit.workspace_id, [resource_id], unit.rows):
         candidate = Candidate(*found)
+        if not _keeps_visit(
+            booking, booking_reads.read_service(unit, booking.service_id), resource_id
+        ):
+            placement.refuse(NoSlotReason.DOES_NOT_FIT, [], [candidate.resource], booking.timezone)
         checked = time_off.read_checked(unit, visit)
         reason = _reason_against(candidate, visit, checked.periods)
         if reason is not None:
             placement.refuse(reason, [], [candidate.resource], booking.timezone)
         opening_hours.require_hours_unchanged(unit, resource_id, candidate.hours)
         checked.require_unchanged(unit)
+
+
+def _keeps_visit(booking: BookingRow, service: ServiceRow | None, resource_id: str) -> bool:
+    # With another length, the services of the visit that follow would move, unasked.
+    own = slot_search.time_with(booking, service, resource_id)
+    return not booking.visit or own.end == epoch_ms(booking.ends_at)
 
 
 def _reason_against(

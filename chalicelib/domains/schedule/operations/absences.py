@@ -1,5 +1,6 @@
 """Arrange the absence of a member of the staff: time off, and what happens to the bookings."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Annotated, Literal, NamedTuple, Self
@@ -61,7 +62,8 @@ class AbsenceChoice(Wire):
 
     id: Id = Field(description="Booking id.")
     action: Literal["reassign", "move", "cancel", "leave"] = Field(
-        description="reassign: same time, other resource; move: other time; cancel; or leave."
+        description="reassign: same time, other resource; move: other time; cancel; or leave. Of "
+        "a visit (visitId), move and cancel are for all its services."
     )
     if_version: IfVersion = Field(description="Version of the preview; else it is left.")
     resource_id: Id | None = optional("For reassign, and if you like for move.")
@@ -219,7 +221,8 @@ def arrange_absence(ctx: Context, args: AbsenceArrangement) -> AbsenceArranged:
         return _preview(ctx, _Absence(absent, span, covering))
     # First of all, so that nobody books the period while its bookings are changed.
     covering = _create_time_off(ctx, args, period) if args.time_off else None
-    outcomes = [_carry_out(ctx, args, choice, span) for choice in choices]
+    own = Counter[str]()
+    outcomes = [_carry_out(ctx, args, choice, span, own) for choice in choices]
     return _result(ctx, _Absence(absent, span, covering), choices, outcomes)
 
 
@@ -293,9 +296,17 @@ def _create_time_off(
 
 
 def _carry_out(
-    ctx: Context, args: AbsenceArrangement, choice: AbsenceChoice, span: Span
+    ctx: Context,
+    args: AbsenceArrangement,
+    choice: AbsenceChoice,
+    span: Span,
+    own: Counter[str],
 ) -> AbsenceOutcome:
-    """Change one booking in a transaction of its own, and return what happened."""
+    """Change one booking in a transaction of its own, and return what happened.
+
+    ``own`` counts by visit what this call has changed before: each change raises the versions of
+    all its bookings.
+    """
     if choice.action == LEAVE:
         return _done(LEAVE)
 
@@ -304,14 +315,14 @@ def _carry_out(
         if _is_done(booking, choice):
             return UNCHANGED.encode()
         _require_affected(booking, args.resource_id, span)
-        booking.require_version(choice.if_version)
+        booking.require_version(choice.if_version + own[booking.visit_id or ""])
         if choice.action == REASSIGN and choice.resource_id:
             absence_plan.require_at_work(unit, booking, choice.resource_id)
         booking_changes.change(unit, booking, _change(ctx, args, choice))
-        return choice.action.encode()
+        return f"{choice.action} {booking.visit_id or ''}".encode()
 
     try:
-        action = ctx.unit.commit_batch(f"booking {choice.id}", stage).decode()
+        action, *visit_ids = ctx.unit.commit_batch(f"booking {choice.id}", stage).decode().split()
     except OutcomeUnknownError:
         raise
     except AppError as error:
@@ -325,6 +336,7 @@ def _carry_out(
             key=error.first_key,
             reason=error.details.get("reason") if error.details else None,
         )
+    own.update(visit_ids)
     return _done(action)
 
 

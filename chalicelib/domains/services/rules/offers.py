@@ -1,6 +1,6 @@
 """The price and the length of a service, which may depend on the resource."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
@@ -30,4 +30,20 @@ def summary_of(offers: Collection[Offer]) -> OfferSummary:
         cheapest.duration_min,
         cheapest.price if any(offer.price != cheapest.price for offer in offers) else None,
         shortest if any(offer.duration_min != shortest for offer in offers) else None,
+    )
+
+
+def sum_of_summaries(summaries: Sequence[OfferSummary]) -> OfferSummary:
+    """Return the summary of several services together, such as those of a visit."""
+    from_price = [each.price_from is not None for each in summaries]
+    shortest = [
+        each.duration_min if each.duration_from_min is None else each.duration_from_min
+        for each in summaries
+    ]
+    price = sum(each.price for each in summaries)
+    return OfferSummary(
+        price,
+        sum(each.duration_min for each in summaries),
+        price if any(from_price) else None,
+        sum(shortest) if any(each.duration_from_min is not None for each in summaries) else None,
     )

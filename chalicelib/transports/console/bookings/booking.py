@@ -98,7 +98,10 @@ def _read_changes(request: ConsoleRequest, booking: Booking, action: str) -> dic
                 "action", message="expected another value", key="wrong_booking_action"
             )
         reason = request.form_value("reason").strip()
-        return {"status": action, **({"reason": reason} if reason else {})}
+        # One press is for all services of a visit, but a member of the staff has only the own ones.
+        is_whole = "visitId" in booking and not request.current_membership.own_resource_id
+        whole = {"wholeVisit": True} if is_whole else {}
+        return {"status": action, **whole, **({"reason": reason} if reason else {})}
     time = booking_times.read_time(request, _staff(request, booking))
     new_values = {
         "startAt": time.start,
@@ -183,12 +186,18 @@ def _page(
         day = _day(request, booking)
         try:
             times = booking_times.find(
-                request, booking["serviceId"], day=day, staff=staff, moving=booking["id"]
+                request,
+                booking["serviceId"],
+                day=day,
+                staff=staff,
+                moving=booking["id"],
+                is_visit="visitId" in booking,
             )
         except AppError as error:
             problem = problem or booking_times.problem(request, error)
             status = max(status, error.status)
-    payments = payments_of(request, [booking["id"]] if booking["price"] else [])
+    has_price = booking["price"] or "visitId" in booking
+    payments = payments_of(request, [booking["id"]] if has_price else [])
     may = request.current_membership.may
     money = (
         request.call("get_booking_money", bookingId=booking["id"])
@@ -200,7 +209,10 @@ def _page(
     return request.page(
         "booking",
         status,
-        payments=payments.get(booking["id"], []),
+        # The payment of a visit is with its first booking.
+        payments=[payment for found in payments.values() for payment in found],
+        visit=booking.get("visit", []),
+        visit_price=sum(each["price"] for each in booking.get("visit", [])),
         sums=money,
         history=sorted([*changes, *notes], key=lambda event: event["at"]),
         most_changes=SHOWN,
@@ -293,8 +305,9 @@ def _staff(request: ConsoleRequest, booking: Booking) -> str:
 
 
 def _find(request: ConsoleRequest) -> Booking:
-    booking: Booking = request.call("get_booking", id=request.http.path["booking"])["booking"]
-    return booking
+    response = request.call("get_booking", id=request.http.path["booking"])
+    booking: Booking = response["booking"]
+    return {**booking, "visit": response["visit"]} if "visit" in response else booking
 
 
 def _path(request: ConsoleRequest) -> str:

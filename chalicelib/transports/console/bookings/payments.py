@@ -134,9 +134,11 @@ def payments_of(request: ConsoleRequest, booking_ids: list[str]) -> dict[str, li
 def find_payment(request: ConsoleRequest, payment_id: str | None = None) -> Payment:
     """Return a payment of the page's booking, by default the path's, or raise NotFoundError."""
     booking_id, wanted_id = request.http.path["booking"], payment_id or request.http.path["payment"]
-    for payment in payments_of(request, [booking_id]).get(booking_id, []):
-        if payment["id"] == wanted_id:
-            return payment
+    # The payment of a visit is with its first booking.
+    for found in payments_of(request, [booking_id]).values():
+        for payment in found:
+            if payment["id"] == wanted_id:
+                return payment
     raise NotFoundError("The booking has no payment with this id.", key="payment")
 
 

@@ -1,6 +1,6 @@
 """Free slots of a day and typed times, on the pages of bookings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -31,18 +31,30 @@ class FreeTimes(NamedTuple):
     hidden: int = 0  # number of further slots of the day
 
 
-def find(
-    request: ConsoleRequest, service: str, *, day: str, staff: str, moving: str | None = None
+def find(  # noqa: PLR0913  what a search is narrowed by
+    request: ConsoleRequest,
+    service: str,
+    *,
+    day: str,
+    staff: str,
+    moving: str | None = None,
+    and_then: Sequence[str] = (),
+    is_visit: bool = False,
 ) -> FreeTimes:
     """Return the slots of a service on a local date in the workspace's zone.
 
     ``staff`` is a resource, or ``ANYONE``. ``moving`` is a booking that is to be moved. A slot has
     ``value``, which a form sends, and ``names`` of the free resources. An invalid date raises
-    ValidationError.
+    ValidationError. ``and_then`` are the services that follow in a visit, and ``is_visit`` says
+    that a visit is searched for, in which others may do what ``staff`` does not.
     """
     arguments = {"serviceId": service, "from": day, "to": day, "limit": MAX_SLOTS}
     if moving is not None:
         arguments["bookingId"] = moving
+    if and_then:
+        arguments["andThen"] = list(and_then)
+    if is_visit and staff not in {"", ANYONE}:
+        arguments["resourceId"] = staff
     try:
         response = request.call("get_available_slots", timezone=zone(request), **arguments)
     except NotFoundError:
@@ -50,7 +62,7 @@ def find(
     slots = [
         free_slot
         for free_slot in response["slots"]
-        if staff in {"", ANYONE} or staff in free_slot["resourceIds"]
+        if is_visit or staff in {"", ANYONE} or staff in free_slot["resourceIds"]
     ]
     upcoming = response["nextAvailable"]
     return FreeTimes(
@@ -105,13 +117,24 @@ def slot(
     """
     ids = [staff] if staff in free_slot["resourceIds"] else free_slot["resourceIds"]
     by_id = {resource["id"]: resource for resource in resources}
+    if "parts" in free_slot:
+        # Who does each service is decided when it is booked. A chosen person does what is theirs.
+        ids, resource_id = _first_of_parts(free_slot), "" if staff == ANYONE else staff
+    else:
+        resource_id = ids[0]
     return {
         **free_slot,
-        "value": f"{free_slot['startAt']} {ids[0]}",
+        "value": f"{free_slot['startAt']} {resource_id}".rstrip(),
         "time": free_slot["startLocal"][11:16],
         "names": [by_id[one]["name"] for one in ids if one in by_id],
         "first": by_id.get(ids[0], {"durationMin": None, "price": None}),
     }
+
+
+def _first_of_parts(free_slot: Mapping[str, Any]) -> list[str]:
+    # Those who can do the whole visit, or everybody who can do a part of it.
+    parts = [one for part in free_slot["parts"] for one in part["resourceIds"]]
+    return list(dict.fromkeys(free_slot["resourceIds"] or parts))
 
 
 def alternatives(details: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -164,7 +164,9 @@ def _options(request: ConsoleRequest, proposed: dict[str, Any]) -> list[tuple[st
         when = _moment(request, other["startAt"])
         text = request.translate("absence_move", time=when, name=other["resourceName"][:60])
         options.append((value, text))
-    options.append((CANCEL, request.translate("absence_cancel")))
+    # A service of a visit cannot be cancelled alone.
+    cancel = "absence_cancel_visit" if "visitId" in proposed["booking"] else "absence_cancel"
+    options.append((CANCEL, request.translate(cancel)))
     return [*options, (LEAVE, request.translate("absence_leave"))]
 
 

@@ -536,3 +536,44 @@ class TestNewBooking:
             response = desk.console_owner.post(f"{desk.path}/new", form)
             booking = response.headers["Location"].split("/")[-1].partition("?")[0]
             assert desk.read_row(booking)["status"] == status
+
+
+class TestVisits:
+    @pytest.fixture
+    def visit(self, desk: Desk) -> list[str]:
+        """The ids of the bookings of a visit at 10:00: a haircut, then colour."""
+        body = {"name": "Colour", "durationMin": 30, "price": 50_000}
+        body["resourceIds"] = desk.salon.resources[:1]
+        colour = desk.salon.api.post("/api/services/create", body)["service"]["id"]
+        order = desk.salon.order(f"{DAY}T10:00", resourceId=desk.salon.resource, andThen=[colour])
+        return [each["id"] for each in desk.salon.api.post(CREATE, order)["visit"]]
+
+    def test_each_booking_shows_the_visit_and_what_ends_with_it(
+        self, desk: Desk, visit: list[str]
+    ) -> None:
+        for booking, other in (visit, visit[::-1]):
+            page = text(desk.console_owner.get(f"{desk.path}/{booking}"))
+            assert "Visit of several services" in page
+            assert f'href="{desk.path}/{other}"' in page
+            question = text(desk.console_owner.get(f"{desk.path}/{booking}?do=cancel"))
+            assert "Cancel the whole visit?" in question
+        assert desk.change(visit[1], action="cancelled").status == 303
+        assert [desk.read_row(each)["status"] for each in visit] == ["cancelled"] * 2
+
+    def test_one_press_completes_all_services(
+        self, desk: Desk, visit: list[str], time: Time
+    ) -> None:
+        time.now = datetime(2027, 1, 18, 2, tzinfo=UTC)
+        desk.console_owner.token = desk.owner.start_session()
+        assert desk.change(visit[0], action="completed").status == 303
+        assert [desk.read_row(each)["status"] for each in visit] == ["completed"] * 2
+
+    def test_a_move_offers_the_times_of_the_visit_and_moves_all(
+        self, desk: Desk, visit: list[str]
+    ) -> None:
+        page = desk.console_owner.get(f"{desk.path}/{visit[1]}?do=move&date={DAY}")
+        offered = desk.slots(page)
+        assert "09:00" not in offered  # The haircut before it would begin at 8.
+        assert desk.change(visit[1], action="move", start=offered["15:00"]).status == 303
+        starts = [desk.read_row(each)["startLocal"][11:16] for each in visit]
+        assert starts == ["14:00", "15:00"]
