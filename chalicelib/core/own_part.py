@@ -64,11 +64,7 @@ class OwnPart:
     def check_writes(self, unit: object, own_id: str) -> None:
         """Raise ForbiddenError if the call writes a record of another resource as well."""
         if self.written is not None and set(self.written(unit)) - {own_id}:
-            msg = (
-                "This would also change bookings of other staff, because they are of one visit. "
-                "Ask a member who has all calendars to do it."
-            )
-            raise ForbiddenError(msg, key="not_only_own")
+            raise not_only_own()
 
     def cut(self, result: W, own_id: str) -> W:
         """Return a result without what belongs to others, or raise NotFoundError if all of it does.
@@ -85,6 +81,15 @@ class OwnPart:
         if self.not_found is not None:
             return self.not_found()
         return NotFoundError("Your calendar has no such record.", key="record")
+
+
+def not_only_own() -> ForbiddenError:
+    """Return the error for a call that would change records of others together with an own one."""
+    msg = (
+        "This would also change records of other staff, such as bookings of the same visit. Ask a "
+        "member who has all calendars to do it."
+    )
+    return ForbiddenError(msg, key="not_only_own")
 
 
 class _OtherOwnerError(Exception):

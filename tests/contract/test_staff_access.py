@@ -373,3 +373,101 @@ def test_the_role_needs_a_member_of_the_staff(desk: Desk) -> None:
     ivy.joins(desk.workspace_id, "staff", desk.other)
     listed = ivy.call(desk.workspace_id, "list_bookings")["bookings"]
     assert [each["id"] for each in listed] == [desk.other_booking]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Vera cuts, and Olga colours afterwards. Ada has another visit, all by Vera."""
+
+    own: str
+    other: str
+    alone: list[str]
+
+
+@pytest.fixture
+def visit(desk: Desk) -> Visit:
+    colours = [
+        desk.as_owner("create_service", name=name, durationMin=30, price=100, resourceIds=[who])[
+            "service"
+        ]["id"]
+        for name, who in (("Colour OTHERS", desk.other), ("Fringe", desk.own))
+    ]
+    client = {"name": "Ada Byron", "phone": OWN_PHONE}
+    shared, alone = (
+        desk.as_owner(
+            "create_booking",
+            serviceId=desk.service,
+            andThen=[colour],
+            startAt=start,
+            resourceId=desk.own,
+            client=client,
+            notes="Decaf",
+        )["visit"]
+        for colour, start in zip(
+            colours, ("2027-01-18T09:00:00+03:00", "2027-01-18T16:00:00+03:00"), strict=True
+        )
+    )
+    assert [each["resourceId"] for each in shared] == [desk.own, desk.other]
+    return Visit(shared[0]["id"], shared[1]["id"], [each["id"] for each in alone])
+
+
+def test_of_a_visit_the_staff_sees_the_own_services(desk: Desk, visit: Visit) -> None:
+    found = desk.call("get_booking", id=visit.own)
+    assert [each["id"] for each in found["visit"]] == [visit.own]
+    listed = {each["id"] for each in desk.call("list_bookings")["bookings"]}
+    assert listed == {desk.own_booking, visit.own, *visit.alone}
+    slots = desk.call("get_available_slots", serviceId=desk.service, bookingId=visit.own)
+    for result in (found, slots):
+        text = json.dumps(result)
+        assert not [word for word in (*HIDDEN, desk.other, visit.other) if word in text]
+    refusal = refused(partial(desk.call, "get_booking", id=visit.other))
+    assert refusal.status == 404
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "cancelled"},
+        {"status": "confirmed", "startAt": LATER},
+        # It is taken: the other times of the visit are not for the staff.
+        {"status": "confirmed", "startAt": NOON},
+        {"status": "completed", "wholeVisit": True},
+    ],
+)
+def test_the_staff_changes_no_visit_with_services_of_others(
+    desk: Desk, visit: Visit, fields: dict[str, Any]
+) -> None:
+    error = refused(partial(desk.call, "set_booking_status", id=visit.own, **fields))
+    assert (error.status, error.key) == (403, "not_only_own")
+    assert not error.details
+
+
+def test_the_staff_says_what_became_of_the_own_services_of_a_visit(
+    desk: Desk, visit: Visit
+) -> None:
+    written = desk.call("set_booking_status", id=visit.own, status="completed")
+    assert [each["status"] for each in written["visit"]] == ["completed"]
+    assert desk.as_owner("get_booking", id=visit.other)["booking"]["status"] == "confirmed"
+    error = refused(partial(desk.call, "set_booking_status", id=visit.other, status="no_show"))
+    assert error.status == 404
+
+
+def test_the_staff_moves_and_cancels_a_visit_of_its_own(desk: Desk, visit: Visit) -> None:
+    moved = desk.call("reschedule_booking", id=visit.alone[1], startAt="2027-01-18T16:00:00+03:00")
+    assert [each["startAt"][11:16] for each in moved["visit"]] == ["12:00", "13:00"]
+    desk.call("set_booking_status", id=visit.alone[0], status="cancelled")
+    statuses = {desk.call("get_booking", id=each)["booking"]["status"] for each in visit.alone}
+    assert statuses == {"cancelled"}
+
+
+def test_the_staff_books_no_visits(desk: Desk) -> None:
+    # The times of others would be found, and their calendars written.
+    further = {"andThen": [desk.service]}
+    slots = {"serviceId": desk.service, **further}
+    calls = {
+        "create_booking": {**own_calls(desk)["create_booking"], **further},
+        "get_available_slots": slots,
+    }
+    for name, arguments in calls.items():
+        error = refused(partial(desk.call, name, **arguments))
+        assert (error.status, error.key) == (403, "not_for_staff")

@@ -413,9 +413,9 @@ class History(RuleBasedStateMachine):
             assert alive == sorted(alive, key=lambda part: part.starts_at)
 
 
-@pytest.mark.parametrize("capacity", [1, 2])
+@pytest.mark.parametrize(("capacity", "has_lengths"), [(1, False), (2, False), (1, True)])
 def test_random_histories_of_visits_keep_calendars_exact(
-    api: Api, owner: Owner, time: Time, capacity: int
+    api: Api, owner: Owner, time: Time, capacity: int, *, has_lengths: bool
 ) -> None:
     count = iter(range(1000))
 
@@ -430,6 +430,10 @@ def test_random_histories_of_visits_keep_calendars_exact(
         )
         visits.colour = visits.service("Colour", 30, visits.salon.resources[:1], bufferAfterMin=50)
         visits.nails = visits.service("Nails", 45, visits.salon.resources, bufferBeforeMin=30)
+        if has_lengths:
+            for service, length in ((visits.salon.service, 90), (visits.nails, 20)):
+                own = [{"resourceId": visits.salon.resources[1], "durationMin": length}]
+                api.post("/api/services/update", {"id": service, "resourceOverrides": own})
         return visits, capacity
 
     machine = type("Histories", (History,), {"make": staticmethod(make)})

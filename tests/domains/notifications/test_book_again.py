@@ -524,3 +524,50 @@ class TestLimits:
         run_concurrently(2, lambda _: scheduled_functions.run_event_jobs())
         run_until_idle()
         assert len(asked(inbox)) == 1
+
+
+class TestVisitsOfSeveralServices:
+    @pytest.fixture
+    def visit(self, salon: Salon, owner: Owner) -> list[str]:
+        body = {"name": "Colour", "durationMin": 30, "price": 100, "resourceIds": salon.resources}
+        colour = salon.api.post("/api/services/create", body | {"bookAgainDays": 7})["service"]
+        agreed = {"advertisingVersion": version_of(owner), "andThen": [colour["id"]]}
+        book(salon, VISIT, **agreed)
+        rows = salon.api.get("/api/bookings/list?sort=startAtAsc")["bookings"]
+        return [row["id"] for row in rows if "visitId" in row]
+
+    def test_a_client_is_asked_once_after_the_days_of_the_first_service(
+        self, salon: Salon, visit: list[str], inbox: Inbox, time: Time
+    ) -> None:
+        run_until_idle()
+        time.now = OVER + timedelta(minutes=30)
+        for booking in visit:
+            salon.set_status(booking, "completed")
+            run_until_idle()
+        wait(time, days=28, minutes=-1)
+        assert asked(inbox) == []
+        wait(time, minutes=1)
+        (message,) = asked(inbox)
+        assert "Haircut, Colour" in text_of(message)
+        wait(time, days=60)
+        assert len(asked(inbox)) == 1
+
+    def test_what_did_not_take_place_does_not_count(
+        self, salon: Salon, visit: list[str], inbox: Inbox, time: Time
+    ) -> None:
+        run_until_idle()
+        time.now = OVER + timedelta(minutes=30)
+        salon.set_status(visit[1], "completed")
+        salon.set_status(visit[0], "no_show")
+        run_until_idle()
+        wait(time, days=28)
+        (message,) = asked(inbox)
+        assert "Haircut" not in text_of(message).partition("Colour")[0]
+
+    def test_a_visit_that_did_not_take_place_asks_nobody(
+        self, salon: Salon, visit: list[str], inbox: Inbox, time: Time
+    ) -> None:
+        salon.set_status(visit[1], "cancelled")
+        run_until_idle()
+        wait(time, days=90)
+        assert asked(inbox) == []

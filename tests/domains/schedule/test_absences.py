@@ -455,3 +455,65 @@ def test_a_paid_booking_keeps_its_payment_and_the_client_is_told(
     ] is (action == "cancel")
     told = {"reassign": "Booking changed", "cancel": "Booking cancelled"}
     assert checkout.subjects()[mails:] == [told[action]]
+
+
+class TestVisits:
+    """Anna and Olga cut and colour, each in the same time."""
+
+    @pytest.fixture
+    def colour(self, salon: Salon) -> str:
+        body = {"name": "Colour", "durationMin": 30, "price": 100, "resourceIds": salon.resources}
+        created: str = salon.api.post("/api/services/create", body)["service"]["id"]
+        return created
+
+    def book(self, salon: Salon, colour: str, hour: int = 10) -> Any:
+        start, who = f"{MONDAY}T{hour:02}:00", salon.resource
+        answer = salon.try_to_book(start, andThen=[colour], resourceId=who)
+        return answer.data["visit"]
+
+    def test_a_colleague_takes_both_services_in_one_call(
+        self, salon: Salon, colour: str, owner: Owner
+    ) -> None:
+        self.book(salon, colour)
+        proposed = preview(salon)["bookings"]
+        assert [each["proposal"] for each in proposed] == ["reassign", "reassign"]
+        olga = {"resourceId": salon.resources[1]}
+        choices = [choose(each["booking"], "reassign", **olga) for each in proposed]
+        assert codes(arrange(salon, *choices)) == ["reassigned", "reassigned"]
+        now = [booking_of(salon, each) for each in proposed]
+        assert {each["resourceName"] for each in now} == {"Olga"}
+        assert [each["startAt"][11:16] for each in now] == ["07:00", "08:00"]
+        check_calendars(owner.workspace.id, salon.resources)
+
+    def test_a_service_that_somebody_has_changed_meanwhile_is_left(
+        self, salon: Salon, colour: str
+    ) -> None:
+        first, second = self.book(salon, colour)
+        salon.set_status(second["id"], "completed")
+        salon.set_status(second["id"], "confirmed")
+        olga = {"resourceId": salon.resources[1]}
+        choices = [choose(each, "reassign", **olga) for each in (first, second)]
+        assert codes(arrange(salon, *choices)) == ["reassigned", "version_conflict"]
+
+    def test_one_cancellation_is_of_the_whole_visit(self, salon: Salon, colour: str) -> None:
+        visit = self.book(salon, colour)
+        shown = preview(salon)["bookings"]
+        assert {each["booking"]["visitId"] for each in shown} == {visit[0]["id"]}
+        done = arrange(salon, *(choose(each["booking"], "cancel") for each in shown))
+        assert codes(done) == ["cancelled", "unchanged"]
+        assert {booking_of(salon, each)["status"] for each in visit} == {"cancelled"}
+
+    def test_nobody_whose_other_length_would_move_the_next_service_is_proposed(
+        self, salon: Salon, colour: str
+    ) -> None:
+        visit = self.book(salon, colour)
+        olga = salon.resources[1]
+        own = [{"resourceId": olga, "durationMin": 90}]
+        salon.api.post("/api/services/update", {"id": salon.service, "resourceOverrides": own})
+        first, second = preview(salon)["bookings"]
+        assert (first["sameTime"], first["otherTime"], first["proposal"]) == ([], None, "cancel")
+        assert [each["id"] for each in second["sameTime"]] == [olga]
+        done = arrange(salon, choose(visit[0], "reassign", resourceId=olga))
+        assert done["bookings"][0]["outcome"]["reason"] == "does_not_fit"
+
+        assert booking_of(salon, visit[1])["version"] == visit[1]["version"]

@@ -504,3 +504,30 @@ def test_a_slot_never_overlaps_a_busy_time(
         end = start + length * 60_000
         overlaps = any(span.start < end and start < span.end for span in times)
         assert (start in offered) == (not overlaps)
+
+
+class TestVisits:
+    def test_no_service_of_a_visit_is_done_in_busy_time(
+        self, api: Api, owner: Owner, net: Internet, time: Time
+    ) -> None:
+        salon = Salon.opened(api, [{"name": "Anna"}, {"name": "Olga"}])
+        anna, olga = salon.resources
+        body = {"name": "Colour", "durationMin": 60, "price": 100, "resourceIds": [anna]}
+        colour = api.post("/api/services/create", body)["service"]["id"]
+        net.serve(GOOGLE, http_response(TEN_TO_ELEVEN))
+        add(salon)
+        readings(time, seconds=1)
+        path = f"/api/bookings/slots?serviceId={salon.service}&andThen={colour}"
+        found = api.get(f"{path}&from={DAY}&to={DAY}&limit=300")["slots"]
+        listed = {slot["startLocal"][11:16]: slot for slot in found}
+        assert "09:00" not in listed
+        assert listed["10:00"]["resourceIds"] == []  # Olga, and then Anna
+        refused = salon.try_to_book(f"{DAY}T09:00", andThen=[colour])
+        assert (refused.status, refused.data["reason"]) == (409, "time_off")
+        visit = salon.try_to_book(f"{DAY}T10:00", andThen=[colour]).data["visit"]
+        assert [each["resourceId"] for each in visit] == [olga, anna]
+        moved = {"id": visit[0]["id"], "startAt": f"{DAY}T09:00"}
+        refused = api.call("POST", "/api/bookings/reschedule", moved)
+        assert (refused.status, refused.data["reason"]) == (409, "time_off")
+        api.post("/api/bookings/reschedule", moved | {"ignoreSchedule": True})
+        check_calendars(owner.workspace.id, salon.resources)

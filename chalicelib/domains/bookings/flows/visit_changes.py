@@ -17,12 +17,9 @@ from chalicelib.domains.bookings.flows.placement import SlotRequest
 from chalicelib.domains.bookings.flows.visit_placement import Place, VisitPlacement
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BLOCKING, BookingRow, EventRow
+from chalicelib.domains.bookings.store.bookings import BLOCKING, VISITED, BookingRow, EventRow
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.unit import UnitOfWork
-
-# A part of a visit may take place, and another one not. Any other status is one of the visit.
-VISITED = frozenset({"confirmed", "completed", "no_show"})
 
 
 def change(  # noqa: C901  the order of the steps

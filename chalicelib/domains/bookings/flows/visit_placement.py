@@ -3,7 +3,7 @@
 All bookings of a visit are placed by one transaction, or none is.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -17,8 +17,8 @@ from chalicelib.domains.bookings.flows.slot_search import (
     VisitPart,
 )
 from chalicelib.domains.bookings.rules import slots, visits
-from chalicelib.domains.bookings.rules.slots import BusyEntry, NoSlotReason
-from chalicelib.domains.bookings.rules.visits import Taken
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, NoSlotReason
+from chalicelib.domains.bookings.rules.visits import Choice, Taken
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
 from chalicelib.domains.services.flows import binding
@@ -135,26 +135,23 @@ class VisitPlacement(Placement):
     def choose_all(self, agrees: Agrees | None = None) -> list[Place]:
         """Return who does each part, and when: as few people as possible.
 
-        If the cheapest offers of the services are what the client was shown (``agrees``), those who
-        have these offers are tried first.
+        If their offers are not what the client was shown (``agrees``), but the cheapest offer of
+        each service is, those who have the cheapest are chosen, if they are free.
 
         Raises SlotUnavailableError with alternatives if the visit is not possible.
         """
         calendars = [self._calendar(candidate) for candidate in self.candidates]
-        by_id = {calendar.resource_id: calendar for calendar in calendars}
         parts = slot_search.parts_with(self.parts, calendars)
-        for tried in (*self._cheapest(parts, agrees), parts):
-            choice = visits.choose(
-                tried,
-                self.start,
-                now=self._now,
-                ignore_schedule=self.requested.ignores_schedule,
-                rank=lambda each: slots.rank(by_id[each], self.start, now=self._now),
-            )
-            if choice.reason is None:
-                break
+        choice = self._choose(parts, calendars)
         if choice.reason is not None:
             self._unavailable(choice.reason)
+        if agrees is not None and not agrees(
+            [
+                part.service.offer(resource_id)
+                for part, (resource_id, _) in zip(self.parts, choice.places, strict=True)
+            ]
+        ):
+            choice = self._choose_cheapest(parts, calendars, agrees) or choice
         candidates = {candidate.resource.id: candidate for candidate in self.candidates}
         return [
             Place(
@@ -163,28 +160,40 @@ class VisitPlacement(Placement):
             for part, (resource_id, start) in zip(self.parts, choice.places, strict=True)
         ]
 
-    def _cheapest(
-        self, parts: Sequence[visits.Part], agrees: Agrees | None
-    ) -> Iterator[list[visits.Part]]:
-        # The parts with those only who have the cheapest offer of each service, if not all have it.
-        services = [part.service for part in self.parts]
-        if agrees is None or not any(service.overrides for service in services):
-            return
-        offers = [
-            min(service.offer(calendar.resource_id) for calendar in part.calendars)
-            for service, part in zip(services, parts, strict=True)
+    def _choose_cheapest(
+        self, parts: Sequence[visits.Part], calendars: Sequence[Calendar], agrees: Agrees
+    ) -> Choice | None:
+        by_part = [
+            {calendar.resource_id: part.service.offer(calendar.resource_id) for calendar in own}
+            for part, own in zip(self.parts, (each.calendars for each in parts), strict=True)
         ]
-        if agrees(offers):
-            yield [
+        cheapest = [min(offers.values()) for offers in by_part]
+        if not agrees(cheapest):
+            return None
+        choice = self._choose(
+            [
                 part._replace(
                     calendars=[
                         calendar
                         for calendar in part.calendars
-                        if service.offer(calendar.resource_id) == offer
+                        if offers[calendar.resource_id] == offer
                     ]
                 )
-                for service, part, offer in zip(services, parts, offers, strict=True)
-            ]
+                for part, offers, offer in zip(parts, by_part, cheapest, strict=True)
+            ],
+            calendars,
+        )
+        return choice if choice.reason is None else None
+
+    def _choose(self, parts: Sequence[visits.Part], calendars: Sequence[Calendar]) -> Choice:
+        by_id = {calendar.resource_id: calendar for calendar in calendars}
+        return visits.choose(
+            parts,
+            self.start,
+            now=self._now,
+            ignore_schedule=self.requested.ignores_schedule,
+            rank=lambda each: slots.rank(by_id[each], self.start, now=self._now),
+        )
 
     def stage_all(
         self,

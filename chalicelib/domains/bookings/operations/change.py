@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from chalicelib.application.context import Context
 from chalicelib.core.errors import ExternalIdTakenError, VersionConflictError
 from chalicelib.core.operations import operation
+from chalicelib.core.own_part import not_only_own
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.external_data import (
@@ -38,10 +39,34 @@ from chalicelib.domains.bookings.operations.reading import (
     BookingWritten,
 )
 from chalicelib.domains.bookings.store import bookings
-from chalicelib.domains.bookings.store.bookings import BookingStatus
+from chalicelib.domains.bookings.store.bookings import BOOKINGS, VISITED, BookingRow, BookingStatus
+from chalicelib.engine.unit import UnitOfWork
+
+
+def _resource_to_change(unit: UnitOfWork, args: "BookingStatusSet | BookingReschedule") -> str:
+    # A visit with services of others moves, and is cancelled, as one. This is refused first, since
+    # the times of others must not be found either.
+    booking = BOOKINGS.found(
+        unit.rows.find(BookingRow, BOOKINGS.key(unit.workspace_id, record_id=args.id))
+    )
+    is_move = booking_changes.may_move(booking, _requested(args, ""))
+    statuses = {booking.status, getattr(args, "status", booking.status)}
+    is_whole = is_move or getattr(args, "whole_visit", False) or not statuses <= VISITED
+    if booking.visit and is_whole:
+        visit = bookings.visit_of(unit.workspace_id, booking, unit.rows)
+        if {each.resource_id for each in visit} - {booking.resource_id}:
+            raise not_only_own()
+    resource_id: str = booking.resource_id
+    return resource_id
+
 
 # A member of the staff moves a booking to another time, and not to another member.
-OWN_CHANGE = replace(OWN_BOOKING, resource="resource_id", fixed={"include_manage_url": False})
+OWN_CHANGE = replace(
+    OWN_BOOKING,
+    record=_resource_to_change,
+    resource="resource_id",
+    fixed={"include_manage_url": False},
+)
 
 ReasonText = Annotated[str, StringConstraints(max_length=500)]
 
@@ -150,6 +175,15 @@ def update_booking(ctx: Context, args: BookingPatch) -> BookingResult:
     return BookingResult(booking=BookingWithHistory.having(row, events))
 
 
+def _requested(args: BookingMoveTo, actor: str) -> BookingChange:
+    return BookingChange(
+        actor=actor,
+        start=args.start_at,
+        resource_id=args.resource_id,
+        ignores_schedule=args.ignore_schedule,
+    )
+
+
 def _change_booking(
     ctx: Context,
     args: BookingStatusSet | BookingReschedule,
@@ -163,14 +197,8 @@ def _change_booking(
     event = booking_changes.change(
         ctx.unit,
         row,
-        BookingChange(
-            actor=ctx.principal.audit_actor,
-            status=status,
-            start=args.start_at,
-            resource_id=args.resource_id,
-            ignores_schedule=args.ignore_schedule,
-            reason=reason or None,
-            whole_visit=whole_visit,
+        _requested(args, ctx.principal.audit_actor)._replace(
+            status=status, reason=reason or None, whole_visit=whole_visit
         ),
     )
     history = [*events, *([event] if event else [])]

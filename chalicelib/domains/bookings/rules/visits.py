@@ -74,8 +74,8 @@ def choose(
 ) -> Choice:
     """Choose who does each part of a visit that begins at a start: as few people as possible.
 
-    Whoever can do most of the following parts is chosen. Of several, ``rank`` decides, the least
-    first. With ``ignore_schedule``, only other bookings count, as in ``slots.is_free``.
+    Of several ways, whoever can do most of the following parts is chosen, then the one of the least
+    ``rank``. With ``ignore_schedule``, only other bookings count, as in ``slots.is_free``.
     """
     query = Query(start, start, now)
 
@@ -87,17 +87,41 @@ def choose(
     levels, reason = _search(parts, first, now=now, ignore_schedule=ignore_schedule)
     if reason is not None:
         return Choice([], reason)
+    changes = _changes(parts, levels)
     places: list[tuple[str, int]] = []
-    while len(places) < len(parts):
-        number = len(places)
-        chosen = min(
-            levels[number][start],
-            key=lambda each: (-_run(parts, levels, number, start, each), rank(each)),
-        )
-        for part in parts[number : number + _run(parts, levels, number, start, chosen)]:
-            places.append((chosen, start))
-            start = part.next_start(start, chosen)
+    chosen = ""
+    for number, part in enumerate(parts):
+        least = changes[number][start]
+        if chosen not in least or least[chosen] > min(least.values()) + 1:
+            chosen = min(
+                least,
+                key=lambda each: (
+                    least[each],
+                    -_run(parts, levels, number, start, each),
+                    rank(each),
+                ),
+            )
+        places.append((chosen, start))
+        start = part.next_start(start, chosen)
     return Choice(places)
+
+
+def _changes(parts: Sequence[Part], levels: Sequence[_Free]) -> list[_Free]:
+    # By start and by resource of each part: how often another person goes on after it, at least.
+    # The next start depends on who does a part, so the longest run need not be the best.
+    changes: list[_Free] = []
+    following: _Free = {}
+    for part, level in zip(reversed(parts), reversed(levels), strict=True):
+        fewest: _Free = {}
+        for start, seats in level.items():
+            fewest[start] = {}
+            for resource_id in seats:
+                then = following.get(part.next_start(start, resource_id), {resource_id: 0})
+                others = min(then.values()) + 1
+                fewest[start][resource_id] = min(then.get(resource_id, others), others)
+        changes.insert(0, fewest)
+        following = fewest
+    return changes
 
 
 def _search(

@@ -37,6 +37,8 @@ VISITOR_SOURCES = frozenset({PUBLIC, CHAT, AGENT})
 STATUSES: tuple[BookingStatus, ...] = get_args(BookingStatus)
 # Statuses in which a booking occupies its time.
 BLOCKING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed", "completed")
+# A part of a visit may take place, and another one not. Any other status is one of the visit.
+VISITED = frozenset({"confirmed", "completed", "no_show"})
 UPCOMING: tuple[BookingStatus, ...] = ("pending_payment", "confirmed")  # not taken place yet
 MAX_LENGTH = timedelta(days=1)  # of a service, and therefore of a booking
 MAX_IN_VISIT = 5  # bookings of one visit, which one transaction of 100 items can hold

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from chalicelib.domains.bookings.rules import visits
 from chalicelib.domains.bookings.rules.slots import Query
 from chalicelib.domains.bookings.rules.visits import Part, Taken
+from chalicelib.domains.services.rules.booking_rules import Length
 from chalicelib.lib.spans import Span
 from tests.domains.bookings.slots.slot_model import Model, World
 from tests.domains.bookings.slots.test_slots_by_model import (
@@ -22,8 +23,9 @@ from tests.domains.bookings.slots.test_slots_by_model import (
 from tests.support.effort import examples
 
 few = examples(60)
+lengths = st.sampled_from([5, 30, 45, 60, 90])
 rules = st.tuples(
-    st.sampled_from([5, 30, 45, 60, 90]),  # length
+    st.lists(lengths, min_size=3, max_size=3) | lengths.map(lambda length: [length] * 3),
     st.sampled_from([0, 0, 10, 240]),  # buffer before
     st.sampled_from([0, 0, 5, 480]),  # buffer after
 )
@@ -36,7 +38,7 @@ def salons(draw: st.DrawFn) -> tuple[list[list[World]], date, list[list[str]]]:
     (first, middle), names = people[0], [str(number) for number in range(len(people))]
     services = draw(st.lists(rules, min_size=2, max_size=4))
     matrix = []
-    for length, setup, cleanup in services:
+    for own_lengths, setup, cleanup in services:
         matrix.append(
             [
                 # Everybody is near the same days, and at the same moment.
@@ -45,7 +47,7 @@ def salons(draw: st.DrawFn) -> tuple[list[list[World]], date, list[list[str]]]:
                     dates=first.dates if number else world.dates,
                     reservations=first.reservations if number == 2 else world.reservations,
                     now=first.now,
-                    duration=length,
+                    duration=own_lengths[number],
                     step=first.step,
                     setup=setup,
                     cleanup=cleanup,
@@ -63,7 +65,13 @@ def parts_of(matrix: Sequence[Sequence[World]], able: Sequence[Sequence[str]]) -
     return [
         Part(
             str(number),
-            service_rules(row[0]),
+            service_rules(row[0])._replace(
+                lengths={
+                    str(person): Length(world.duration, world.step)
+                    for person, world in enumerate(row)
+                    if world.duration != row[0].duration
+                }
+            ),
             [calendar(row[int(name)])._replace(resource_id=name) for name in sorted(names)],
         )
         for number, (row, names) in enumerate(zip(matrix, able, strict=True))
@@ -85,6 +93,10 @@ def possible(
         if is_free:
             found.add(people)
     return found
+
+
+def lengths_of(matrix: Sequence[Sequence[World]], people: Sequence[str]) -> int:
+    return sum(row[int(name)].duration for row, name in zip(matrix, people, strict=True))
 
 
 def stage_off_grid(model: Model, start: int) -> str:
@@ -125,8 +137,13 @@ def test_visits_are_listed_where_everybody_could_do_their_part(
         assert set(slot.seats) == {way[0] for way in ways if len(set(way)) == 1}
         for number, part in enumerate(slot.parts):
             assert set(part.seats) == {way[number] for way in ways}
-        total = sum(row[0].duration for row in matrix)
-        assert (slot.end - slot.start) // MS == total
+        totals = {lengths_of(matrix, way) for way in ways}
+        assert (slot.end - slot.start) // MS == min(totals)
+        ends = [
+            part.end(start, name) for part, (name, start) in zip(parts, choice.places, strict=True)
+        ]
+        assert [start for _, start in choice.places[1:]] == ends[:-1]
+        assert (ends[-1] - slot.start) // MS == lengths_of(matrix, people)
 
 
 taken = st.lists(
