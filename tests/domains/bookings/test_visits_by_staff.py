@@ -115,6 +115,22 @@ class TestPlaces:
         desk.book(later[0], desk.colour, resourceId=desk.master)
         assert len(desk.places()) == 3
 
+    def test_a_later_service_ends_in_the_hours_of_who_does_it(self, desk: Desk) -> None:
+        desk.api.post("/api/services/update", {"id": desk.nails, "slotStepMin": 15})
+        path = f"/api/bookings/slots?serviceId={desk.nails}&andThen={desk.salon.service}"
+        for resource, last in ((desk.master, "15:45"), (desk.stylist, "16:15")):
+            query = f"&resourceId={resource}&from={MONDAY}&to={MONDAY}&limit=300"
+            found = desk.api.get(path + query)["slots"]
+            assert found[-1]["startLocal"][11:16] == last
+
+    def test_time_off_at_the_end_of_a_longer_visit_excludes_it(self, desk: Desk) -> None:
+        off = {"resourceId": desk.master, "startAt": at("11:45"), "endAt": at("12:15")}
+        desk.api.post("/api/resources/create-time-off", off)
+        start, further = at("10:00"), [desk.colour]
+        refused = desk.salon.try_to_book(start, andThen=further, resourceId=desk.master)
+        assert (refused.status, refused.data["reason"]) == (409, "time_off")
+        assert places(desk.book("10:00", desk.colour)) == STYLISTS
+
     def test_a_visit_is_at_most_a_day_with_whoever_may_do_it(self, desk: Desk) -> None:
         desk.override(desk.nails, 40_000, 1_400)
         body = desk.salon.order(at("10:00"), andThen=[desk.nails])
@@ -129,6 +145,8 @@ class TestMoves:
         visit = desk.book("10:00", desk.nails, desk.colour, resourceId=desk.stylist)
         body = {"id": visit[0]["id"], "resourceId": desk.master}
         desk.api.post("/api/bookings/reschedule", body)
+        moved = desk.api.get(f"/api/bookings/{visit[0]['id']}")["visit"]
+        assert [each["durationMin"] for each in moved] == [90, 45, 30]
         # The prices were agreed.
         assert desk.places() == [
             ("Master", "10:00", "11:30", 150_000),

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domains.bookings.rules import visits
-from chalicelib.domains.bookings.rules.slots import Query
+from chalicelib.domains.bookings.rules.slots import BusyEntry, Calendar, Query
 from chalicelib.domains.bookings.rules.visits import Part, Taken
-from chalicelib.domains.services.rules.booking_rules import Length
+from chalicelib.domains.services.rules.booking_rules import Length, ServiceRules
+from chalicelib.domains.services.rules.open_windows import parse
 from chalicelib.lib.spans import Span
 from tests.domains.bookings.slots.slot_model import Model, World
 from tests.domains.bookings.slots.test_slots_by_model import (
@@ -144,6 +145,29 @@ def test_visits_are_listed_where_everybody_could_do_their_part(
         ]
         assert [start for _, start in choice.places[1:]] == ends[:-1]
         assert (ends[-1] - slot.start) // MS == lengths_of(matrix, people)
+
+
+def test_a_person_is_chosen_after_whom_the_fewest_others_go_on() -> None:
+    # After Ann, Cid and then Eve go on. After Bob, who takes longer, Eve alone does.
+    noon = 30_000_000 * MS
+
+    def person(name: str, *busy: tuple[int, int]) -> Calendar:
+        entries = [BusyEntry(name, noon + begin * MS, noon + end * MS) for begin, end in busy]
+        return Calendar(name, "UTC", parse([]), busy=entries)
+
+    eve = person("Eve", (0, 60))
+    parts = [
+        Part(
+            "0",
+            ServiceRules(30, 30, lengths={"Bob": Length(60, 30)}),
+            [person("Ann"), person("Bob")],
+        ),
+        Part("1", ServiceRules(30, 30), [person("Cid", (60, 500)), eve]),
+        Part("2", ServiceRules(30, 30), [eve]),
+    ]
+    choice = visits.choose(parts, noon, now=0, ignore_schedule=True, rank=lambda name: name)
+    minutes = [(name, (start - noon) // MS) for name, start in choice.places]
+    assert minutes == [("Bob", 0), ("Eve", 60), ("Eve", 90)]
 
 
 taken = st.lists(
