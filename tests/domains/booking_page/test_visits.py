@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -191,3 +192,36 @@ def test_the_page_adds_services_removes_them_and_books_them(
     assert taken.status in {200, 409}
     assert page.get(then="01ARZ3NDEKTSV4RRFFQ69G5FAV").status == 404
     assert page.get(then=".".join([colour] * 5)).status == 404
+
+
+def test_the_page_shows_what_a_visit_costs_with_whom(
+    salon: Salon, colour: str, owner: Owner, time: Time
+) -> None:
+    page = BookingPage(owner, salon)
+    page.set(isOn=True, offer=[salon.service, colour])
+    master = salon.resources[-1]
+    own = [{"resourceId": master, "price": 250_000, "durationMin": 90}]
+    salon.api.post("/api/services/update", {"id": salon.service, "resourceOverrides": own})
+    times = page.get(then=colour, staff="any", month="2027-03", day="2027-03-03")
+    # Only the master does it all, so a time leads to the form of the master.
+    assert "from 2,000" in text(times)
+    assert "3,000" in text(times)
+    assert f"staff={master}" in text(times)
+    form = text(page.get(then=colour, staff=master, at=NOON))
+    assert "3,000" in form
+    assert "2 h" in form
+    path = f"{page.path}?then={colour}"
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "null"}
+
+    def send(**fields: str) -> Answer:
+        body = {"at": NOON, "name": "Grace", "email": "grace@example.com", **fields}
+        return visitor.call("POST", path, urlencode(body).encode(), headers)
+
+    changed = send(staff=master, once="1", price="200000", durationMin="90")
+    assert changed.status == 409
+    assert "3,000" in text(changed)
+    assert rows_of(owner) == []
+    assert send(staff="any", once="2", price="200000", durationMin="90").status == 200
+    rows = rows_of(owner)
+    assert [row.resource_id for row in rows] == [salon.resource, master]
+    assert [int(row.price) for row in rows] == [150_000, 50_000]

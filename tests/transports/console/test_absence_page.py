@@ -150,3 +150,18 @@ def test_requests_of_the_page_do_not_grow_with_the_bookings(desk: Desk) -> None:
     for hour in range(10, 17):
         desk.book(hour, f"Client {hour}")
     assert count() <= one + 1
+
+
+def test_the_preview_says_that_a_cancellation_is_of_the_whole_visit(desk: Desk) -> None:
+    body = {"name": "Colour", "durationMin": 30, "price": 100}
+    body["resourceIds"] = desk.salon.resources[1:]
+    colour = desk.salon.api.post("/api/services/create", body)["service"]["id"]
+    start, anna = f"{MONDAY}T10:00", desk.salon.resource
+    made = desk.salon.try_to_book(start, andThen=[colour], resourceId=anna).data["visit"]
+    alone = desk.book(14, "Bob")
+    page = desk.open()
+    assert page.count("Cancel the whole visit") == 1
+    sent = {f"do-{made[0]['id']}": "cancel", f"do-{alone['id']}": "leave"}
+    assert desk.send(page, **sent).status == 200
+    stored = [desk.salon.api.get(f"/api/bookings/{each['id']}")["booking"] for each in made]
+    assert {each["status"] for each in stored} == {"cancelled"}
