@@ -280,8 +280,10 @@ def _offer_times(dialog: Dialog, data: dict[str, Any]) -> ToolCall | str:
     if exact and dialog.can_call(BOOKING):
         return dialog.call(BOOKING, slotId=exact[0]["slotId"], **_person(dialog))
     slots = (exact or times)[:MAX_TIMES] or [later] * bool(later)
-    price, currency = facts.price_in(data) or (0, RUB)
-    service = Offer("service", data["service"], price, data["minutes"], currency=currency)
+    # Where they depend on the staff, each time has its own price and length.
+    terms = data if "minutes" in data else next(iter(slots), {})
+    price, currency = facts.price_in(terms) or (0, RUB)
+    service = Offer("service", data["service"], price, terms.get("minutes"), currency=currency)
     lines = [
         _offer_line(dialog, service),
         dialog.say("times" if times else "next_time" if later else "no_times"),
