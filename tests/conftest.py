@@ -649,14 +649,17 @@ def run_concurrently(count: int, call: Callable[[int], Any]) -> list[Any]:
 
 
 @pytest.fixture(autouse=True)
-def _calendar_of_examples_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+def _calendar_of_examples_is_unreachable() -> Iterator[None]:
     """Find no address of the own calendar that the example of ``create_busy_calendar`` names."""
     real = dns.lookup_addresses
 
     def lookup(host: str, *rest: Any, **options: Any) -> Any:
         return [] if host == "calendar.google.com" else real(host, *rest, **options)
 
-    monkeypatch.setattr(dns, "lookup_addresses", lookup)
+    # A test's own ``monkeypatch`` has to end before ``_settings_are_restored`` looks.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dns, "lookup_addresses", lookup)
+        yield
 
 
 @pytest.fixture(autouse=True)
