@@ -70,7 +70,8 @@ RECORDS = {"LEAD_ID", "CLIENT_ID", "BOOKING_ID", "DIALOG_ID"}
 NOUNS = {"lead", "client", "booking", "dialog"}
 DOMAINS = re.compile(r"\.domains\.(leads|bookings|booking_page|clients|client_profiles|chat)\.")
 TYPED = re.compile(
-    r"(id|ids|at|token|key|timezone|workspace|features|prepared|advertisingVersion)$", re.IGNORECASE
+    r"(id|ids|at|token|key|timezone|workspace|features|prepared|advertisingVersion|andThen)$",
+    re.IGNORECASE,
 )
 """Names of fields that hold no text that a visitor writes."""
 TERMS = {
