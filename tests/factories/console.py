@@ -37,7 +37,7 @@ from chalicelib.domains.webhooks.store import deliveries
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.transports.console import access
 from chalicelib.transports.console.console_request import CODE_FIELD, PASSWORD_FIELD, SEEN
-from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES, SITE
+from chalicelib.transports.console.routes import BOOKING, BOT, PREFIX, ROUTES, SITE, WORKSPACE
 from infra.local.demo.examples import words_in
 from tests.conftest import PASSWORD, Answer, Api, Owner, call_console, call_operator
 from tests.factories.examples import top_up
@@ -52,13 +52,15 @@ Files = Sequence[tuple[str, str, bytes]]
 UPDATES = [
     route
     for route, page in ROUTES.items()
-    if page.get and page.posts.startswith(("set_", "update_")) and route != BOOKING
+    if page.get
+    and page.posts.startswith(("set_", "update_"))
+    and route not in {BOOKING, f"{WORKSPACE}/client-channels"}
 ] + [f"{PREFIX}/account", f"{SITE}/pages/{{page}}/sections"]
 """Pages whose form changes a record. It has marks of what the page showed. The buttons of a booking
 have its version instead."""
-ASSISTANTS = f"{PREFIX}/w/{{workspace}}/booking-page/assistants"
-"""A page whose form has marks too. Its few choices do not suit the tests of lost updates."""
-_UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in (*UPDATES, ASSISTANTS)]
+FEW_CHOICES = (f"{WORKSPACE}/booking-page/assistants", f"{WORKSPACE}/client-channels")
+"""Pages whose forms have marks too. Their few choices do not suit the tests of lost updates."""
+_UPDATES = [re.compile(re.sub(r"{\w+}", "[^/]+", route)) for route in (*UPDATES, *FEW_CHOICES)]
 
 CONFIRMED = re.compile(
     r"/oauth/authorize\?.*|/console/account"
