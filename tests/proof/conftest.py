@@ -11,7 +11,7 @@ import pytest
 from chalicelib.core import operations
 from chalicelib.core.events import MESSAGE_KINDS
 from chalicelib.domains.identity.store import workspaces
-from chalicelib.domains.notifications.flows import telegram_chats
+from chalicelib.domains.notifications.flows import messenger_chats
 from chalicelib.gateways import photos, telegram
 from tests.conftest import OBJECTS, Api, Owner, Time, call_console, call_operator
 from tests.contract.conftest import IMAGES, ExampleRunner, World, _more
@@ -95,7 +95,7 @@ def _link_telegram(workspace_id: str) -> None:
         return call_console(workspace_id, operation, account_id=account_id, **arguments)
 
     code = call("link_telegram")["code"]
-    telegram_chats.receive(update(1, 77, f"/start {code}"))
+    messenger_chats.receive("telegram", update(1, 77, f"/start {code}"))
     choices = [{"kind": kind, "mail": True, "telegram": True} for kind in MESSAGE_KINDS]
     call("set_notifications", language="en", choices=choices)
 

@@ -193,11 +193,12 @@ def _without_schedule(
 def _run(
     parts: Sequence[Part], levels: Sequence[_Free], number: int, start: int, resource_id: str
 ) -> int:
-    # How many parts one resource can do without a break, from a part on.
+    # How many parts one resource can do without a break, from a part on. Each start leads to one of
+    # the next part.
     count = 0
     for part, level in zip(parts[number:], levels[number:], strict=True):
-        if resource_id not in level.get(start, ()):
-            break
+        if resource_id not in level[start]:
+            return count
         start = part.next_start(start, resource_id)
         count += 1
     return count
@@ -210,8 +211,8 @@ def _slot(parts: Sequence[Part], levels: Sequence[_Free], start: int) -> Slot:
         seats: dict[str, int] = {}
         following, ends = set[int](), set[int]()
         for each in starts:
-            for resource_id, count in level.get(each, {}).items():
-                seats[resource_id] = max(count, seats.get(resource_id, 0))
+            for resource_id, count in level[each].items():
+                seats[resource_id] = max(count, seats.get(resource_id, count))
                 following.add(part.next_start(each, resource_id))
                 ends.add(part.end(each, resource_id))
         in_order = [calendar.resource_id for calendar in part.calendars]
