@@ -371,8 +371,8 @@ def _hosts(stage: str, *, identity: str, target: Target) -> list[dict[str, Any]]
 def _keys_to_write(settings: Settings, access: Access) -> list[dict[str, Any]]:
     """Return the statements for the secrets by which messages to people are sent."""
     messengers = {
-        "TelegramToken": settings.telegram_bot_token_secret,
         "MaxToken": settings.max_token_secret,
+        "TelegramToken": settings.telegram_bot_token_secret,
     }
     secrets = messengers if access.telegram else {}
     if access.sms and settings.sms != "off":

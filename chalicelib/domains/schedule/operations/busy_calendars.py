@@ -33,7 +33,7 @@ from chalicelib.lib.spans import Span
 MAX_LINK = 2000  # characters; Outlook's have 300
 AGAIN_AFTER = timedelta(minutes=1)  # since the last reading, if a member asks for one
 MAX_PERIOD = 62 * 24 * 60 * 60_000  # milliseconds, which are 62 calendar days to read
-_WEBCAL = re.compile(r"(?i)\s*webcals?://")
+_WEBCAL = re.compile(r"(?i)\A\s*webcals?://")
 _OUR_FEED = calendar_feeds.PATH.partition("{")[0]
 
 Status = Literal["waiting", "read", "failing"]

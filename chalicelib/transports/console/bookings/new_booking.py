@@ -28,8 +28,8 @@ MAX_KNOWN = 3  # Services that the client had last and that come first.
 MAX_SERVICES = 10  # Maximum services with a button of their own, unless a search found more.
 TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
 CONTACTS = ("name", "phone", "email", "notes")
-_EMAIL = re.compile(r"[^\s,;<>]+@[^\s,;<>]+")
-_PHONE = re.compile(r"[+(]?\d[\d\s().+-]{3,}\d")  # with at least five characters
+_EMAIL = re.compile(r"(?<![^\s,;<>])[^\s,;<>@]{1,64}@[^\s,;<>@]{1,255}")
+_PHONE = re.compile(r"(?<![\d\s().+-])[+(]?\d[\d\s().+-]{3,30}\d")  # at least five characters
 Client = dict[str, Any]
 
 
