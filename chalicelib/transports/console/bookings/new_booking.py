@@ -29,7 +29,7 @@ MAX_SERVICES = 10  # Maximum services with a button of their own, unless a searc
 TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
 CONTACTS = ("name", "phone", "email", "notes")
 _EMAIL = re.compile(r"(?<![^\s,;<>])[^\s,;<>@]{1,64}@[^\s,;<>@]{1,255}")
-_PHONE = re.compile(r"(?<![\d\s().+-])[+(]?\d[\d\s().+-]{3,30}\d")  # at least five characters
+_PHONE = re.compile(r"(?<![\d().+-])[+(]?\d[\d\s().+-]{3,30}\d")  # at least five characters
 Client = dict[str, Any]
 
 
