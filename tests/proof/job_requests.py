@@ -69,10 +69,12 @@ class JobRequests:
         return Answer(500, {}, f"{jobs_left} is left".encode())
 
     def _run_due(self, *places: Place) -> Answer:
-        is_event = places[0][1].startswith(f"{Queue.EVENTS}#")
-        run = scheduled_functions.run_event_jobs if is_event else scheduled_functions.run_jobs
+        # A job of one schedule may have made jobs of the other.
+        are_events = {place[1].startswith(f"{Queue.EVENTS}#") for place in places}
+        runs = {False: scheduled_functions.run_jobs, True: scheduled_functions.run_event_jobs}
         try:
-            return Answer(200, {}, json.dumps(run()).encode())
+            done = [runs[is_event]() for is_event in sorted(are_events)]
+            return Answer(200, {}, json.dumps(done).encode())
         except Exception as error:  # The schedule runs them again.
             return Answer(500, {}, type(error).__name__.encode())
 
