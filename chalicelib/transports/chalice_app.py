@@ -50,7 +50,8 @@ class App(Chalice):
         # The functions of routes, by method and path.
         self.views: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {}
         self.workspace_pages = SharedRoutes(WORKSPACE)
-        # Routes of the pages of a workspace, which arrive through shared routes.
+        self.other_pages = SharedRoutes(PREFIX, apart=WORKSPACE.split("/")[2])
+        # Routes of the console's pages, which arrive through shared routes.
         self.page_routes: dict[str, dict[str, Any]] = {}
 
     @property
@@ -67,7 +68,8 @@ class App(Chalice):
         request_context["requestId"] = request_context.get("requestId") or str(uuid4())
         event["headers"] = headers = _lower_case(event.get("headers") or {})
         route = request_context.get("resourcePath", "")
-        page = self.workspace_pages.match(event.get("pathParameters") or {})
+        shared = self.shared_routes(route)
+        page = shared and shared.match(event.get("pathParameters") or {})
         if page:
             route, event["pathParameters"] = page
         methods = self.methods(route)
@@ -91,9 +93,16 @@ class App(Chalice):
         run = cors.PUBLIC.handle if path.startswith(PUBLIC_PREFIX) else handle
         return _to_gateway(run(request, failure_handler(path, error)))
 
+    def shared_routes(self, route: str) -> SharedRoutes | None:
+        """Return the paths that arrive through a route, or None if it has a path of its own."""
+        for shared in (self.workspace_pages, self.other_pages):
+            if shared.is_shared(route):
+                return shared
+        return None
+
     def methods(self, route: str) -> dict[str, Any]:
         # An unknown route has no entries, and a shared route has none of its own.
-        if self.workspace_pages.is_shared(route):
+        if self.shared_routes(route):
             return {}
         return self.page_routes.get(route) or self.routes.get(route, {})
 

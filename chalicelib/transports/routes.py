@@ -272,7 +272,7 @@ def _page_named_mcp(request: HttpRequest) -> HttpResponse:
 def _share_routes(app: App) -> None:
     shared_paths = set()
     for path in list(app.routes):
-        if shared_path := app.workspace_pages.add(path):
+        if shared_path := app.workspace_pages.add(path) or app.other_pages.add(path):
             app.page_routes[path] = app.routes.pop(path)
             shared_paths.add(shared_path)
     for number, shared_path in enumerate(sorted(shared_paths)):

@@ -1,7 +1,7 @@
 """Many paths that arrive through few routes of API Gateway.
 
 Each part of a path is one resource of API Gateway, and a REST API may have 300 resources. Pages of
-a workspace therefore share one route for each number of parts, and the path is matched here.
+the console therefore share one route for each number of parts, and the path is matched here.
 """
 
 from collections import defaultdict
@@ -19,6 +19,8 @@ class Match(NamedTuple):
 class SharedRoutes:
     """Paths below a prefix, by their number of parts.
 
+    Paths whose first part is ``apart`` are left out. API Gateway prefers this name to a parameter.
+
     Example:
         >>> shared = SharedRoutes("/w/{workspace}")
         >>> shared.add("/w/{workspace}/forms/{form}")
@@ -27,15 +29,17 @@ class SharedRoutes:
         Match(path='/w/{workspace}/forms/{form}', values={'workspace': 'a', 'form': 'b'})
     """
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = f"{prefix}/"
+    def __init__(self, prefix: str, apart: str = "") -> None:
+        self._prefix, self._apart = f"{prefix}/", apart
         self._paths: defaultdict[int, list[list[str]]] = defaultdict(list)
 
     def add(self, path: str) -> str | None:
-        """Return the shared route of a path, or None for a path that is not below the prefix."""
+        """Return the shared route of a path, or None for a path that does not belong here."""
         if not path.startswith(self._prefix):
             return None
         parts = path.removeprefix(self._prefix).split("/")
+        if parts[0] == self._apart:
+            return None
         if parts not in self._paths[len(parts)]:
             self._paths[len(parts)].append(parts)
         return self._prefix + "/".join(f"{{part{number + 1}}}" for number in range(len(parts)))

@@ -7,7 +7,7 @@ from chalicelib.transports.console.routes import WORKSPACE
 
 MAX_RESOURCES = 300
 """Maximum resources of a REST API. AWS raises this quota of API Gateway on request only."""
-RESERVE = 5
+RESERVE = 20
 """Resources that are kept free, so that a release never fails for one route."""
 
 
