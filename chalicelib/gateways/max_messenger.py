@@ -18,7 +18,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.test_workspaces import refuse_from_test
 from chalicelib.gateways.json_api import JsonApiError, JsonResponse, request_json
 from chalicelib.gateways.messenger_errors import BusyError, ChatGoneError, MessengerError
-from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
+from chalicelib.gateways.secrets_manager import UnreadableSecretError, value_of
 
 MAX_TEXT = 4000  # characters (POST /messages)
 SECRET_HEADER = "X-Max-Bot-Api-Secret"  # noqa: S105  a header's name
@@ -185,25 +185,14 @@ def _required_token() -> str:
 
 def _token() -> str:
     current = settings()
-    token = current.max_token or _secret_token(current.max_token_secret)
-    if token and not _TOKEN.fullmatch(token):
-        raise MessengerError("the token of the bot at MAX is malformed")
-    return token
-
-
-def _secret_token(arn: str) -> str:
-    if not arn:
-        return ""
     try:
-        return _secret(arn)()
+        token = current.max_token or value_of(current.max_token_secret)
     except UnreadableSecretError as error:
         msg = f"the token of the bot at MAX cannot be read: {error}"
         raise MessengerError(msg) from None
-
-
-@cache
-def _secret(arn: str) -> SecretValue:
-    return SecretValue(arn)
+    if token and not _TOKEN.fullmatch(token):
+        raise MessengerError("the token of the bot at MAX is malformed")
+    return token
 
 
 @cache

@@ -1,6 +1,7 @@
 """Values of secrets in Secrets Manager, read while the service runs."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from threading import Lock
 from typing import Any
 
@@ -52,3 +53,16 @@ class SecretValue:
         except BotoCoreError as error:
             raise UnreadableSecretError(type(error).__name__) from None
         return str(answer.get("SecretString", "")).strip()
+
+
+def value_of(arn: str) -> str:
+    """Return the value of a secret, or "" without an ARN or a value.
+
+    Raises UnreadableSecretError.
+    """
+    return _kept(arn)() if arn else ""
+
+
+@cache
+def _kept(arn: str) -> SecretValue:
+    return SecretValue(arn)

@@ -15,7 +15,7 @@ from chalicelib.core.settings import settings
 from chalicelib.core.test_workspaces import refuse_from_test
 from chalicelib.gateways.json_api import JsonApiError, post_json
 from chalicelib.gateways.messenger_errors import BusyError, ChatGoneError, MessengerError
-from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
+from chalicelib.gateways.secrets_manager import UnreadableSecretError, value_of
 
 MAX_TEXT = 4096  # UTF-16 code units
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  a header's name
@@ -177,25 +177,14 @@ def _required_token() -> str:
 
 def _token() -> str:
     current = settings()
-    token = current.telegram_bot_token or _secret_token(current.telegram_bot_token_secret)
-    if token and not _TOKEN.fullmatch(token):
-        raise MessengerError("the token of the Telegram bot is malformed")
-    return token
-
-
-def _secret_token(arn: str) -> str:
-    if not arn:
-        return ""
     try:
-        return _secret(arn)()
+        token = current.telegram_bot_token or value_of(current.telegram_bot_token_secret)
     except UnreadableSecretError as error:
         msg = f"the token of the Telegram bot cannot be read: {error}"
         raise MessengerError(msg) from None
-
-
-@cache
-def _secret(arn: str) -> SecretValue:
-    return SecretValue(arn)
+    if token and not _TOKEN.fullmatch(token):
+        raise MessengerError("the token of the Telegram bot is malformed")
+    return token
 
 
 def _cut(text: str) -> str:

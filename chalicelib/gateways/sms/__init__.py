@@ -6,13 +6,12 @@ the caller does not send it again: a second one costs money and reaches the clie
 
 import hashlib
 from datetime import datetime
-from functools import cache
 from typing import Literal, NamedTuple, Protocol
 
 from chalicelib.core.errors import NotConfiguredError
 from chalicelib.core.settings import settings
 from chalicelib.core.test_workspaces import refuse_from_test
-from chalicelib.gateways.secrets_manager import SecretValue, UnreadableSecretError
+from chalicelib.gateways.secrets_manager import UnreadableSecretError, value_of
 
 SECONDS = 10.0  # of a request
 
@@ -132,19 +131,8 @@ def key() -> str:
 
 def _key() -> str:
     current = settings()
-    return current.sms_key or _secret_key(current.sms_key_secret)
-
-
-def _secret_key(arn: str) -> str:
-    if not arn:
-        return ""
     try:
-        return _secret(arn)()
+        return current.sms_key or value_of(current.sms_key_secret)
     except UnreadableSecretError as error:
         msg = f"the key of the SMS provider cannot be read: {error}"
         raise SmsBusyError(msg) from None
-
-
-@cache
-def _secret(arn: str) -> SecretValue:
-    return SecretValue(arn)

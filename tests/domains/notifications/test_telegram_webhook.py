@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.core import clock
+from chalicelib.gateways import secrets_manager
 from chalicelib.gateways import telegram as gateway
 from tests import fakes
 from tests.conftest import Api, Owner, all_rows
@@ -166,7 +167,7 @@ def secrets(
         monkeypatch.setenv("TELEGRAM_BOT_TOKEN_SECRET", aws_calls.TELEGRAM_TOKEN)
         reload_settings()
         yield server
-        gateway._secret.cache_clear()
+        secrets_manager._kept.cache_clear()
 
 
 def secret_value(text: str) -> openai_api.Answering:

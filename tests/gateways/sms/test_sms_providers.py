@@ -13,7 +13,7 @@ from chalicelib.core import clock, deadline, test_workspaces
 from chalicelib.core.errors import InTestWorkspaceError, NotConfiguredError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.core.settings import settings
-from chalicelib.gateways import sms
+from chalicelib.gateways import secrets_manager, sms
 from chalicelib.gateways.sms import SmsBusyError, SmsRefusedError, SmsUnknownError
 from tests import fakes
 from tests.fakes import JsonServer, openai_api
@@ -326,7 +326,7 @@ def secrets(
         monkeypatch.setenv("SMS_KEY_SECRET", aws_calls.SMS_KEY)
         reload_settings()
         yield server
-        sms._secret.cache_clear()
+        secrets_manager._kept.cache_clear()
 
 
 def test_a_deployed_stage_reads_the_key_from_its_secret(

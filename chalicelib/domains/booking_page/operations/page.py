@@ -37,6 +37,7 @@ from chalicelib.domains.bookings.flows import placement, slot_search, visit_sear
 from chalicelib.domains.bookings.flows.advance import AdvanceOut, OfferOut, sum_of
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.flows.slot_out import SlotOut
+from chalicelib.domains.bookings.flows.slot_search import Search
 from chalicelib.domains.bookings.flows.visit_search import AndThen
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.bookings.store.bookings import AGENT
@@ -258,6 +259,21 @@ def _is_prepared(page: open_page.OpenPage, args: BookingPageRef) -> bool:
     return prepared_links.is_valid(secret, subject, prepared.token, clock.now())
 
 
+def _search(workspace_id: str, args: PageTimesQuery | PageRepeatQuery) -> tuple[Search, str]:
+    # The zone is that in which the times are shown.
+    page = open_page.open_page(workspace_id, args.service_id, and_then=args.and_then)
+    services = page.require_services(args.service_id, args.and_then)
+    visit_search.require_fit(services, args.resource_id)
+    search = visit_search.search(workspace_id, services, args.resource_id)
+    zones = slot_search.zones(
+        search.shown_resources,
+        args.resource_id,
+        requested=None,
+        of_workspace=lambda: page.workspace.timezone,
+    )
+    return search, zones.effective
+
+
 @operation(
     title="Find times on a booking page",
     audience=PUBLIC,
@@ -266,16 +282,7 @@ def _is_prepared(page: open_page.OpenPage, args: BookingPageRef) -> bool:
 )
 def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
     """Find the free times of a service in a month, or in the first month that has any."""
-    page = open_page.open_page(ctx.workspace_id, args.service_id, and_then=args.and_then)
-    services = page.require_services(args.service_id, args.and_then)
-    visit_search.require_fit(services, args.resource_id)
-    search = visit_search.search(ctx.workspace_id, services, args.resource_id)
-    zone = slot_search.zones(
-        search.shown_resources,
-        args.resource_id,
-        requested=None,
-        of_workspace=lambda: page.workspace.timezone,
-    ).effective
+    search, zone = _search(ctx.workspace_id, args)
     return slot_months.find(search, zone, args)
 
 
@@ -287,16 +294,7 @@ def find_page_times(ctx: Context, args: PageTimesQuery) -> MonthOfSlots:
 )
 def find_repeat_times(ctx: Context, args: PageRepeatQuery) -> RepeatTimes:
     """Find whether a start is free for a service, and the free times of that and the next days."""
-    page = open_page.open_page(ctx.workspace_id, args.service_id, and_then=args.and_then)
-    services = page.require_services(args.service_id, args.and_then)
-    visit_search.require_fit(services, args.resource_id)
-    search = visit_search.search(ctx.workspace_id, services, args.resource_id)
-    zone = slot_search.zones(
-        search.shown_resources,
-        args.resource_id,
-        requested=None,
-        of_workspace=lambda: page.workspace.timezone,
-    ).effective
+    search, zone = _search(ctx.workspace_id, args)
     start = epoch_ms(clock.moment_of(args.start_at, zone))
     slots = search.find_nearest(start, now=epoch_ms(clock.now()), count=placement.ALTERNATIVES)
     return RepeatTimes(
