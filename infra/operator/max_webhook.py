@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from chalicelib.core.settings import settings
 from chalicelib.gateways import max_messenger
 from chalicelib.gateways.messenger_errors import MessengerError
 from chalicelib.transports.routes import MAX_PATH
+from infra.operator.webhook_urls import webhook_url
 
 
 def change(action: str) -> dict[str, Any]:
@@ -19,7 +19,9 @@ def change(action: str) -> dict[str, Any]:
     """
     try:
         if action == "set":
-            max_messenger.set_webhook(_url())
+            max_messenger.set_webhook(
+                webhook_url(MAX_PATH, messenger="MAX", locally="it has a MAX of its own")
+            )
         elif action == "delete":
             for url in max_messenger.webhooks():
                 max_messenger.delete_webhook(url)
@@ -27,14 +29,3 @@ def change(action: str) -> dict[str, Any]:
     except MessengerError as error:
         msg = f"{error}. Check the token of the bot and MAX_CA, and try again."
         raise click.ClickException(msg) from error
-
-
-def _url() -> str:
-    base = settings().public_url
-    if not base.startswith("https://"):
-        msg = (
-            f"PUBLIC_URL: expected an HTTPS URL that MAX can reach, received {base!r}. Choose a"
-            " deployed stage with --stage. make dev needs no webhook: it has a MAX of its own."
-        )
-        raise click.ClickException(msg)
-    return base + MAX_PATH
