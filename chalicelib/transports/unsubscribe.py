@@ -5,7 +5,7 @@ GET, which therefore changes nothing.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.core.errors import NotFoundError
 from chalicelib.domains.clients.flows import advertising_links
@@ -47,10 +47,10 @@ def withdraw_advertising(request: HttpRequest) -> HttpResponse:
 
 
 # Returns what the text of a page names.
-_Words = Callable[[HttpRequest], dict[str, str]]
+_Words = Callable[[HttpRequest], dict[str, Any]]
 
 
-def _words(request: HttpRequest) -> dict[str, str]:
+def _words(request: HttpRequest) -> dict[str, Any]:
     subscription = _named(request, unsubscribing.parse)
     language = render.preferred_language(request)
     return {
@@ -59,7 +59,7 @@ def _words(request: HttpRequest) -> dict[str, str]:
     }
 
 
-def _words_of_advertising(request: HttpRequest) -> dict[str, str]:
+def _words_of_advertising(request: HttpRequest) -> dict[str, Any]:
     recipient = _named(request, advertising_links.parse)
     return {"workspace": advertising_links.workspace_name(recipient)}
 
