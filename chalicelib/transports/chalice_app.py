@@ -81,6 +81,8 @@ class App(Chalice):
             reply = view(event) if view else super().__call__(event, context)
             return reply
         path = request_context.get("resourcePath") or unquote(event.get("path", ""))
+        if shared and not page:  # A part of the path may be a key, which is refused.
+            path = unquote(path.format_map(event.get("pathParameters") or {}))
         request = HttpRequest(
             method,
             "unrouted",
