@@ -170,6 +170,10 @@ memory.return_large_blocks()
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(PolicyCheck())
     run_clock.start(config)
+    if config.getoption("--update-snapshots") and config.getoption("numprocesses", 0):
+        raise pytest.UsageError(
+            "--update-snapshots writes files that other tests read: run it without -n."
+        )
     if chosen := config.getoption("--operations"):
         selection.choose(chosen.split(","))
 

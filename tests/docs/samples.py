@@ -29,10 +29,6 @@ NOT_RUN: Mapping[str, Mapping[str, str]] = {
         '{\n  "type": "action"': "an event that the service sends: tests/contract/test_openapi.py",
         "POST /api/agents/public/actions": "needs the card of a dialogue, as README.md shows it",
     },
-    "docs/booking.md": {
-        'curl -H "Authorization: Bearer $KEY" "$URL/api/bookings/slots': "two services of a salon, "
-        "which the demo is not: tests/domains/bookings/test_visits.py"
-    },
     "docs/team.md": {
         "python -m infra admin add-member": "ids of the reader's own workspace and staff"
     },

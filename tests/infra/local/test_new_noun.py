@@ -98,13 +98,13 @@ def test_a_new_noun_passes_the_types_the_import_rules_and_the_sweeps(project: Pa
     commit(project, "The noun")
     run(project, "-m", "mypy", "chalicelib", "infra/local/demo", "infra/local/new_noun")
     run(project, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
-    pytest_of = ("-m", "pytest", "-q", "-n", "2", "-p", "no:randomly")
+    pytest_of = ("-m", "pytest", "-q", "-p", "no:randomly")
     run(project, *pytest_of, "tests/contract", "--update-snapshots")
     run(project, "-m", "infra", "reference")
     names = ",".join(f"{verb}_coupon" for verb in ("create", "get", "update", "delete"))
     run(
         project,
-        *(*pytest_of, f"--operations={names},list_coupons"),
+        *(*pytest_of, "-n", "2", f"--operations={names},list_coupons"),
         *("tests/contract", "tests/transports/console/test_console_pages.py"),
         *("tests/transports/console/test_coupon_pages.py", "tests/domains/catalog/test_coupons.py"),
         *("tests/lib/test_po_files.py", "tests/transports/web/test_web_texts.py"),
