@@ -118,7 +118,7 @@ test-clients: $(VENV)/.installed $(CLIENTS:%=build/%/.installed) build/clients-j
 
 .PHONY: fuzz
 fuzz: $(VENV)/.installed build/clients/.installed ## Compare every operation's answers with the OpenAPI document
-	@$(BIN)/python -m tests.support.with_server --within 600 sh -c \
+	@$(BIN)/python -m tests.support.with_server --within 1200 sh -c \
 		'$(BIN)/python -m tests.fuzz.pages build/pages.json \
 		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run build/pages.json --url $$BASE_URL --checks not_a_server_error \
 		&& build/clients/bin/schemathesis --config-file tests/fuzz/schemathesis.toml run $$BASE_URL/api/openapi.json'

@@ -1,6 +1,7 @@
 """Removes parts of libraries that the project does not use.
 
-They are AWS services, languages, documentation, Pillow's text rendering, tests, and pydantic 1.
+They are AWS services, languages, documentation, Pillow's text rendering, tests, what compiles, and
+pydantic 1.
 
 botocore parses JSON data when it creates a client, and searches the folders of all services. Its
 complete data takes a third of the time to create the DynamoDB client, and 12 MB of the zip.
@@ -92,6 +93,9 @@ TESTS = ("icalendar/tests/", "recurring_ical_events/test/")
 """Tests that a library's wheel contains: 0.8 MB of the zip."""
 CLICK = "click/"
 """What only x_wr_timezone imports, which is replaced."""
+FOR_BUILDING = ("cffi/", "pycparser/", "babel/messages/")
+"""What compiles bindings and catalogues of texts: 0.6 MB of the zip. At run time, the bindings need
+``_cffi_backend`` only."""
 OLD_ZONES = "dateutil/zoneinfo/dateutil-zoneinfo.tar.gz"
 """A copy of the zone database, which dateutil reads for names of zones only: 0.15 MB of the zip.
 Zones come from tzdata."""
@@ -105,7 +109,7 @@ REPLACED = WITHOUT_DOCS | X_WR_TIMEZONE
 def is_used(name: str) -> bool:
     """Whether the zip needs a file of this name, which only a file of a library may not."""
     left_out = (TEXT_RENDERING, TABLES_RULES, SHORT_NUMBERS, FOR_DEVELOPERS)
-    if name.startswith((*TESTS, CLICK, OLD_ZONES, FORMER_PYDANTIC)):
+    if name.startswith((*TESTS, *FOR_BUILDING, CLICK, OLD_ZONES, FORMER_PYDANTIC)):
         return False
     if any(pattern.match(name) for pattern in left_out):
         return False
