@@ -167,7 +167,7 @@ GUESTS = (f"{PREFIX}/sign-in", FORGOT_PASSWORD, RESET_PASSWORD, INVITATION)
 VIEWS = {
     f"{PREFIX}/account": ("", "?do=second-factor"),
     BOOKING: ("", "?do=move", "?do=cancel"),
-    f"{WORKSPACE}/bookings/new": ("", "?service={service}"),
+    f"{WORKSPACE}/bookings/new": ("", "?service={service}", "?service={service}&then={service}"),
     f"{BOT}/knowledge": ("", "?add=text", "?add=url", "?add=file"),
     f"{WORKSPACE}/bookings": ("", "?view=week", "?view=list"),
 }

@@ -216,3 +216,180 @@ def test_a_search_takes_a_bounded_number_of_requests(desk: Desk) -> None:
     with metering() as usage:
         desk.show(q="ada", action="find")
     assert len(usage.calls) <= 40
+
+
+@dataclass(frozen=True)
+class Visits:
+    """A desk whose salon also has a colouring by Olga, and a shave by both."""
+
+    desk: Desk
+    colour: str
+    shave: str
+
+    @property
+    def cut(self) -> str:
+        return self.desk.salon.service
+
+    def form(self, *then: str, **fields: str) -> dict[str, str]:
+        """Return a form with the haircut and services that follow it."""
+        return {"service": self.cut, "then": ".".join(then), "name": "Ada", **fields}
+
+    def book(self, *then: str, **fields: str) -> Any:
+        return self.desk.send(**{**self.form(*then), "action": "book", **fields})
+
+    def bookings(self) -> list[Any]:
+        listed = call_console(self.desk.workspace, "list_bookings", sort="startAtAsc")
+        bookings: list[Any] = listed["bookings"]
+        return bookings
+
+
+@pytest.fixture
+def visits(desk: Desk) -> Visits:
+    def service(name: str, minutes: int, price: int, staff: list[str]) -> str:
+        body = {"name": name, "durationMin": minutes, "price": price, "resourceIds": staff}
+        created = desk.salon.api.post("/api/services/create", body)["service"]
+        return str(created["id"])
+
+    olga = desk.salon.resources[1:]
+    colour = service("Colouring", 90, 250_000, olga)
+    return Visits(desk, colour, service("Shave", 30, 50_000, desk.salon.resources))
+
+
+def added(page: str) -> list[str]:
+    """Return the ids of the services that can be added."""
+    return re.findall(r'name="add" value="([^"]*)"', page)
+
+
+def then_of(page: str) -> list[str]:
+    found = re.search(r'name="then" value="([^"]*)"', page)
+    return found[1].split(".") if found else []
+
+
+class TestVisit:
+    def test_a_button_adds_a_service_and_keeps_the_form(self, visits: Visits) -> None:
+        page = visits.desk.show(**visits.form(notes="Tea"), add=visits.colour)
+        assert then_of(page) == [visits.colour]
+        assert value_of(page, "name") == "Ada"
+        assert "Tea</textarea>" in page
+        assert "In all: 2 h 30 min · 4,000 ₽" in page
+        assert re.findall(r"Remove (\w+)", page) == ["Haircut", "Colouring"]
+
+    def test_only_times_at_which_the_whole_visit_fits_are_offered(self, visits: Visits) -> None:
+        visits.desk.salon.book(
+            "2027-01-18T12:00",
+            serviceId=visits.colour,
+            resourceId=visits.desk.salon.resources[1],
+        )
+        form = visits.form(visits.colour, date="2027-01-18", action="times")
+        found = [start[11:] for start in starts(visits.desk.show(**form))]
+        # In UTC. Olga colours from 9:00 to 10:30 and leaves at 15:00, and the haircut comes first.
+        assert found == ["06:00", "10:00", "11:00", "12:00"]
+
+    def test_a_visit_is_booked_whole(self, visits: Visits) -> None:
+        page = visits.desk.show(**visits.form(visits.colour, visits.shave, action="times"))
+        start = re.findall(r'name="start" value="([^"]*)"', page)[0]
+        answer = visits.book(visits.colour, visits.shave, start=start)
+        assert answer.status == 303
+        first, second, third = visits.bookings()
+        assert [each["serviceName"] for each in (first, second, third)] == [
+            "Haircut",
+            "Colouring",
+            "Shave",
+        ]
+        assert {each["visitId"] for each in (first, second, third)} == {first["id"]}
+        assert (first["endAt"], second["endAt"]) == (second["startAt"], third["startAt"])
+        assert answer.headers["Location"].endswith(f"/bookings/{first['id']}?done=booking_made")
+
+    def test_a_second_press_books_nothing_more(self, visits: Visits) -> None:
+        fields = {"date": "2027-01-18", "exact": "10:00"}
+        assert visits.book(visits.colour, **fields).status == 303
+        assert visits.book(visits.colour, **fields).status == 303
+        assert len(visits.bookings()) == 2
+
+    def test_a_chosen_person_does_what_is_theirs(self, visits: Visits) -> None:
+        anna, olga = visits.desk.salon.resources
+        page = visits.desk.show(**visits.form(visits.colour, staff=anna, action="times"))
+        start = re.findall(r'name="start" value="([^"]*)"', page)[0]
+        assert visits.book(visits.colour, staff=anna, start=start).status == 303
+        assert [each["resourceId"] for each in visits.bookings()] == [anna, olga]
+
+    def test_a_taken_time_offers_others_and_a_chosen_person_stays(self, visits: Visits) -> None:
+        anna, olga = visits.desk.salon.resources
+        taken = {"serviceId": visits.colour, "resourceId": olga}
+        visits.desk.salon.book("2027-01-18T10:30", **taken)
+        fields = {"staff": anna, "date": "2027-01-18"}
+        answer = visits.book(visits.colour, exact="10:00", **fields)
+        assert answer.status == 409
+        page = answer.body.decode()
+        assert then_of(page) == [visits.colour]
+        near = re.findall(r'name="near" value="([^"]*)"', page)[0]
+        assert visits.book(visits.colour, exact="10:00", near=near, **fields).status == 303
+        made = [each for each in visits.bookings() if "visitId" in each]
+        assert [each["resourceId"] for each in made] == [anna, olga]
+
+    def test_a_visit_may_be_outside_of_the_hours_and_never_at_a_taken_time(
+        self, visits: Visits
+    ) -> None:
+        fields = {"date": "2027-01-18", "exact": "21:00"}
+        assert visits.book(visits.colour, **fields).status == 409
+        assert visits.book(visits.colour, **fields, outside="1").status == 303
+        assert len(visits.bookings()) == 2
+        later = {"date": "2027-01-18", "exact": "21:30", "outside": "1", "once": "2"}
+        assert visits.book(visits.colour, **later).status == 409
+        assert len(visits.bookings()) == 2
+
+    def test_the_first_service_is_removed_and_the_next_one_takes_its_place(
+        self, visits: Visits
+    ) -> None:
+        page = visits.desk.show(**visits.form(visits.colour, visits.shave), remove="0")
+        assert f'name="service" value="{visits.colour}"' in page
+        assert then_of(page) == [visits.shave]
+        page = visits.desk.show(**visits.form(visits.colour), remove="1")
+        assert then_of(page) == []
+        assert visits.colour in buttons(page)
+
+    def test_five_services_are_the_most(self, visits: Visits) -> None:
+        four = [visits.shave] * 4
+        assert added(visits.desk.show(**visits.form(*four[:3]), action="times"))
+        assert not added(visits.desk.show(**visits.form(*four), action="times"))
+        fields = {"date": "2027-01-18", "exact": "10:00"}
+        answer = visits.book(*four, visits.shave, **fields)
+        assert answer.status == 400
+        assert "A visit has at most five services" in answer.body.decode()
+        assert not visits.bookings()
+
+    def test_a_service_that_is_no_longer_offered_is_taken_out_and_named(
+        self, visits: Visits
+    ) -> None:
+        visits.desk.salon.api.post("/api/services/delete", {"id": visits.colour})
+        fields = {"date": "2027-01-18", "exact": "10:00"}
+        answer = visits.book(visits.colour, **fields)
+        page = answer.body.decode()
+        assert answer.status >= 400
+        assert not visits.bookings()
+        assert "no longer offered" in page
+        assert then_of(page) == []
+
+    def test_many_services_are_searched_for_one_to_add(self, visits: Visits) -> None:
+        for number in range(12):
+            body = {"name": f"Care {number}", "durationMin": 30}
+            last = visits.desk.salon.api.post("/api/services/create", body)["service"]["id"]
+        assert len(added(visits.desk.show(**visits.form()))) == 10
+        search = {"find-more": "Care 11", "find": "more"}
+        page = visits.desk.show(**visits.form(visits.colour), **search)
+        assert added(page) == [last]
+        assert then_of(page) == [visits.colour]
+
+    def test_a_visit_is_repeated_with_all_of_its_services(self, visits: Visits) -> None:
+        fields = {"date": "2027-01-18", "exact": "10:00"}
+        assert visits.book(visits.colour, **fields).status == 303
+        second = visits.bookings()[1]
+        page = text(visits.desk.boss.get(visits.desk.path.replace("new", second["id"])))
+        links = re.findall(r'bookings/new\?([^"]*)"', page)
+        query = links[0].replace("&amp;", "&")
+        assert f"service={visits.cut}" in query
+        assert f"then={visits.colour}" in query
+        assert "time=10%3A00" in query
+        repeated = visits.desk.open(f"?{query}")
+        assert then_of(repeated) == [visits.colour]
+        assert chosen(repeated, "start")[0].startswith("2027-01-25T07:00")

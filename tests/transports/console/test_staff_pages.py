@@ -210,10 +210,12 @@ def test_the_staff_books_moves_and_cancels_in_the_own_calendar(desk: Desk) -> No
     form = text(vera.get(f"{desk.path}/bookings/new"))
     assert "Manicure" in form
     assert 'name="q"' not in form
+    assert 'name="add"' not in form
     fields = {
         "service": desk.service,
         "staff": desk.other,  # A form that was changed by hand books for oneself all the same.
         "client": desk.world.here.client,
+        "then": desk.service,
         "date": "2027-03-01",
         "exact": "12:00",
         "outside": "1",
@@ -227,6 +229,7 @@ def test_the_staff_books_moves_and_cancels_in_the_own_calendar(desk: Desk) -> No
     booking_id = path.rpartition("/")[2]
     booking = desk.as_owner("get_booking", id=booking_id)["booking"]
     assert (booking["resourceId"], booking["client"]["name"]) == (desk.own, "Ann")
+    assert "visitId" not in booking
     assert desk.other not in text(vera.get(f"{path}?do=move"))
     moved = vera.post(
         path, {"action": "move", "date": "2027-03-02", "exact": "13:00", "outside": "1"}

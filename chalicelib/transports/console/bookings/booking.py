@@ -14,6 +14,7 @@ from chalicelib.engine.history import SHOWN
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.calendar import STATUSES
+from chalicelib.transports.console.bookings.new_booking import SEPARATOR
 from chalicelib.transports.console.bookings.payments import find_payment, payments_of
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
@@ -240,25 +241,38 @@ def _page(
 
 
 def _again(request: ConsoleRequest, booking: Booking) -> list[tuple[int, str]]:
-    # The links to a new booking of the same client, service, staff and time of day, with the weeks
+    # The links to a new booking of the same client, services, staff and time of day, with the weeks
     # until then. That page offers the next free time if this one is taken.
     if not request.current_membership.may("create_booking"):
         return []
     zone = ZoneInfo(booking_times.zone(request))
-    start, now = datetime.fromisoformat(booking["startAt"]), clock.now()
+    first, *further = _repeated(request, booking)
+    people = {each["resourceId"] for each in (first, *further)}
+    start, now = datetime.fromisoformat(first["startAt"]), clock.now()
     links = []
     for repeat in repeats.offered(start, booking["timezone"], now=now):
         local = repeat.start.astimezone(zone)
         query = {
-            "service": booking["serviceId"],
-            "staff": booking["resourceId"],
+            "service": first["serviceId"],
+            # One person would do all that is theirs, so those who shared a visit are not named.
+            "staff": first["resourceId"] if len(people) == 1 else ANYONE,
             "date": local.date().isoformat(),
             "time": f"{local:%H:%M}",
             "client": booking["client"]["id"] or "",
+            **({"then": SEPARATOR.join(each["serviceId"] for each in further)} if further else {}),
         }
         path = f"{request.current_membership.path}/bookings/new"
         links.append((repeat.weeks, f"{path}?{urlencode(query)}"))
     return links
+
+
+def _repeated(request: ConsoleRequest, booking: Booking) -> list[Booking]:
+    # The bookings that are repeated: of a visit all, except those that were cancelled without this.
+    visit = booking.get("visit")
+    if not visit or request.current_membership.own_resource_id:
+        return [booking]
+    is_cancelled = booking["status"] == "cancelled"
+    return [each for each in visit if is_cancelled or each["status"] != "cancelled"]
 
 
 def _people(request: ConsoleRequest) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 One form has all three. Its buttons show it again with more: the clients that a search found, the
 free times of a service, or those of another day. So it works without script, and keeps what was
-typed.
+typed. Further services make the booking a visit (ADR 139).
 """
 
 import re
@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
+from chalicelib.domains.bookings.store.bookings import MAX_IN_VISIT
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.choices import SERVICES, STAFF, Offer, is_search
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
-from chalicelib.transports.console.services.services import from_texts
+from chalicelib.transports.console.services.services import from_texts, sum_texts
 from chalicelib.transports.http import HttpResponse, redirect
 
 # Actions of the form besides showing it again: to book, and to look for a client.
@@ -26,7 +27,20 @@ MAX_CLIENTS = 6  # Maximum clients of one search that are offered, each with its
 MAX_VISITS = 10  # Latest bookings of a client that are read.
 MAX_KNOWN = 3  # Services that the client had last and that come first.
 MAX_SERVICES = 10  # Maximum services with a button of their own, unless a search found more.
-TYPED = ("service", "staff", "date", "start", "time", "exact", "outside", "hold", "client", "q")
+SEPARATOR = "."  # between ids of the services that follow the first one, as on the booking page
+TYPED = (
+    "service",
+    "then",
+    "staff",
+    "date",
+    "start",
+    "time",
+    "exact",
+    "outside",
+    "hold",
+    "client",
+    "q",
+)
 CONTACTS = ("name", "phone", "email", "notes")
 _EMAIL = re.compile(r"(?<![^\s,;<>])[^\s,;<>@]{1,64}@[^\s,;<>@]{1,255}")
 _PHONE = re.compile(r"(?<![\d().+-])[+(]?\d[\d\s().+-]{3,30}\d")  # at least five characters
@@ -56,6 +70,7 @@ def create(request: ConsoleRequest) -> HttpResponse:
         form_values |= {"date": request.form_value("day"), "start": "", "exact": ""}
     if request.form_value("choose"):  # the button of a service
         form_values |= {"service": request.form_value("choose"), "start": ""}
+    _change_visit(request, form_values)
     _bound(request, form_values)
     action = request.form_value("action")
     if action != BOOK or is_search(request):
@@ -77,6 +92,24 @@ def create(request: ConsoleRequest) -> HttpResponse:
     return redirect(f"{path}?done=booking_made")
 
 
+def _change_visit(request: ConsoleRequest, form_values: dict[str, str]) -> None:
+    """Add a service to the visit or take one out, by the buttons of the form."""
+    ids = [each for each in (form_values["service"], *_and_then(form_values)) if each]
+    if added := request.form_value("add"):
+        ids.append(added)
+    elif (place := request.form_value("remove")).isdecimal() and len(place) == 1:
+        del ids[int(place) : int(place) + 1]
+    else:
+        return
+    # Another visit has other times. A typed time stays.
+    form_values |= {"service": ids[0] if ids else "", "then": SEPARATOR.join(ids[1:]), "start": ""}
+
+
+def _and_then(form_values: dict[str, str]) -> list[str]:
+    ids = [service_id for service_id in form_values["then"].split(SEPARATOR) if service_id]
+    return ids[:MAX_IN_VISIT]  # One too many is refused when it is booked.
+
+
 def _is_only_searched(form_values: dict[str, str]) -> bool:
     return bool(form_values["q"]) and not any(
         form_values[name] for name in ("client", "name", "phone", "email")
@@ -84,14 +117,14 @@ def _is_only_searched(form_values: dict[str, str]) -> bool:
 
 
 def _bound(request: ConsoleRequest, form_values: dict[str, str]) -> None:
-    """Choose what a member of the staff cannot choose: the own calendar, and no client by id."""
+    """Set what a member of the staff cannot choose: the own calendar, no client, no visit."""
     if own_id := request.current_membership.own_resource_id:
-        form_values |= {"staff": own_id, "client": "", "q": ""}
+        form_values |= {"staff": own_id, "client": "", "q": "", "then": ""}
 
 
-def _services(request: ConsoleRequest, chosen: Sequence[str]) -> Offer:
+def _services(request: ConsoleRequest, chosen: Sequence[str], control: str = "service") -> Offer:
     if not request.current_membership.own_resource_id:
-        return SERVICES.offer(request, "service", chosen, status="active")
+        return SERVICES.offer(request, control, chosen, status="active")
     # All are offered, so there is none to be found.
     return Offer("service", _own_services(request), 0, "")
 
@@ -117,6 +150,8 @@ def _arguments(request: ConsoleRequest, form_values: dict[str, str]) -> dict[str
         "startAt": time.start,
         "ignoreSchedule": time.outside,
     }
+    if and_then := _and_then(form_values):
+        arguments["andThen"] = and_then
     if not form_values["hold"]:
         arguments["status"] = "confirmed"
     if time.resource_id:
@@ -162,10 +197,11 @@ def _form(  # noqa: PLR0913  the parts of the form
     shown = [*([client] if client else []), *(found or [])]
     visits = {each["id"]: _visits(request, each) for each in shown}
     known = visits[client["id"]].services[:MAX_KNOWN] if client else []
-    services = _services(request, [form_values["service"], *known])
+    services = _services(request, [form_values["service"], *_and_then(form_values), *known])
     if not form_values["service"] and len(services.records) == 1 and not services.query:
         form_values["service"] = services.records[0]["id"]
-    service = next((one for one in services.records if one["id"] == form_values["service"]), None)
+    visit, is_cut = _visit(services, form_values)
+    service = visit[0] if visit else None
     days: list[FreeTimes] = []
     if service is not None:
         try:
@@ -183,6 +219,11 @@ def _form(  # noqa: PLR0913  the parts of the form
         service=service,
         offered=_offered(services, service, known),
         known=known,
+        visit=visit,
+        is_cut=is_cut,
+        more=_more(request, services, service, known, in_visit=len(visit)),
+        sums=sum_texts(request, visit, form_values["staff"]),
+        asks_hold=any(each["requirePayment"] for each in visit),
         staff=STAFF.offer(request, "staff", _staff_id(form_values), status="active"),
         anyone=ANYONE,
         days=days,
@@ -198,15 +239,59 @@ def _form(  # noqa: PLR0913  the parts of the form
     )
 
 
+def _visit(services: Offer, form_values: dict[str, str]) -> tuple[list[dict[str, Any]], bool]:
+    """Return the chosen services in order, and whether some of them are no longer offered."""
+    by_id = {service["id"]: service for service in services.records}
+    ids = [form_values["service"], *_and_then(form_values)]
+    visit = [by_id[service_id] for service_id in ids if service_id in by_id]
+    is_cut = len(visit) < len(ids) > 1
+    if is_cut:
+        form_values |= {
+            "service": visit[0]["id"] if visit else "",
+            "then": SEPARATOR.join(service["id"] for service in visit[1:]),
+            "start": "",
+        }
+    return visit, is_cut
+
+
 def _times(
     request: ConsoleRequest, service_id: str, form_values: dict[str, str]
 ) -> list[FreeTimes]:
     """Return the free times of the chosen day, or of the next days that have any."""
+    and_then, staff = _and_then(form_values), form_values["staff"]
     if form_values["date"]:
-        day, staff = form_values["date"], form_values["staff"]
-        return [booking_times.find(request, service_id, day=day, staff=staff)]
+        return [
+            booking_times.find(
+                request,
+                service_id,
+                day=form_values["date"],
+                staff=staff,
+                and_then=and_then,
+                is_visit=bool(and_then),
+            )
+        ]
     chosen = form_values["start"]
-    return booking_times.find_next(request, service_id, staff=form_values["staff"], chosen=chosen)
+    return booking_times.find_next(
+        request, service_id, staff=staff, chosen=chosen, and_then=and_then
+    )
+
+
+def _more(
+    request: ConsoleRequest,
+    services: Offer,
+    service: dict[str, Any] | None,
+    known: Sequence[str],
+    *,
+    in_visit: int,
+) -> Offer | None:
+    """Return the services that can be added to the visit, or None if none can."""
+    is_bound = bool(request.current_membership.own_resource_id)
+    is_full = services.is_only or in_visit >= MAX_IN_VISIT
+    if service is None or is_bound or is_full or services.query:
+        return None
+    if request.form_value("find-more").strip():
+        return _services(request, [], "more")
+    return services._replace(control="more", records=_offered(services, None, known))
 
 
 def _offered(services: Offer, service: dict[str, Any] | None, known: Sequence[str]) -> list[Any]:

@@ -17,6 +17,7 @@ ANYONE = "any"  # Value of a form's staff field: any member of the staff who is 
 MAX_SLOTS = 300  # Maximum slots of a day that are offered. A step of five minutes makes 288.
 # The next free times: so many days with so many slots each. A button shows the others of a day.
 NEXT_DAYS, NEXT_SLOTS = 4, 4
+MAX_NAMES = 2  # of people who share a visit; the others are counted
 SEARCHED_SLOTS = 2_000  # of a week, which is a slot each five minutes
 
 
@@ -74,14 +75,23 @@ def find(  # noqa: PLR0913  what a search is narrowed by
 
 
 def find_next(
-    request: ConsoleRequest, service: str, *, staff: str, chosen: str = ""
+    request: ConsoleRequest,
+    service: str,
+    *,
+    staff: str,
+    chosen: str = "",
+    and_then: Sequence[str] = (),
 ) -> list[FreeTimes]:
     """Return the next days with free slots, each with its first ones and the ``chosen`` one.
 
-    The next week is searched, or a week from the next free time on.
+    The next week is searched, or a week from the next free time on. ``and_then`` is that of
+    ``find``.
     """
-    resource = {} if staff in {"", ANYONE} else {"resourceId": staff}
-    arguments = {"serviceId": service, "limit": SEARCHED_SLOTS, **resource}
+    arguments: dict[str, Any] = {"serviceId": service, "limit": SEARCHED_SLOTS}
+    if staff not in {"", ANYONE}:
+        arguments["resourceId"] = staff
+    if and_then:
+        arguments["andThen"] = list(and_then)
     try:
         response = request.call("get_available_slots", timezone=zone(request), **arguments)
         if not response["slots"] and (upcoming := response["nextAvailable"]):
@@ -95,13 +105,15 @@ def find_next(
     if not response["slots"]:
         return [FreeTimes([], resources, response["reason"] or "fully_booked")]
     by_day = groupby(response["slots"], lambda free_slot: free_slot["startLocal"][:10])
-    return [_first_of_day(day, list(slots), resources, chosen) for day, slots in by_day][:NEXT_DAYS]
+    return [
+        _first_of_day(day, [slot(each, resources, staff) for each in slots], resources, chosen)
+        for day, slots in by_day
+    ][:NEXT_DAYS]
 
 
 def _first_of_day(
-    day: str, free_slots: list[dict[str, Any]], resources: list[dict[str, Any]], chosen: str
+    day: str, slots: list[dict[str, Any]], resources: list[dict[str, Any]], chosen: str
 ) -> FreeTimes:
-    slots = [slot(free_slot, resources, "") for free_slot in free_slots]
     shown = [
         each for number, each in enumerate(slots) if number < NEXT_SLOTS or each["value"] == chosen
     ]
@@ -117,16 +129,21 @@ def slot(
     """
     ids = [staff] if staff in free_slot["resourceIds"] else free_slot["resourceIds"]
     by_id = {resource["id"]: resource for resource in resources}
+    is_shared = False
     if "parts" in free_slot:
         # Who does each service is decided when it is booked. A chosen person does what is theirs.
         ids, resource_id = _first_of_parts(free_slot), "" if staff == ANYONE else staff
+        is_shared = not free_slot["resourceIds"]
     else:
         resource_id = ids[0]
+    names = [by_id[one]["name"] for one in ids if one in by_id]
+    if is_shared:  # Nobody can do all of it, so the first one alone would mislead.
+        names = [", ".join(names[:MAX_NAMES]), *names[MAX_NAMES:]]
     return {
         **free_slot,
         "value": f"{free_slot['startAt']} {resource_id}".rstrip(),
         "time": free_slot["startLocal"][11:16],
-        "names": [by_id[one]["name"] for one in ids if one in by_id],
+        "names": names,
         "first": by_id.get(ids[0], {"durationMin": None, "price": None}),
     }
 
@@ -155,12 +172,13 @@ class ChosenTime(NamedTuple):
 
 def read_time(request: ConsoleRequest, staff: str) -> ChosenTime:
     """Return the time that a form chooses, or raise ValidationError."""
+    resource = None if staff in {"", ANYONE} else staff
     # A slot nearby is offered after the typed time was refused, and replaces it.
     alternative, _, near_resource = request.form_value("near").partition(" ")
     if alternative:
-        return ChosenTime(alternative, near_resource, outside=False)
+        # A time of a visit names nobody: a chosen person still does what is theirs.
+        return ChosenTime(alternative, near_resource or resource, outside=False)
     exact_time = request.form_value("exact").strip()
-    resource = None if staff in {"", ANYONE} else staff
     outside = bool(request.form_value("outside"))
     if exact_time:
         # Without a day, a typed time is one of today.
@@ -201,6 +219,7 @@ FIELDS = {
     "date": ("date", "booking_wrong_date"),
     "from": ("date", "booking_wrong_date"),
     "serviceId": ("service", "wrong_booking_service"),
+    "andThen": ("service", "wrong_booking_visit"),
     "startAt": ("start", "booking_passed"),
     "client.name": ("name", "booking_wrong_name"),
     "client.phone": ("phone", "booking_wrong_phone"),

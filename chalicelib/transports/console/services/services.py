@@ -54,25 +54,36 @@ def add_states(request: ConsoleRequest, services: list[dict[str, Any]]) -> list[
 
 def from_texts(request: ConsoleRequest, service: Service) -> tuple[str, str]:
     """Return the length and the price of a service, with "from" if they depend on the staff."""
-    lengths, prices = _values(service, "durationMin"), _values(service, "price")
-    length = localized.length(request.language, min(lengths))
-    if len(lengths) > 1:
+    return sum_texts(request, [service])
+
+
+def sum_texts(
+    request: ConsoleRequest, visit: Sequence[Service], staff: str = ""
+) -> tuple[str, str]:
+    """Return the length and the price of the services of a visit in all, as ``from_texts``.
+
+    ``staff`` does every service that is theirs, and others do the rest.
+    """
+    lengths, prices = (
+        [_values(service, name, staff) for service in visit] for name in ("durationMin", "price")
+    )
+    length = localized.length(request.language, sum(map(min, lengths)))
+    if any(len(values) > 1 for values in lengths):
         length = request.translate("from_value", value=length)
-    price = texts.money(request.language, min(prices), request.currency)
-    if len(prices) > 1:
+    least = sum(map(min, prices))
+    price = texts.money(request.language, least, request.currency)
+    if any(len(values) > 1 for values in prices):
         price = request.translate("from_value", value=price)
-    elif prices == {0}:
+    elif not least:
         price = request.translate("free")
     return length, price
 
 
-def _values(service: Service, name: str) -> set[int]:
-    # What a service has with its staff.
+def _values(service: Service, name: str, staff: str = "") -> set[int]:
+    # What a service has with its staff, or with one of them.
     own = {override["resourceId"]: override[name] for override in service["resourceOverrides"]}
-    return {
-        service[name] if (value := own.get(staff)) is None else value
-        for staff in service["resourceIds"] or [""]
-    }
+    ids = [staff] if staff in service["resourceIds"] else service["resourceIds"] or [""]
+    return {service[name] if (value := own.get(each)) is None else value for each in ids}
 
 
 def slot_text(request: ConsoleRequest, slot: dict[str, Any]) -> str:
