@@ -285,6 +285,11 @@ class TestVisit:
         # In UTC. Olga colours from 9:00 to 10:30 and leaves at 15:00, and the haircut comes first.
         assert found == ["06:00", "10:00", "11:00", "12:00"]
 
+    def test_the_next_free_times_are_those_of_the_whole_visit(self, visits: Visits) -> None:
+        found = starts(visits.desk.show(**visits.form(visits.colour, action="times")))
+        # On Friday, the haircut alone could begin until 17:00.
+        assert [start for start in found if start < "2027-01-16"] == ["2027-01-15T12:00"]
+
     def test_a_visit_is_booked_whole(self, visits: Visits) -> None:
         page = visits.desk.show(**visits.form(visits.colour, visits.shave, action="times"))
         start = re.findall(r'name="start" value="([^"]*)"', page)[0]
@@ -322,7 +327,7 @@ class TestVisit:
         assert answer.status == 409
         page = answer.body.decode()
         assert then_of(page) == [visits.colour]
-        near = re.findall(r'name="near" value="([^"]*)"', page)[0]
+        near = re.findall(r'name="near" value="([^"]*)"', page)[-1]  # Both are free.
         assert visits.book(visits.colour, exact="10:00", near=near, **fields).status == 303
         made = [each for each in visits.bookings() if "visitId" in each]
         assert [each["resourceId"] for each in made] == [anna, olga]
