@@ -1,6 +1,6 @@
 """The bakery's services, their staff, and the bookings, from ``school.toml``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -42,7 +42,10 @@ class Teacher:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """A booking of one of the service's next free slots, with its outcome."""
+    """A booking of one of the service's next free slots, with its outcome.
+
+    ``then`` are the services that follow it in a visit.
+    """
 
     client: str
     phone: str
@@ -50,6 +53,7 @@ class Booking:
     slot: int
     notes: str | None = None
     status: str = "confirmed"
+    then: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from infra.local.demo import (
     bakery,
     booking_page,
     bot,
+    busy_times,
     pages,
     payments,
     posts,
@@ -388,19 +389,30 @@ def make_bookings(do: Caller, language: Language) -> None:
         service = services.get(offer.services[booking.service].name)
         if service is None:
             continue
-        booking_row = there.get(booking.client) or _book_slot(do, service["id"], booking)
+        then = [
+            services[name]["id"]
+            for each in booking.then
+            if (name := offer.services[each].name) in services
+        ]
+        booking_row = there.get(booking.client) or _book_slot(do, service["id"], then, booking)
         if booking_row and booking_row["status"] != booking.status:
             do("set_booking_status", id=booking_row["id"], status=booking.status)
 
 
-def _book_slot(do: Caller, service_id: str, booking: school.Booking) -> dict[str, Any] | None:
-    """Book a slot of a service, and return the booking, or None without a free slot."""
-    slots = do("get_available_slots", serviceId=service_id, limit=booking.slot + 1)["slots"]
+def _book_slot(
+    do: Caller, service_id: str, then: list[str], booking: school.Booking
+) -> dict[str, Any] | None:
+    """Book a slot of a service, or of a visit, and return the first booking.
+
+    Returns None without a free slot.
+    """
+    visit = {"serviceId": service_id, **({"andThen": then} if then else {})}
+    slots = do("get_available_slots", **visit, limit=booking.slot + 1)["slots"]
     if not slots:
         return None
     booking_row: dict[str, Any] = do(
         "create_booking",
-        serviceId=service_id,
+        **visit,
         startAt=slots[-1]["startAt"],
         client={"name": booking.client, "phone": booking.phone},
         notes=booking.notes,
@@ -431,6 +443,7 @@ STEPS = (
     make_leads,
     make_services,
     make_bookings,
+    busy_times.make_busy_times,
     make_staff,
     booking_page.switch_on,
     payments.take_payments,

@@ -6,15 +6,18 @@ Most tests use the English demo. Both languages have the same records.
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import timedelta
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from PIL import Image
 
 from chalicelib.application import invoke as runner
+from chalicelib.core import clock
 from chalicelib.core.errors import NotFoundError, PlanRequiredError
 from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.principals import Audience
@@ -23,7 +26,7 @@ from chalicelib.domains.bots.rules.capabilities import CAPABILITIES
 from chalicelib.gateways.object_store import object_store
 from chalicelib.lib import barcodes
 from infra.local.data_dir import DataDir
-from infra.local.demo import bakery, caller, pages, posts, school
+from infra.local.demo import bakery, busy_times, caller, pages, posts, school
 from infra.local.demo import seed as demo
 from infra.local.demo.bakery import Bakery
 from infra.local.demo.examples import ListedRecords, words_of
@@ -173,6 +176,38 @@ def test_every_list_has_records(
         place="The demo (infra/local/demo/seed.py)",
         line="a record that a list shows; NOT_LISTED here has what no list shows",
     )
+
+
+def test_the_demo_has_a_visit_of_two_services(api: Api) -> None:
+    (planned,) = [booking for booking in SCHOOL.bookings if booking.then]
+    bookings = api.get("/api/bookings/list")["bookings"]
+    visit = [each for each in bookings if each["client"]["name"] == planned.client]
+    names = {SCHOOL.services[each].name for each in (planned.service, *planned.then)}
+    assert {each["serviceName"] for each in visit} == names
+    assert len({each["visitId"] for each in visit}) == 1
+
+
+def test_a_calendar_of_the_demo_is_busy_at_times_that_are_not_offered(api: Api) -> None:
+    (calendar,) = api.get("/api/busy-calendars")["busyCalendars"]
+    assert (calendar["name"], calendar["status"]) == (SCHOOL.teachers[0].name, "read")
+    period = {"from": clock.iso(clock.now()), "to": clock.iso(clock.now() + timedelta(days=60))}
+    query = urlencode({"resourceId": calendar["resourceId"], **period})
+    times = api.get(f"/api/busy-calendars/times?{query}")["busyTimes"]
+    assert len(times) == len(busy_times.PLACES)
+    service = next(
+        each["id"]
+        for each in api.get("/api/services/list")["services"]
+        if calendar["resourceId"] in each["resourceIds"]
+    )
+    query = urlencode({"serviceId": service, "resourceId": calendar["resourceId"], "limit": 100})
+    slots = api.get(f"/api/bookings/slots?{query}")["slots"]
+    assert slots
+    assert not [
+        slot
+        for slot in slots
+        for busy in times
+        if slot["startAt"] < busy["endAt"] and busy["startAt"] < slot["endAt"]
+    ]
 
 
 def test_the_search_for_records_ends_where_every_list_is_refused() -> None:
