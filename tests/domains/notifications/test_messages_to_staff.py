@@ -1,9 +1,17 @@
 """Messages to members with the role *staff*, who get those about the own bookings only."""
 
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from chalicelib.domains.schedule.flows import busy_links, busy_readings
+from chalicelib.domains.schedule.rules.job_kinds import READ_BUSY_TIMES
+from chalicelib.domains.schedule.store import busy_calendars
+from chalicelib.domains.schedule.store.busy_calendars import BusyCalendarRow
+from chalicelib.engine import jobs
+from chalicelib.engine.unit import run_unit
 from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Api, Owner, Time, call_console, call_operator
 from tests.domains.notifications.inbox import Inbox, choose, text_of
@@ -14,7 +22,7 @@ from tests.factories.people import Account
 from tests.factories.salon import Salon
 
 BOB = "bob@example.com"
-OWN_KINDS = {"booking", "booking_moved", "booking_cancelled"}
+OWN_KINDS = {"booking", "booking_moved", "booking_cancelled", "calendar_unread"}
 ADA = {"name": "Ada", "phone": "+74951112233", "email": "ada@example.com"}
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -27,7 +35,12 @@ def salon(api: Api, inbox: Inbox) -> Salon:
 @pytest.fixture
 def bob(owner: Owner, salon: Salon) -> Account:
     """A member of the staff. The owner wants no message about bookings."""
-    choose(owner, owner.workspace.owner_id, "owner", **{kind: [] for kind in OWN_KINDS})
+    choose(
+        owner,
+        owner.workspace.owner_id,
+        "owner",
+        **{kind: [] for kind in OWN_KINDS - {"calendar_unread"}},
+    )
     account = Account.create("bob")
     account.joins(owner.workspace.id, "staff", salon.resources[0])
     return account
@@ -99,6 +112,55 @@ def test_who_loses_a_booking_is_told_the_times_without_the_client(
             word for word in ("Lovelace", "4951112233", "Decaf", booking["id"]) if word in text
         ]
     assert "18" in text_of(mail)
+
+
+def lose_calendar(workspace_id: str, resource: str, time: Time) -> None:
+    """Read the own calendar of a resource, which has failed for more than a day."""
+    calendar = busy_calendars.new(workspace_id, resource)
+    busy_links.set_link(calendar, "https://127.0.0.1/", "127.0.0.1")
+    calendar.failures, calendar.failing_since = 1, time.now - timedelta(days=2)
+    run_unit(workspace_id, None, lambda unit: unit.save(calendar))
+    payload = {"resourceId": resource, "turn": int(calendar.turn)}
+    busy_readings.read_busy_times(jobs.row(READ_BUSY_TIMES, workspace_id, payload))
+
+
+class TestOwnCalendar:
+    def test_the_staff_is_told_that_the_own_one_is_not_read_without_a_link_to_a_managers_page(
+        self, owner: Owner, bob: Account, salon: Salon, inbox: Inbox, time: Time
+    ) -> None:
+        lose_calendar(owner.workspace.id, salon.resource, time)
+        (mail,) = mails_to_bob(inbox)
+        assert mail["Subject"] == "Календарь не читается уже сутки: Bob"
+        for kind in ("plain", "html"):
+            text = text_of(mail, kind)
+            assert "Передайте менеджеру" in text
+            assert "busy-times" not in text
+            links = set(re.findall(rf"/console/w/{owner.workspace.slug}[^\s\"<]*", text))
+            assert links == {f"/console/w/{owner.workspace.slug}/notifications"}
+        texts = [text_of(each) for each in inbox.mails if each["To"] != BOB]
+        (to_owner,) = [each for each in texts if "calendar was not read" in each]
+        assert f"/staff/{salon.resource}/busy-times" in to_owner
+        assert "Give a manager" not in to_owner
+        assert bob.call(owner.workspace.id, "get_notifications")["choices"]
+
+    @pytest.mark.usefixtures("bob")
+    def test_the_calendar_of_a_colleague_is_not_theirs(
+        self, owner: Owner, salon: Salon, inbox: Inbox, time: Time
+    ) -> None:
+        lose_calendar(owner.workspace.id, salon.resources[1], time)
+        assert mails_to_bob(inbox) == []
+
+    @pytest.mark.usefixtures("bob")
+    def test_a_calendar_that_is_read_again_in_the_meantime_is_not_reported(
+        self, owner: Owner, salon: Salon, inbox: Inbox, time: Time
+    ) -> None:
+        lose_calendar(owner.workspace.id, salon.resource, time)
+        calendar = BusyCalendarRow.of(owner.workspace.id, salon.resource)
+        assert calendar is not None
+        calendar.failures, calendar.failing_since = 0, None
+        calendar.problem, calendar.succeeded_at = None, time.now
+        run_unit(owner.workspace.id, None, lambda unit: unit.save(calendar))
+        assert mails_to_bob(inbox) == []
 
 
 def test_without_a_link_nothing_is_told(

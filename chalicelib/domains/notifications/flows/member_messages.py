@@ -146,7 +146,12 @@ def _send_digest(job: Job, recipient: _Recipient) -> None:
     if count > 0:
         _send(
             recipient,
-            messages.digest(recipient.language, recipient.kind, count),
+            messages.digest(
+                recipient.language,
+                recipient.kind,
+                count,
+                is_for_staff=recipient.role is Role.STAFF,
+            ),
             f"{job.job_id}-{total}",
         )
         # The count is written after the message: a crash in between repeats the digest, with the

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chalicelib.core.text import one_line, unlinked
+from chalicelib.domains.notifications.rules.who_is_told import MEMBER_KINDS
 from chalicelib.lib import emails, localized, phones, po_files
 from chalicelib.lib.currencies import RUB
 from chalicelib.lib.localized import Language
@@ -23,7 +24,7 @@ TEMPLATES = Path(__file__).parent / "mails"
 SHAREABLE = frozenset(
     {
         *("disputed", "events", "former", "form", "host", "items", "key", "left", "paid"),
-        *("reason", "refund"),
+        *("advice", "reason", "refund"),
         *("resource", "role", "scopes", "service", "time", "total", "url"),
     }
 )
@@ -51,7 +52,9 @@ class Message(NamedTuple):
     title: str
     shareable_title: str  # the title for external services
     facts: list[tuple[str, str, str]]  # each with its name in the catalogue, its label and value
-    page: str  # path of the record's page, below the workspace's path in the console
+    # Path of the record's page, below the workspace's path in the console. Empty if the member may
+    # not open it.
+    page: str
 
 
 def message(language: Language, kind: str, record: Record) -> Message:
@@ -69,23 +72,26 @@ def message(language: Language, kind: str, record: Record) -> Message:
         title = f"{title}: {subject_line}"
     if kind in _CLIENT_SUBJECTS and (client := mailed_name(record["client"]["name"] or "")):
         title = f"{title}, {client}"
-    page = _PAGES[kind].format_map(record)
+    page = _page(kind, is_for_staff="isForStaff" in record).format_map(record)
     if record.get("isGone"):
         page = page.partition("/")[0]
     return Message(kind, title, shareable, [fact for fact in fact_lines if fact[2]], page)
 
 
-def for_staff(booking: Record, resource_id: str) -> dict[str, Any]:
-    """Return a booking as the member of the staff may see it who has, or has had, it.
+def for_staff(record: Record, resource_id: str) -> dict[str, Any]:
+    """Return a record as the member of the staff may see it who has, or has had, it.
 
-    Of the client, that is the name and the phone. A booking that another member has got is known by
-    its service and times only, and its page is not theirs.
+    Of a booking's client, that is the name and the phone. A booking that another member has got is
+    known by its service and times only, and its page is not theirs.
     """
-    client = {**booking["client"], "email": None}
-    if booking["resourceId"] == resource_id:
-        return {**booking, "client": client}
+    record = {**record, "isForStaff": True}
+    if "client" not in record:
+        return record
+    client = {**record["client"], "email": None}
+    if record["resourceId"] == resource_id:
+        return {**record, "client": client}
     client |= {"name": None, "phone": None, "phoneEntered": None}
-    return {**booking, "client": client, "notes": None, "isGone": True}
+    return {**record, "client": client, "notes": None, "isGone": True}
 
 
 def mailed_name(text: str) -> str:
@@ -126,13 +132,18 @@ def is_about_nobody(kind: str, record: Record) -> bool:
     return False
 
 
-def digest(language: Language, kind: str, count: int) -> Message:
+def digest(language: Language, kind: str, count: int, *, is_for_staff: bool = False) -> Message:
     """Return the message for several of a kind that were held back."""
     what = kind_name(language, kind)
     title = _text(language, "digest").format(kind=what, count=count)
     title = title[0].upper() + title[1:]
     # Several records have no page of their own, so the link leads to their list.
-    return Message(kind, title, title, [], _PAGES[kind].partition("/{")[0])
+    page = _page(kind, is_for_staff=is_for_staff).partition("/{")[0]
+    return Message(kind, title, title, [], page)
+
+
+def _page(kind: str, *, is_for_staff: bool) -> str:
+    return "" if is_for_staff and MEMBER_KINDS[kind].managers_page else _PAGES[kind]
 
 
 def kind_name(language: Language, kind: str) -> str:
@@ -148,7 +159,8 @@ def confirmed_title(language: Language, operation: str) -> str:
 def to_text(message: Message, workspace: str, *, console_url: str) -> str:
     """Return a message as a few lines that may be sent to third-party services."""
     lines = [f"{label}: {value}" for key, label, value in message.facts if key in SHAREABLE]
-    lines.append(f"{console_url}/{message.page}")
+    if message.page:
+        lines.append(f"{console_url}/{message.page}")
     return "\n".join([message.shareable_title, *lines, one_line(workspace, MAX_TITLE)])
 
 
@@ -170,7 +182,7 @@ def mail(
         kind=kind_name(language, message.kind),
         workspace=mailed_name(workspace),
         unsubscribe_url=unsubscribe_url,
-        page_url=f"{console_url}/{message.page}",
+        page_url=f"{console_url}/{message.page}" if message.page else None,
         action=_text(language, _ACTIONS.get(message.page.partition("/")[0], "open_console")),
         settings_url=f"{console_url}/notifications",
     )
@@ -267,6 +279,7 @@ def _unread_calendar(language: Language, calendar: Record) -> tuple[str | None, 
         ("resource", calendar["resourceName"]),
         ("host", calendar["host"]),
         ("reason", _text(language, f"unread_{calendar['problem']}")),
+        ("advice", _text(language, "calendar_advice") if "isForStaff" in calendar else None),
     ]
 
 

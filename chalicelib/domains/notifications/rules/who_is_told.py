@@ -62,8 +62,8 @@ class ToMembers(NamedTuple):
     # a member of the staff; plain members among these get no messages about bookings of others.
     mailed: tuple[Role, ...] = ("owner",)
     like: str = ""  # Until a member chooses, the channels chosen for this kind apply.
-    # Members with the role *staff* cannot act on it, so they do not get it.
-    needs_manager: bool = False
+    # Members with the role *staff* may not open its page, so they get no link.
+    managers_page: bool = False
     owner_only: bool = False  # Other members cannot choose it: it concerns money or access.
     for_others: bool = False  # not sent to the member who made the change in the console
     status: str = ""  # The record must still have it when the message is sent.
@@ -156,7 +156,7 @@ EVENTS: Mapping[str, Told] = {
         for change in ("created", "updated", "deleted")
     },
     "calendar.unreadable": Told(
-        _NO_CLIENT, ToMembers("calendar_unread", _AND_STAFF, needs_manager=True, status="failing")
+        _NO_CLIENT, ToMembers("calendar_unread", _AND_STAFF, managers_page=True, status="failing")
     ),
     "webhook.switched_off": Told(_NO_CLIENT, ToMembers("webhook_off", status="off")),
     "webhook.changed": Told(_NO_CLIENT, ToMembers("webhook_changed", owner_only=True)),

@@ -40,8 +40,8 @@ class Choices:
 
     def may_get(self, kind: str) -> bool:
         told = MEMBER_KINDS[kind]
-        if self._role == "staff":  # Only the own bookings: no money, no leads.
-            return self._is_staff and "staff" in told.mailed and not told.needs_manager
+        if self._role == "staff":  # Only the own bookings and calendar: no money, no leads.
+            return self._is_staff and "staff" in told.mailed
         return self._role == "owner" or not told.owner_only
 
     def wants(self, kind: str, channel: Channel) -> bool:
