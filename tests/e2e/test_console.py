@@ -48,8 +48,37 @@ UNCUT = """() => [...document.querySelectorAll('.name, .cut')].filter((node) => 
 """Names that take more than two lines, or whose full text is not available."""
 
 
+BROKEN_WORDS = """() => [...document.querySelectorAll('.card th, .card td')].flatMap((cell) => {
+  const words = [], texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  for (let text; (text = texts.nextNode());) {
+    for (const {0: word, index} of text.data.matchAll(/[\\p{L}]{2,10}/gu)) {
+      const range = document.createRange();
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      const lines = new Set([...range.getClientRects()].map((line) => Math.round(line.top)));
+      if (lines.size > 1) words.push(word);
+    }
+  }
+  return words;
+})"""
+"""Short words of tables that are broken by letters."""
+
+
 def live_keys(workspace: Place, name: str) -> int:
     return sum(key.name == name for key in api_keys.live(workspace.workspace_id))
+
+
+@pytest.mark.parametrize("locale", ["ru-RU", "en-US"])
+def test_tables_break_no_short_word_on_the_narrowest_phone(
+    locale: str, workspace: Place, open_console: OpenConsole
+) -> None:
+    with open_console(viewport={"width": 320, "height": 640}, locale=locale) as tab:
+        tab.start_session()
+        for page in ("balance", "notifications", "keys/new"):
+            tab.open(f"{workspace.path}/{page}")
+            assert tab.page.locator(".card table").count(), page
+            assert elements(tab.page, BROKEN_WORDS) == [], page
+            assert elements(tab.page, OVERFLOW) == [], page
 
 
 @pytest.mark.parametrize("screen", SCREENS)
