@@ -31,6 +31,7 @@ from chalicelib.domains.booking_page.rules import advertising_texts, refusals
 from chalicelib.domains.booking_page.rules.advertising_texts import MAX_VERSION, AdvertisingText
 from chalicelib.domains.booking_page.rules.prepared_links import MAX_TOKEN, PARAMETER
 from chalicelib.domains.booking_page.rules.refusals import Advice
+from chalicelib.domains.booking_page.rules.repeat_links import ANYONE, SEPARATOR
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.flows.placement import SlotUnavailableError
 from chalicelib.domains.bookings.rules import booking_tokens, repeats
@@ -53,7 +54,6 @@ from chalicelib.transports.web.booking_facts import (
 from chalicelib.transports.web.texts import Language
 from chalicelib.transports.web.visitor_requests import call, find_number, query_value
 
-ANYONE = "any"  # Value of ``staff`` if any free member of the staff will do.
 # Fields of the form that the visitor fills in, each with the catalogue key of its error.
 CONTACTS = {
     "name": "book_wrong_name",
@@ -65,7 +65,6 @@ CONTACTS = {
 TERMS = ("price", "durationMin", "amountDue", "refundUntilMin")
 MAX_KEY = 100
 ADVERTISING = "advertising"  # The box by which the client agrees: the version of its text.
-SEPARATOR = "."  # between the ids of the services that follow the first one in a visit
 # Catalogue keys of failures after which the visitor can send the form again, by error code.
 REFUSALS = {
     "too_fast": "book_too_fast",

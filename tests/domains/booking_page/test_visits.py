@@ -67,6 +67,28 @@ def test_a_visit_is_one_booking_for_its_client(
     assert changed.data["price"] == 200_000
 
 
+def test_the_page_of_a_visit_leads_to_all_of_its_services_again(
+    salon: Salon, colour: str, owner: Owner, time: Time
+) -> None:
+    page = BookingPage(owner, salon)
+    page.set(isOn=True, offer=[salon.service, colour])
+    first, second = salon.resources
+
+    def repeated(made: Any) -> str:
+        managed = visitor.post(f"{BOOK}/by-token", {"token": token(made)})
+        return str(managed["repeatUrl"]).partition("?")[2]
+
+    alone = book(salon, colour, resourceId=second)
+    assert repeated(alone) == f"staff={second}&then={colour}"
+    shared = book(salon, colour, "2027-03-04T12:00:00Z", resourceId=first)
+    assert repeated(shared) == f"staff=any&then={colour}"
+    steps = page.get(**dict([each.split("=") for each in repeated(shared).split("&")]))
+    assert "Colour" in text(steps)
+    # A service that is no longer offered would lead to no page.
+    page.set(withdraw=[colour])
+    assert repeated(shared) == f"staff={first}"
+
+
 def test_a_client_moves_and_cancels_a_whole_visit(
     salon: Salon, colour: str, owner: Owner, time: Time
 ) -> None:

@@ -549,8 +549,24 @@ class TestVisitsOfSeveralServices:
         wait(time, minutes=1)
         (message,) = asked(inbox)
         assert "Haircut, Colour" in text_of(message)
+        # The salon's page offers the haircut alone.
+        assert "then=" not in text_of(message)
         wait(time, days=60)
         assert len(asked(inbox)) == 1
+
+    def test_the_link_books_all_services_that_are_offered(
+        self, salon: Salon, visit: list[str], owner: Owner, inbox: Inbox, time: Time
+    ) -> None:
+        colour = salon.api.get("/api/bookings/" + visit[1])["booking"]["serviceId"]
+        BookingPage(owner, salon).set(offer=[salon.service, colour])
+        run_until_idle()
+        time.now = OVER + timedelta(minutes=30)
+        for booking in visit:
+            salon.set_status(booking, "completed")
+        run_until_idle()
+        wait(time, days=28)
+        (message,) = asked(inbox)
+        assert f"/{salon.service}?staff={salon.resource}&then={colour}" in text_of(message)
 
     def test_what_did_not_take_place_does_not_count(
         self, salon: Salon, visit: list[str], inbox: Inbox, time: Time

@@ -24,6 +24,7 @@ from chalicelib.domains.booking_page.flows.public_booking import (
     PublicBookingOut,
 )
 from chalicelib.domains.booking_page.flows.slot_months import MonthOfSlots, MonthQuery
+from chalicelib.domains.booking_page.rules import repeat_links
 from chalicelib.domains.booking_page.store import page_settings
 from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.bookings.flows import (
@@ -202,7 +203,7 @@ class ManagedBooking(BookingLinks):
         "payment came from another stage."
     )
     repeat_url: str | None = Field(
-        description="URL of the page that books the service with the same staff, or null."
+        description="URL of the page that books the services with the same staff, or null."
     )
     advertising_url: str | None = Field(
         description="URL of the page on which the client withdraws the consent to advertising, or "
@@ -212,7 +213,7 @@ class ManagedBooking(BookingLinks):
     @classmethod
     def read(cls, workspace_id: str, row: BookingRow, *, is_shared: bool) -> Self:
         workspace, visit = workspaces.get(workspace_id), bookings.visit_of(workspace_id, row)
-        service, repeat_url = _service_and_page(workspace, row)
+        service, repeat_url = _service_and_page(workspace, row, visit)
         is_open = row.status in UPCOMING and row.starts_at > clock.now()
         payment = booking_payments.payment_of(workspace_id, row)
         kept = booking_payments.kept_in_time(row, payment) if is_open else 0
@@ -363,21 +364,28 @@ def _service(workspace_id: str, row: BookingRow, rows: Rows | None = None) -> Se
 
 
 def _service_and_page(
-    workspace: WorkspaceRow, row: BookingRow
+    workspace: WorkspaceRow, row: BookingRow, visit: Sequence[BookingRow]
 ) -> tuple[ServiceRow | None, str | None]:
-    # The settings of the page are read in the request that reads the service.
+    # The settings of the page are read in the request that reads the services.
     rows, workspace_id = Rows(), workspace.id
     rows.read(
         [
-            SERVICES.key(workspace_id, record_id=row.service_id),
+            *(SERVICES.key(workspace_id, record_id=each.service_id) for each in visit),
             page_settings.key(workspace_id),
         ]
     )
     service, page = _service(workspace_id, row, rows), BookingPageRow.read(workspace_id, rows)
     if service is None or not page.is_on or service.id not in page.service_ids:
         return service, None
+    # What is no longer offered would lead to no page.
+    offered = [
+        repeat_links.Part(each.service_id, each.resource_id)
+        for each in visit
+        if each is row
+        or (each.service_id in page.service_ids and _service(workspace_id, each, rows) is not None)
+    ]
     home = f"{settings().public_url}{open_page.PATH}/{workspace.slug}"
-    return service, f"{home}/{service.id}?staff={row.resource_id}"
+    return service, f"{home}/{repeat_links.path(offered)}"
 
 
 def _advertising_url(workspace_id: str, row: BookingRow, service: ServiceRow | None) -> str | None:

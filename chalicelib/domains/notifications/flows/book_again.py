@@ -6,6 +6,7 @@ erased until then. A client may have a job for each visit; only that of the last
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from chalicelib.core import clock
@@ -14,6 +15,8 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.jobs import Job, Postponed, job_handler
 from chalicelib.domains.booking_page.flows import open_page
 from chalicelib.domains.booking_page.flows.open_page import OpenPage
+from chalicelib.domains.booking_page.rules import repeat_links
+from chalicelib.domains.booking_page.rules.repeat_links import Part
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.bookings.store.bookings import BOOKINGS, BookingRow
 from chalicelib.domains.clients.flows import advertising_links
@@ -79,9 +82,9 @@ def ask_to_book_again(job: Job) -> None:
     shown = _waiting(job.workspace_id, booking)
     if not shown or epoch_ms(shown[-1].ends_at) != job.payload["endMs"]:
         return
-    try:
-        page = open_page.open_page(job.workspace_id, booking.service_id, with_hours=False)
-    except NotFoundError:
+    visit = [booking, *(each for each in shown if each.id != booking.id)]
+    page = _page(job.workspace_id, visit)
+    if page is None:
         return  # The link would lead to nothing.
     days = page.require_service(booking.service_id).book_again_days
     if days is None:
@@ -108,8 +111,17 @@ def ask_to_book_again(job: Job) -> None:
         )
         run_unit(job.workspace_id, None, lambda unit: unit.save(entry))
 
-    message = _mail(page, booking, shown, consent)
+    message = _mail(page, visit, shown, consent)
     mail_gate.deliver(message, "advertising", due_at + again_decisions.LONGEST_WAIT, note=note)
+
+
+def _page(workspace_id: str, visit: Sequence[BookingRow]) -> OpenPage | None:
+    # With all services of a visit, or else with the first one.
+    first, *others = (each.service_id for each in visit)
+    for and_then in [others, []] if others else [[]]:
+        with suppress(NotFoundError):
+            return open_page.open_page(workspace_id, first, and_then=and_then, with_hours=False)
+    return None
 
 
 def _waiting(workspace_id: str, booking: BookingRow) -> list[BookingRow]:
@@ -182,10 +194,14 @@ def _mail_id(booking: BookingRow) -> str:
 
 def _mail(
     page: OpenPage,
-    booking: BookingRow,
+    visit: Sequence[BookingRow],
     shown: Sequence[BookingRow],
     consent: AdvertisingConsentRow,
 ) -> Mail:
+    booking, ids = visit[0], {service.id for service in page.services}
+    link = repeat_links.path(
+        [Part(each.service_id, each.resource_id) for each in visit if each.service_id in ids]
+    )
     facts = bookings.facts_of(shown)
     workspace, brand = mail_brands.read(page.workspace.id)
     unsubscribe_url = advertising_links.link(Recipient(workspace.id, booking.client_id or ""))
@@ -198,7 +214,7 @@ def _mail(
             visited_on=clock.local_day(facts.starts_at, booking.timezone),
             agreed_on=clock.local_day(consent.at, workspace.timezone),
             # The link names what is booked, and nobody.
-            page_url=f"{page.url}/{booking.service_id}?staff={booking.resource_id}",
+            page_url=f"{page.url}/{link}",
             unsubscribe_url=unsubscribe_url,
         ),
     )

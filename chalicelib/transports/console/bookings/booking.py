@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, ConflictError, ValidationError
+from chalicelib.domains.booking_page.rules.repeat_links import SEPARATOR
 from chalicelib.domains.bookings.rules import repeats
 from chalicelib.engine.history import SHOWN
 from chalicelib.transports.console import typed_values
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.calendar import STATUSES
-from chalicelib.transports.console.bookings.new_booking import SEPARATOR
 from chalicelib.transports.console.bookings.payments import find_payment, payments_of
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem

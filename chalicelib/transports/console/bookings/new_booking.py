@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError, ValidationError
+from chalicelib.domains.booking_page.rules.repeat_links import SEPARATOR
 from chalicelib.domains.bookings.store.bookings import MAX_IN_VISIT
 from chalicelib.transports.console.bookings import times as booking_times
 from chalicelib.transports.console.bookings.times import ANYONE, FreeTimes
@@ -27,7 +28,6 @@ MAX_CLIENTS = 6  # Maximum clients of one search that are offered, each with its
 MAX_VISITS = 10  # Latest bookings of a client that are read.
 MAX_KNOWN = 3  # Services that the client had last and that come first.
 MAX_SERVICES = 10  # Maximum services with a button of their own, unless a search found more.
-SEPARATOR = "."  # between ids of the services that follow the first one, as on the booking page
 TYPED = (
     "service",
     "then",
