@@ -10,9 +10,11 @@ import pytest
 
 from chalicelib.core import operations
 from chalicelib.core.events import MESSAGE_KINDS
+from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.notifications.flows import messenger_chats
-from chalicelib.gateways import photos, telegram
+from chalicelib.engine.unit import UnitOfWork, run_unit
+from chalicelib.gateways import max_messenger, photos, telegram
 from tests.conftest import OBJECTS, Api, Owner, Time, call_console, call_operator
 from tests.contract.conftest import IMAGES, ExampleRunner, World, _more
 from tests.factories import console
@@ -28,6 +30,7 @@ from tests.proof.simulated_time import SimulatedTime
 from tests.proof.stored_state import StoredState
 
 TELEGRAM_TOKEN = "123456:AAE-a_token_of_the_proof"
+MAX_TOKEN = "f9LH-a_token_of_the_proof_at_max"
 MASTER_KEY = "a-master-key-of-the-proof-0123456789"
 
 
@@ -52,6 +55,9 @@ def gateways(
         "MAIL": "file",
         "MAIL_FOLDER": str(tmp_path),
         "TELEGRAM_BOT_TOKEN": TELEGRAM_TOKEN,
+        "MAX_TOKEN": MAX_TOKEN,
+        "SMS": "file",
+        "SMS_FOLDER": str(tmp_path / "sms"),
         "MASTER_KEY": MASTER_KEY,
         "SITE_HOSTS": "local",
     }
@@ -62,6 +68,7 @@ def gateways(
         return answer_with(IMAGES, query["page"], query["page_size"])[1]
 
     monkeypatch.setattr(telegram, "_call", lambda *_, **__: {"username": "bot"})
+    monkeypatch.setattr(max_messenger, "_call", lambda *_, **__: {"username": "bot"})
     monkeypatch.setattr(photos, "get_json", get)
     monkeypatch.setattr(photos, "services", lambda _: {"openverse": "http://openverse"})
 
@@ -75,6 +82,7 @@ def attacking(runner: ExampleRunner, people: console.World | None, time: Time) -
         runner.placeholders["CANCEL_TOKEN"],
         runner.placeholders["SESSION_ID"],
         TELEGRAM_TOKEN,
+        MAX_TOKEN,
         MASTER_KEY,
     ]
     if people is not None:
@@ -100,11 +108,30 @@ def _link_telegram(workspace_id: str) -> None:
     call("set_notifications", language="en", choices=choices)
 
 
+def _let_clients_get_sms(workspace_id: str) -> None:
+    """Let clients get SMS first, then messages in chats, then mail."""
+    workspace = workspaces.get(workspace_id)
+
+    def credit(unit: UnitOfWork) -> None:
+        wallet = ledger.wallet(workspace.owner_id)
+        ledger.post(unit, wallet, ledger.ADJUST, amount=1_000_000)
+
+    run_unit(workspace_id, None, credit)
+    call_operator("set_sms_price", country=workspace.country, kopecks=800)
+    call_console(
+        workspace_id,
+        "set_client_channels",
+        account_id=workspace.owner_id,
+        channels=["sms", "telegram", "max", "mail"],
+    )
+
+
 @pytest.fixture
 def attack(gateways: None, runner: ExampleRunner, time: Time) -> Iterator[Attack]:
     """Every kind of requests, on two workspaces with webhooks."""
     people = console.World.create()
     _link_telegram(runner.world.workspace_id)
+    _let_clients_get_sms(runner.world.workspace_id)
     for workspace in (runner.world.workspace_id, people.here.workspace_id):
         call_operator("create_webhook", workspaceId=workspace, url="https://receiver.example/")
     with attacking(runner, people, time) as attack:

@@ -19,17 +19,20 @@ from chalicelib.gateways import (
     llm,
     mail,
     master_key,
+    max_messenger,
     object_store,
     photos,
     post,
     public_http,
     site_hosts,
+    sms,
     telegram,
 )
 from chalicelib.gateways.fetch import Validators
 from chalicelib.gateways.llm import ModelError
 from chalicelib.gateways.llm.demo import DemoModel
 from chalicelib.gateways.messenger_errors import BusyError, ChatGoneError, MessengerError
+from chalicelib.gateways.sms.folder import Folder
 from tests.factories.products import png
 from tests.fakes.receiver import OK
 from tests.proof.faults import DETAIL, Fault, Proceed, raising
@@ -140,6 +143,12 @@ _TELEGRAM_ERRORS: Errors = {
     "MessengerError": lambda: MessengerError("Telegram cannot be reached"),
     "NotConfiguredError": lambda: NotConfiguredError("There is no bot."),
 }
+_MAX_ERRORS: Errors = {
+    **_TELEGRAM_ERRORS,
+    "BusyError": lambda: BusyError("MAX", 1),
+    "MessengerError": lambda: MessengerError("MAX cannot be reached"),
+}
+_SMS_BUSY: Errors = {"SmsBusyError": lambda: sms.SmsBusyError(DETAIL, 60)}
 _STORE_ERRORS: Errors = {"UnavailableError": _unavailable}
 
 
@@ -170,6 +179,32 @@ GATEWAYS: tuple[Gateway, ...] = (
     ),
     Gateway(telegram, "webhook_secret", _TELEGRAM_ERRORS, _always(8)),
     Gateway(telegram, "is_configured", _TELEGRAM_ERRORS, _always(8)),
+    Gateway(telegram, "start_url", _TELEGRAM_ERRORS, _deadline_wait(telegram.SECONDS)),
+    Gateway(
+        max_messenger,
+        "send",
+        _MAX_ERRORS,
+        _deadline_wait(max_messenger.SECONDS),
+        lambda *_, **__: None,
+    ),
+    Gateway(max_messenger, "start_url", _MAX_ERRORS, _deadline_wait(max_messenger.SECONDS)),
+    Gateway(max_messenger, "bot_name", _MAX_ERRORS, _deadline_wait(max_messenger.SECONDS)),
+    Gateway(max_messenger, "webhook_secret", _MAX_ERRORS, _always(8)),
+    Gateway(max_messenger, "is_configured", _MAX_ERRORS, _always(8)),
+    Gateway(
+        sms,
+        "send",
+        {
+            **_SMS_BUSY,
+            "SmsRefusedError": lambda: sms.SmsRefusedError(DETAIL),
+            "SmsRefusedError (account)": lambda: sms.SmsRefusedError(DETAIL, by_account=True),
+            "SmsUnknownError": lambda: sms.SmsUnknownError(DETAIL),
+            "NotConfiguredError": lambda: NotConfiguredError("SMS are off."),
+        },
+        _deadline_wait(sms.SECONDS),
+    ),
+    Gateway(Folder, "find_lost", _SMS_BUSY, _deadline_wait(sms.SECONDS)),
+    Gateway(Folder, "delivery", _SMS_BUSY, _deadline_wait(sms.SECONDS)),
     Gateway(
         mail,
         "send",

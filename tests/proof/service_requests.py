@@ -14,16 +14,17 @@ from urllib.parse import urlencode
 from chalicelib.core.operations import REGISTRY
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
-from chalicelib.gateways import telegram
+from chalicelib.gateways import max_messenger, telegram
 from chalicelib.transports.api_docs import failures, samples
 from chalicelib.transports.api_docs.model import OperationDoc
-from chalicelib.transports.routes import MCP_PATH, TELEGRAM_PATH
+from chalicelib.transports.routes import MAX_PATH, MCP_PATH, TELEGRAM_PATH
 from infra.local.demo.examples import fill
 from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
 from tests.factories.console import FORM, Person, World
 from tests.factories.console_forms import FORMS, OPEN
+from tests.fakes.max_messenger import started
 from tests.fakes.telegram import update
 from tests.proof.observers import BrokenPromiseError
 
@@ -89,6 +90,7 @@ CHANGED: tuple[tuple[str, dict[str, Any]], ...] = (
     ("add_knowledge", {"fileId": "FILE_ID", "text": None}),
     ("ai_fill_product", {"barcode": "5449000000996"}),
     ("create_blog_post", {"coverImage": _PICTURE}),
+    ("create_booking", {"client": {"name": "Grace", "phone": "+7 914 700-12-34"}}),
     ("create_product", {"images": [{"url": _PICTURE}]}),
     ("create_service", {"images": [{"url": _PICTURE}]}),
     ("import_page_html", {"html": None, "url": _PAGE}),
@@ -211,6 +213,10 @@ def _pages(runner: ExampleRunner) -> Iterator[ServiceRequest]:
     headers = {telegram.SECRET_HEADER: telegram.webhook_secret()}
     post = partial(Api(None).call, "POST", TELEGRAM_PATH, message, headers)
     yield ServiceRequest("message to Telegram's bot", post, partial(_check_envelope, _EVERY_CODE))
+    message = json.dumps(started(79, "unknown", 1)).encode()
+    headers = {max_messenger.SECRET_HEADER: max_messenger.webhook_secret()}
+    post = partial(Api(None).call, "POST", MAX_PATH, message, headers)
+    yield ServiceRequest("message to the bot at MAX", post, partial(_check_envelope, _EVERY_CODE))
 
 
 def _console_pages(world: World) -> Iterator[ServiceRequest]:

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
-from chalicelib.core.errors import ConflictError, UpstreamFailedError
+from chalicelib.core.errors import ConflictError, NotConfiguredError, UpstreamFailedError
 from chalicelib.core.limits import Limit
 from chalicelib.core.messengers import NAMES, Messenger
 from chalicelib.core.operations import PUBLIC, operation
@@ -92,7 +92,7 @@ class ClientChatUnlinked(Wire):
     resolve=lambda args: booking_links.parse(args.token).workspace_id,
     limit=CODES,
     example={"token": "MANAGE_TOKEN", "messenger": "telegram"},
-    errors=(ConflictError,),
+    errors=(ConflictError, NotConfiguredError, UpstreamFailedError),
     accepts_idempotency_key=False,
 )
 def link_client_chat(ctx: Context, args: ClientChatRequest) -> ClientChatCode:
