@@ -80,6 +80,7 @@ CUTS = {
     """,
     "the page or the text says how many there are, or that these are the latest or the first": """
         transports.console.bookings.new_booking.MAX_SERVICES
+        transports.console.bookings.times.MAX_NAMES
         domains.schedule.flows.calendar_feeds.MAX_EVENTS
         domains.imports.rules.tables.client_table.MAX_TAGS
         transports.console.content.imports.MAX_CONTROLS
@@ -127,6 +128,7 @@ CUTS = {
         domains.leads.rules.form_fields._MAX_OTHERS
         domains.leads.rules.form_fields._MAX_OTHER_NAME
         domains.webhooks.store.webhooks.MAX_WEBHOOKS
+        transports.console.bookings.new_booking.MAX_IN_VISIT
         transports.console.forms.editor.MAX_FIELDS
         transports.console.sites.sections.MAX_SECTIONS
     """,
