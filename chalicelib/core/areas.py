@@ -102,6 +102,7 @@ AREAS = (
             "booking_page": "bookings",
             "payments": "bookings",
             "assistants": "bookings",
+            "waiting": "bookings",
         },
     ),
     Area(

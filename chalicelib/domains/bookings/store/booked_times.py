@@ -175,6 +175,19 @@ def overlapping(
     return [BookingEntry.read(item) for item in items]
 
 
+def of_service(workspace_id: str, service_id: str, period: Span) -> list[BookingRow]:
+    """Return the bookings of a service that occupy time and begin in a period, by start."""
+    place = partition_of(workspace_id, noun=BOOKINGS.noun, facet="service_id", value=service_id)
+    items = Partition(place, Cost()).items(
+        filter_condition=ContentRow.s.is_in(*BLOCKING),
+        consistent_read=True,
+        **IndexRange(BY_ROW, "", *key_bounds((period.start, period.end - 1))).options(
+            descending=False
+        ),
+    )
+    return records_of(workspace_id, [BookingEntry.read(item) for item in items])
+
+
 def records_of(
     workspace_id: str, entries: "Sequence[BookingEntry | BookingState]"
 ) -> list[BookingRow]:

@@ -8,6 +8,9 @@ start with version 1 again.
 
 A day also has the time in which the resource's own calendar is busy (ADR 135). Slots therefore find
 it where they find bookings, and a booking conflicts with a change of it.
+
+A day for which somebody waits has a mark (ADR 142). Each change of such a day makes a job, in the
+same transaction, and other days cost nothing.
 """
 
 from collections import defaultdict
@@ -15,10 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
-from pynamodb.attributes import UnicodeAttribute, VersionAttribute
+from pynamodb.attributes import BooleanAttribute, UnicodeAttribute, VersionAttribute
 
 from chalicelib.core.clock import epoch_ms
+from chalicelib.domains.bookings.rules.job_kinds import DAYS_CHANGED
 from chalicelib.domains.bookings.rules.slots import BusyEntry
+from chalicelib.engine import jobs
 from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow, Row
 from chalicelib.engine.unit import UnitOfWork
@@ -48,6 +53,9 @@ class CalendarDayRow(ContentRow):
     # Busy times of the own calendar, such as "540-600 720-780": minutes of the UTC day. Half of the
     # day's minutes, one by one, have 7 KB.
     elsewhere = UnicodeAttribute(null=True)
+    # Somebody has waited for this day. The mark stays, because the end of a line and the beginning
+    # of another one would have to agree on it.
+    is_awaited = BooleanAttribute(null=True)
 
     @property
     def busy(self) -> list[BusyEntry]:
@@ -153,12 +161,42 @@ def stage_elsewhere(unit: UnitOfWork, resource_id: str, texts: Mapping[str, str]
     partition = _partition(unit.workspace_id, resource_id=resource_id)
     keys = {day: Key(CalendarDayRow, partition, day) for day in texts}
     rows = {row.sk: row for row in unit.rows.fetch(keys.values())}
+    changed = []
     for day, text in texts.items():
         row = rows.get(day)
         day_row = row if isinstance(row, CalendarDayRow) else CalendarDayRow(partition, day)
         if (day_row.elsewhere or "") != text:
             day_row.elsewhere = text or None
             unit.save(day_row)
+            changed.append(day_row)
+    _stage_look(unit, changed)
+
+
+def mark_awaited(
+    unit: UnitOfWork, resource_days: Iterable[tuple[str, Span]]
+) -> list[tuple[str, str]]:
+    """Stage the mark of days for which somebody waits, and return the newly marked ones."""
+    keys = keys_of(unit.workspace_id, resource_days)
+    rows = {(row.pk, row.sk): row for row in unit.rows.fetch(keys.values())}
+    marked = []
+    for resource_day, key in keys.items():
+        row = rows.get((key.pk, key.sk))
+        day_row = row if isinstance(row, CalendarDayRow) else CalendarDayRow(key.pk, key.sk)
+        if not day_row.is_awaited:
+            day_row.is_awaited = True
+            unit.save(day_row)
+            marked.append(resource_day)
+    return marked
+
+
+def _stage_look(unit: UnitOfWork, changed: Iterable[CalendarDayRow]) -> None:
+    # The job is in the transaction of the change, so neither is without the other.
+    awaited = [row for row in changed if row.is_awaited]
+    if awaited:
+        days = sorted({row.sk for row in awaited})
+        resource_ids = sorted({row.pk.rpartition("#")[2] for row in awaited})
+        payload = {"days": days, "resourceIds": resource_ids}
+        unit.create(jobs.row(DAYS_CHANGED, unit.workspace_id, payload))
 
 
 def read(
@@ -249,6 +287,7 @@ class CalendarDays:
         """Stage the changed days. The commit fails if the versions of the days have changed."""
         for resource_day in sorted(self._changed):
             unit.save(self._rows[resource_day])
+        _stage_look(unit, (self._rows[resource_day] for resource_day in self._changed))
 
 
 def new_rows(

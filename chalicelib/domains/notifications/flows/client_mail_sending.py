@@ -92,6 +92,15 @@ def send_link(job: Job, requested: AwaitedBookingRow, token: str) -> None:
 
 def _mail(message: ClientMessage) -> Mail:
     workspace, booking = message.workspace, message.booking
+    if message.own is not None:
+        return Mail(
+            id=message.job_id,
+            recipient=booking.client_email or "",
+            content=message.own.mail,
+            sender_name=workspace.name,
+            origin=workspace.id,
+            workspace_id=workspace.id,
+        )
     # The file has the address of the page on which the client moves or cancels the booking.
     event = booking_links.client_calendar_event(
         workspace.id, workspace=workspace.name, booking=booking

@@ -1,6 +1,6 @@
 """One message to the client of a booking, as each channel may send it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple, cast
 from zoneinfo import ZoneInfo
@@ -24,6 +24,15 @@ from chalicelib.engine.unit import run_unit
 from chalicelib.lib import localized
 from chalicelib.lib.localized import Language
 from chalicelib.lib.markup.brands import Brand
+from chalicelib.lib.markup.mails import RenderedMail
+
+
+class OwnContent(NamedTuple):
+    """What a message says that is about no booking, and what notes what became of it."""
+
+    text: str  # without markup
+    mail: RenderedMail
+    note: Callable[[str, str, str | None], None]  # gets the channel, the state and the reason
 
 
 class ClientMessage(NamedTuple):
@@ -41,14 +50,21 @@ class ClientMessage(NamedTuple):
     language: Language
     facts: BookingFacts
     rows: Rows
+    # The booking, which is not stored, has only the contacts then.
+    own: OwnContent | None = None
 
     @property
     def text(self) -> str:
         """The message without markup, with the link to the booking."""
+        if self.own is not None:
+            return self.own.text
         return client_mail_texts.short_text(self.language, self.kind, self.facts)
 
     def note(self, channel: Channel, state: str, reason: str | None = None) -> None:
         """Write in the booking's history what became of the message on a channel."""
+        if self.own is not None:
+            self.own.note(channel, state, reason)
+            return
         # The entry of an e-mail has the id that it had before there were other channels.
         entry_id = self.job_id if channel == "mail" else f"{self.job_id}-{channel}"
         entry = bookings.mail_entry(

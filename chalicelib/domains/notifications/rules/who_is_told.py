@@ -23,8 +23,10 @@ from chalicelib.domains.identity.rules.job_kinds import (
     MAIL_TEST_IDLE,
 )
 from chalicelib.domains.notifications.rules.job_kinds import BOOK_AGAIN, REMIND_CLIENT
+from chalicelib.domains.waiting.rules.job_kinds import TELL_WAITING
 
-# Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested.
+# Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested, and the
+# last two are to those who wait for a free time.
 ClientKind = Literal[
     "confirmed",
     "pending",
@@ -36,6 +38,8 @@ ClientKind = Literal[
     "reminder",
     "again",
     "link",
+    "waiting",
+    "offer",
 ]
 Role = Literal["owner", "manager", "staff"]
 
@@ -199,6 +203,12 @@ JOBS: Mapping[str, Told] = {
         ToClient({"requested": "link"}),
         NotSent("nothing is booked yet"),
         when="a visitor who has used up the bookings without a proof requests another one",
+        by_visitors=True,
+    ),
+    TELL_WAITING: Told(
+        ToClient({"joined": "waiting", "offered": "offer"}),
+        NotSent("the console shows who waits"),
+        when="somebody begins to wait for a free time, or a free time is offered to them",
         by_visitors=True,
     ),
     MAIL_REPLY: Told(

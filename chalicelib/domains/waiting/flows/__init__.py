@@ -1,0 +1,1 @@
+"""Steps that operations and jobs of waiting lists share."""
