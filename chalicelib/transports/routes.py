@@ -63,6 +63,10 @@ FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {
         Lazy("chalicelib.transports.web.confirm_booking_page:show"),
         Lazy("chalicelib.transports.web.confirm_booking_page:book"),
     ),
+    "/booking/waiting/{token}": (
+        Lazy("chalicelib.transports.web.waiting_page:show"),
+        Lazy("chalicelib.transports.web.waiting_page:leave"),
+    ),
     "/pay/{token}": (
         Lazy("chalicelib.transports.web.pay_booking_page:show"),
         Lazy("chalicelib.transports.web.pay_booking_page:pay"),

@@ -5,6 +5,7 @@ set, so the form needs no token against forged requests: another site could only
 can. Any site may show the page in a frame, also a sandboxed one, whose forms have no origin.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -38,6 +39,7 @@ from chalicelib.domains.bookings.rules import booking_tokens, repeats
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
 from chalicelib.domains.bookings.store.bookings import MAX_IN_VISIT
 from chalicelib.domains.leads.flows import form_checks, form_html
+from chalicelib.domains.waiting.flows.joining import NotAwaitedError
 from chalicelib.lib import localized, zoned_times
 from chalicelib.lib.markup.brands import Brand
 from chalicelib.transports import form_data
@@ -54,6 +56,7 @@ from chalicelib.transports.web.booking_facts import (
 from chalicelib.transports.web.texts import Language
 from chalicelib.transports.web.visitor_requests import call, find_number, query_value
 
+WAIT = "wait"  # The step, and the field of its form, by which a visitor waits for a free time.
 # Fields of the form that the visitor fills in, each with the catalogue key of its error.
 CONTACTS = {
     "name": "book_wrong_name",
@@ -71,6 +74,19 @@ REFUSALS = {
     "rate_limited": "book_full",
     "idempotency_mismatch": "book_sent_before",
 }
+# As above, of the form by which a visitor waits.
+WAIT_ERRORS = {
+    "day": "wait_wrong_day",
+    "name": "book_wrong_name",
+    "email": "book_wrong_email",
+    "phone": "book_wrong_phone",
+}
+WAIT_REFUSALS = {
+    "too_fast": "book_too_fast",
+    "rate_limited": "wait_too_many",
+    "idempotency_mismatch": "book_sent_before",
+}
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def show(request: HttpRequest) -> HttpResponse:
@@ -131,6 +147,11 @@ class _Visit:
         is_prepared = bool(query_value(self.request, PARAMETER))
         more = self.page["hasOtherServices"] and not is_prepared
         return more and len(self.parts) < MAX_IN_VISIT
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a visitor may wait for a free time. A visit of several services has no line."""
+        return len(self.parts) == 1
 
     def with_part(self, service_id: str) -> str:
         """Return the link that adds a service to the visit."""
@@ -262,11 +283,16 @@ def _show(request: HttpRequest) -> HttpResponse:
     visit = _Visit.from_request(request)
     if "service" not in request.path:
         return visit.show("services")
-    if visit.service["byPhone"]:
-        return visit.show("by_phone")
+    return visit.show("by_phone") if visit.service["byPhone"] else _show_service(visit)
+
+
+def _show_service(visit: _Visit) -> HttpResponse:
+    request = visit.request
     if query_value(request, "step") == "add" and visit.may_add:
         return _offer_more(visit)
     staff = visit.staff(query_value(request, "staff"))
+    if query_value(request, "step") == WAIT and visit.may_wait:
+        return _wait_form(visit, 200, {"staff": staff or ANYONE, "day": _day_in_query(request)})
     if staff is None:
         return visit.show("staff", again=query_value(request, repeats.PARAMETER))
     if visit.offer(staff)["byPhone"]:
@@ -399,7 +425,87 @@ def _times(visit: _Visit, staff: str) -> HttpResponse:
         return "" if offer is visit.service else _note(visit, offer)
 
     view = free_times.month_view(visit.language, response, link, note)
-    return visit.show("times", staff=staff, view=view, zone=view.zone)
+    wait_link = visit.link(step=WAIT, staff=staff, day=_day_in_query(visit.request))
+    return visit.show(
+        "times",
+        staff=staff,
+        view=view,
+        zone=view.zone,
+        wait_link=wait_link if visit.may_wait else None,
+    )
+
+
+def _day_in_query(request: HttpRequest) -> str:
+    day = query_value(request, "day")
+    return day if _DAY.fullmatch(day) else ""
+
+
+def _wait_form(  # noqa: PLR0913  the parts of the form
+    visit: _Visit,
+    status: int,
+    form_values: Mapping[str, str],
+    *,
+    summary: str = "",
+    errors: Mapping[str, str] | None = None,
+    is_free: bool = False,
+) -> HttpResponse:
+    # ``is_free`` is set if the day has free times, so that they can be booked.
+    staff = _staff_of(visit, form_values)
+    day = form_values.get("day", "")
+    return visit.show(
+        "wait",
+        status,
+        staff=staff,
+        zone=zone_text(visit.zone(staff), clock.now()),
+        typed={name: form_values.get(name, "") for name in ("day", "name", "email", "phone")},
+        once=form_values.get("once") or token_urlsafe(18),
+        message=summary,
+        errors=errors or {},
+        free_link=visit.link(staff=staff, day=day) if is_free else None,
+        honeypot=form_html.HONEYPOT,
+        elapsed=form_html.ELAPSED,
+    )
+
+
+def _wait(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
+    staff = _staff_of(visit, form_values)
+    email = form_values.get("email", "").strip()
+    try:
+        if form_checks.is_robot(form_values):
+            made: Mapping[str, Any] = {"mail": "sent", "waitingUrl": settings().public_url}
+        else:
+            form_checks.check_fill_time(form_values)
+            arguments = {
+                "serviceId": visit.service["id"],
+                "day": form_values.get("day", "").strip(),
+                "resourceId": None if staff == ANYONE else staff,
+                "client": {
+                    "name": form_values.get("name", ""),
+                    "email": email,
+                    "phone": form_values.get("phone", "").strip() or None,
+                },
+                "language": visit.language,
+            }
+            once = form_values.get("once", "")[:MAX_KEY]
+            made = call(visit.request, "join_waiting_list", arguments, once)
+    except ValidationError as error:
+        wrong = {each.field.removeprefix("client.") for each in error.errors}
+        keys = {name: key for name, key in WAIT_ERRORS.items() if name in wrong}
+        errors = {name: texts.translate(visit.language, key) for name, key in keys.items()}
+        summary = texts.translate(visit.language, "book_wrong")
+        return _wait_form(visit, error.status, form_values, summary=summary, errors=errors)
+    except AppError as error:
+        key = f"wait_{error.key}" if error.code == NotAwaitedError.code else None
+        key = key or WAIT_REFUSALS.get(error.code)
+        if key is None:
+            raise
+        summary, is_free = texts.translate(visit.language, key), error.key == "times_free"
+        refused = _wait_form(visit, error.status, form_values, summary=summary, is_free=is_free)
+        return refused.with_headers({**refused.headers, **error.headers})
+    day = texts.day(visit.language, date.fromisoformat(form_values["day"].strip()))
+    response = visit.show("waits", day=day, mail=made["mail"], email=email, url=made["waitingUrl"])
+    headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+    return response.with_headers({**response.headers, **headers})
 
 
 def _note(visit: _Visit, offer: Mapping[str, Any]) -> str:
@@ -465,6 +571,12 @@ def _book(request: HttpRequest) -> HttpResponse:
     check_body(request, *form_data.TYPES, limit=MAX_PUBLIC_BODY_BYTES)
     visit = _Visit.from_request(request)
     form_values = form_data.last_values(request)
+    is_waiting = form_values.get(WAIT) and visit.may_wait
+    return _wait(visit, form_values) if is_waiting else _book_time(visit, form_values)
+
+
+def _book_time(visit: _Visit, form_values: Mapping[str, str]) -> HttpResponse:
+    request = visit.request
     staff = _staff_of(visit, form_values)
     offer = visit.offer(staff)
     if offer["byPhone"]:

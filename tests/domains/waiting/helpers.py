@@ -31,9 +31,9 @@ class Line:
     day: str = DAY
 
     @classmethod
-    def of_full_day(cls, api: Api, **service: Any) -> "Line":
-        """Open a salon with one time a day, which is booked."""
-        line = cls(Salon.opened(api, rules=AN_HOUR, **service))
+    def of_full_day(cls, api: Api, day: str = DAY) -> "Line":
+        """Open a salon with one time a day, which is booked on a day."""
+        line = cls(Salon.opened(api, rules=AN_HOUR), day)
         line.book("Holder")
         return line
 

@@ -25,8 +25,8 @@ from chalicelib.domains.identity.rules.job_kinds import (
 from chalicelib.domains.notifications.rules.job_kinds import BOOK_AGAIN, REMIND_CLIENT
 from chalicelib.domains.waiting.rules.job_kinds import TELL_WAITING
 
-# Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested, and the
-# last two are to those who wait for a free time.
+# Kinds of e-mails about bookings. ``link`` has the link that books what a visitor requested. The
+# last two are for those who wait for a free time.
 ClientKind = Literal[
     "confirmed",
     "pending",
