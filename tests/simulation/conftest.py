@@ -14,7 +14,7 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.simulation import Simulation
 
 QUICK, ALL = 6, 29
-"""Schedules of each scenario in ``make test`` and with the slow tests: 66 and 319 in all."""
+"""Schedules of each scenario in ``make test`` and with the slow tests: 78 and 377 in all."""
 
 
 class Schedules:

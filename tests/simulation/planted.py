@@ -23,6 +23,8 @@ from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.store import time_off
 from chalicelib.domains.services.store.services import ServiceRow
 from chalicelib.domains.services.store.time_off import CheckedTimeOff
+from chalicelib.domains.waiting.rules import line_steps
+from chalicelib.domains.waiting.rules.line_steps import FreeTimes, Line, Step
 from chalicelib.engine import connection
 from chalicelib.engine.reading import Key
 from chalicelib.engine.unit import UnitOfWork
@@ -70,6 +72,12 @@ class LostCondition(_Unconditional):
     """A day of the calendar is written without the condition that nobody else changed it."""
 
     mark = "#CALENDAR#"
+
+
+class LineWithoutCondition(_Unconditional):
+    """A waiting list is written without the condition that nobody else changed it."""
+
+    mark = "#WAITING_LINE"
 
 
 class RetryWithoutMarker(_Unconditional):
@@ -185,6 +193,16 @@ def _book_at_the_price_of_another(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ServiceRow, "offer", lambda service, _: offer(service, service.resource_ids[0]))
 
 
+def _offer_beside_an_offer(patch: pytest.MonkeyPatch) -> None:
+    attend = line_steps.attend
+
+    def forgetful(line: Line, free: FreeTimes, **about: Any) -> Step:
+        rest = tuple(each for each in line.waiting if not line.offer or each.id != line.offer[0])
+        return attend(Line(rest), free, **about)
+
+    patch.setattr(line_steps, "attend", forgetful)
+
+
 def _nothing(_: pytest.MonkeyPatch) -> None:
     pass
 
@@ -207,6 +225,8 @@ BUGS = {
     ),
     "the price of another resource": Bug("staff", 0, plant=_book_at_the_price_of_another),
     "a lock that is read too late": Bug("closing", 4, plant=_read_the_lock_after_the_time_off),
+    "a line without a condition": Bug("waiting", 0, LineWithoutCondition),
+    "an offer beside an offer": Bug("waiting", 0, plant=_offer_beside_an_offer),
     "a retry without a marker": Bug("creating", 29, RetryWithoutMarker),
     "a counter outside the transaction": Bug("creating", 5, CounterOutside),
     "an event outside the transaction": Bug("events", 9, EventOutside),

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import pytest
@@ -37,6 +38,7 @@ from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.sites.flows.page_objects import HTML_TYPE
 from chalicelib.domains.sites.store.pages import PAGES
+from chalicelib.domains.waiting.rules.job_kinds import TELL_WAITING
 from chalicelib.engine import jobs
 from chalicelib.engine.jobs import JobRow
 from chalicelib.engine.listing import counters
@@ -239,6 +241,64 @@ class Closing(Scenario):
                     if str(row.starts_at.date()) == day
                 }
                 assert booked <= set(answer.data["affectedBookings"])
+
+
+class Waiting(Scenario):
+    """Clients begin to wait for a full day, while its booking is cancelled and jobs run."""
+
+    PROMISE = "A line has one offer at a time, in its order, and nobody who waits is passed over."
+    DAY, TIME = "2027-01-18", "2027-01-18T10:00"
+    OFFER_MS = 120 * 60_000
+
+    def prepare(self) -> None:
+        hours = [{"weekday": "mon", "start": "10:00", "end": "11:00"}]
+        self.salon = Salon.opened(self.api, rules=hours)
+        self.booking = self.salon.book(self.TIME, "Holder")["id"]
+
+    def begin(self, simulation: Simulation) -> None:
+        self.offers: set[tuple[int, str]] = set()
+        simulation.handlers[TELL_WAITING] = self._note
+        super().begin(simulation)
+        for _ in range(2):
+            simulation.client(partial(self._run_jobs, simulation))
+
+    def _note(self, job: JobRow) -> None:
+        # A job that runs twice tells of the same offer.
+        if job.payload["until"] is not None:
+            self.offers.add((job.payload["until"], job.payload["waitingId"]))
+
+    def _run_jobs(self, simulation: Simulation) -> None:
+        for _ in range(4):
+            simulation.schedule.pause(simulation.random.uniform(0, 30))
+            simulation.run_jobs()
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        simulation.schedule.pause(simulation.random.uniform(0, 20))
+        if number == 0:
+            change = {"id": self.booking, "status": "cancelled"}
+            self.answers["cancel"] = simulation.persist(self.api, STATUS, change, "cancel")
+            return
+        client = {"name": f"Client {number}", "email": f"client.{number}@example.com"}
+        body = {"serviceId": self.salon.service, "day": self.DAY, "client": client}
+        name = f"wait {number}"
+        self.answers[name] = simulation.persist(self.api, "/api/bookings/waiting", body, name)
+
+    def check(self) -> None:
+        offers = sorted(self.offers)
+        for (until, one), (next_until, other) in pairwise(offers):
+            assert next_until - self.OFFER_MS >= until, f"{one} and {other} have offers at once"
+        joined = sorted(
+            (answer.data["waitingEntry"]["position"], answer.data["waitingEntry"]["id"])
+            for name, answer in self.answers.items()
+            if answer is not None and answer.status == 200 and name != "cancel"
+        )
+        # Who began to wait after a cancellation was refused, because the time was free.
+        assert len({position for position, _ in joined}) == len(joined)
+        order = list(dict.fromkeys(waiting_id for _, waiting_id in offers))
+        known = [waiting_id for _, waiting_id in joined]
+        assert [each for each in order if each in known] == known[: len(order)]
+        if (cancelled := self.answers["cancel"]) is not None and cancelled.status == 200:
+            assert set(known) <= set(order), "somebody was passed over"
 
 
 class Creating(Scenario):
@@ -919,6 +979,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "booking": Booking,
     "staff": Staff,
     "closing": Closing,
+    "waiting": Waiting,
     "charging": Charging,
     "creating": Creating,
     "stock": Stock,
