@@ -31,6 +31,8 @@ from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
 from chalicelib.domains.payments.store import payments
 from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
+from chalicelib.domains.waiting.flows import waiting_out
+from chalicelib.domains.waiting.flows.waiting_out import WaitingEntry
 from chalicelib.engine import limits
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib import phones
@@ -144,6 +146,7 @@ class ClientFile(Wire):
     leads: list[KnownLead] = Field(description="Leads.")
     bookings: list[KnownBooking] = Field(description="Bookings.")
     payments: list[KnownPayment] = Field(description="Payments of the bookings.")
+    waiting: list[WaitingEntry] = Field(description="Places in waiting lists.")
     dialogs: list[KnownDialog] = Field(description="Dialogs with bots.")
     is_cut: bool = Field(description="Whether dialogs have more messages than the file.")
 
@@ -187,6 +190,11 @@ def export_client(ctx: Context, args: ClientRef) -> ClientFile:
         leads=[KnownLead.from_record(row) for row in leads.read_whole(ctx.workspace_id, ids)],
         bookings=[_booking(ctx.workspace_id, row) for row in booked],
         payments=_payments(ctx.workspace_id, booked),
+        waiting=waiting_out.of_client(
+            ctx.workspace_id,
+            trace.contacts | trace.spellings,
+            [row.id for row in trace.rows(ClientRow)],
+        ),
         dialogs=dialogs,
         is_cut=is_cut,
     )

@@ -31,6 +31,8 @@ from chalicelib.domains.clients.store.clients import CLIENTS, ClientRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.domains.waiting.flows import lines
+from chalicelib.domains.waiting.store import waiting_lines
 from chalicelib.engine import idempotency, jobs
 from chalicelib.engine.history import HistoryRow
 from chalicelib.engine.listing.registry import LISTINGS
@@ -148,7 +150,7 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     The person's clients are the given client, and all clients that have or had a given contact.
     Their leads and bookings are erased too, as well as other records with one of their contacts,
     and the dialogs of these records. Upcoming bookings are cancelled, and requested ones that wait
-    for an e-mail's link are removed. If there is too much for one
+    for an e-mail's link are removed, as are places in waiting lists. If there is too much for one
     request, it ends with 503 erasure_unfinished, and the next call continues. A key reads contacts
     only with crm:read.
     """
@@ -157,7 +159,12 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
     requested = requested_bookings.naming_awaited(
         ctx.workspace_id, trace.contacts | trace.spellings
     )
-    if not trace.records and not requested:
+    waiting = waiting_lines.naming(
+        ctx.workspace_id,
+        trace.contacts | trace.spellings,
+        {row.id for row in trace.rows(ClientRow)},
+    )
+    if not trace.records and not requested and not waiting:
         raise NotFoundError("The workspace has no data of this client.", key="client")
     upcoming = [row.id for row in trace.rows(BookingRow) if bookings.is_upcoming(row)]
     if not args.dry_run:
@@ -166,6 +173,8 @@ def erase_client(ctx: Context, args: ClientErase) -> ClientErased:
             _erase(ctx, [record.row for record in wave])
         for row in requested:
             _commit(ctx, [row.sk], partial(_end_link, row=row))
+        for entry in waiting:
+            _commit(ctx, [entry.sk], partial(_end_waiting, waiting_id=entry.sk))
     client_ids = [row.id for row in trace.rows(ClientRow)]
     return ClientErased(
         erased=not args.dry_run,
@@ -325,6 +334,12 @@ def _wipe_booking(ctx: Context, unit: UnitOfWork, booking_id: str) -> None:
 def _end_link(unit: UnitOfWork, row: AwaitedBookingRow) -> None:
     # If the link has booked in the meantime, nothing has traced that booking yet.
     unit.delete(row, if_there=True, on_conflict=ErasureUnfinishedError(_UNFINISHED))
+
+
+def _end_waiting(unit: UnitOfWork, waiting_id: str) -> None:
+    row = waiting_lines.find(unit.workspace_id, waiting_id)
+    if row is not None:
+        lines.stage_leaving(unit, [row])
 
 
 def _wipe_client(unit: UnitOfWork, client_id: str) -> None:

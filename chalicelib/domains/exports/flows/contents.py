@@ -26,7 +26,11 @@ from chalicelib.domains.booking_page.store import (
     visitor_bookings,
 )
 from chalicelib.domains.bookings.flows import booking_payments, holds
-from chalicelib.domains.bookings.rules.job_kinds import CLOSE_RECEIPT, MAIL_CLIENT
+from chalicelib.domains.bookings.rules.job_kinds import (
+    CLOSE_RECEIPT,
+    DAYS_CHANGED,
+    MAIL_CLIENT,
+)
 from chalicelib.domains.bookings.store import bookings, calendar_days, short_links
 from chalicelib.domains.bots.store import bot_keys, visits
 from chalicelib.domains.catalog.store import products
@@ -107,6 +111,8 @@ from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import page_drafts, page_versions, pages, site_visits
+from chalicelib.domains.waiting.rules.job_kinds import ATTEND_LINE, TELL_WAITING
+from chalicelib.domains.waiting.store import waiting_lines
 from chalicelib.domains.webhooks.flows.sending_times import DELIVER_WEBHOOK
 from chalicelib.domains.webhooks.store import deliveries, turns, webhooks
 from chalicelib.engine import (
@@ -186,6 +192,17 @@ def _read_only_merchant(merchant: Item) -> Item:
     }
 
 
+def _without_offer(line: Item) -> Item:
+    """Return a waiting list without its open offer and its job, which belong to this stage."""
+    dropped = {"offered_to", "offered_until", "check_at"}
+    return {name: value for name, value in line.items() if name not in dropped}
+
+
+def _without_shares(waiting: Item) -> Item:
+    """Return one who waits without the hashes of the visitor, whose salt is the stage's."""
+    return {name: value for name, value in waiting.items() if name != "visitor_shares"}
+
+
 def _unchanged(item: Item) -> Item:
     return item
 
@@ -212,6 +229,8 @@ PLAIN = (
     Kind(time_off.TimeOffRow, "TIME_OFF"),
     Kind(page_settings.BookingPageRow, "BOOKING_PAGE"),
     Kind(page_settings.AssistantsRow, "ASSISTANTS", _switch_assistants_off),
+    Kind(waiting_lines.WaitingRow, "WAITING", _without_shares),
+    Kind(waiting_lines.WaitingLineRow, "WAITING_LINE", _without_offer),
     Kind(budgets.BudgetRow, "BUDGET", _release_holds),
     Kind(erased_records.ErasedRow, erased_records.ERASED),
     Kind(payments.PaymentRow, "PAYMENT", _read_only_payment),
@@ -420,6 +439,9 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_CLIENT: "as above",
     REMIND_CLIENT: "as above",
     BOOK_AGAIN: "as above",
+    DAYS_CHANGED: "as above; a line goes on when somebody joins it",
+    ATTEND_LINE: "as above",
+    TELL_WAITING: "as above",
     MAIL_INVITATION: "invitations are not exported",
     MAIL_PASSWORD_RESET: "accounts are not exported",
     MAIL_PASSWORD_SET: "as above",

@@ -1,11 +1,14 @@
 """Wire models of those who wait."""
 
+from collections.abc import Collection
+from datetime import datetime
 from typing import Literal, Self
 
 from pydantic import Field
 
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
-from chalicelib.domains.waiting.store.waiting_lines import WaitingRow
+from chalicelib.domains.waiting.store import waiting_lines
+from chalicelib.domains.waiting.store.waiting_lines import WaitingLineRow, WaitingRow
 
 Told = Literal["sent", "waiting", "withheld", "none"]
 
@@ -33,7 +36,16 @@ class WaitingEntry(Wire):
     created_at: Timestamp = Field(description="When the waiting began.")
 
     @classmethod
-    def from_record(cls, row: WaitingRow, position: int, offered_until: Timestamp | None) -> Self:
+    def from_line(cls, line: WaitingLineRow, row: WaitingRow) -> Self:
+        """Return one who waits in a line."""
+        ids = [each.id for each in line.line.waiting]
+        offered_until = line.offered_until if line.offered_to == row.sk else None
+        return cls.from_record(row, ids.index(row.sk) + 1, offered_until)
+
+    @classmethod
+    def from_record(
+        cls, row: WaitingRow, position: int, offered_until: datetime | None = None
+    ) -> Self:
         return cls(
             id=row.sk,
             day=row.day.isoformat(),
@@ -49,3 +61,16 @@ class WaitingEntry(Wire):
             told=row.told["state"] if row.told else None,
             created_at=row.created_at,
         )
+
+
+def of_client(
+    workspace_id: str, contacts: Collection[str], client_ids: Collection[str]
+) -> list[WaitingEntry]:
+    """Return where some clients, or somebody with one of their contacts, wait."""
+    found = waiting_lines.naming(workspace_id, contacts, client_ids)
+    lines = {row.place: WaitingLineRow.of(workspace_id, row.place) for row in found}
+    return [
+        WaitingEntry.from_line(line, row)
+        for row in found
+        if (line := lines[row.place]) is not None and line.has(row.sk)
+    ]

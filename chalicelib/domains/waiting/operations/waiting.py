@@ -21,7 +21,7 @@ from chalicelib.domains.waiting.flows import joining, lines
 from chalicelib.domains.waiting.flows.joining import Joining, NotAwaitedError
 from chalicelib.domains.waiting.flows.waiting_out import WaitingEntry
 from chalicelib.domains.waiting.store import waiting_lines
-from chalicelib.domains.waiting.store.waiting_lines import LinePlace, WaitingLineRow
+from chalicelib.domains.waiting.store.waiting_lines import LinePlace
 
 API, CONSOLE = "api", "console"  # as of bookings
 MAX_DAYS = 400  # from today on; no service is booked further ahead
@@ -94,9 +94,9 @@ def get_waiting_list(ctx: Context, args: WaitingListQuery) -> WaitingList:
     rows = {row.sk: row for row in waiting_lines.fetch(ctx.workspace_id, ids)}
     return WaitingList(
         waiting=[
-            WaitingEntry.from_record(rows[each.id], position, _offered_until(row, each.id))
+            WaitingEntry.from_line(row, rows[each.id])
             for row in found
-            for position, each in enumerate(row.line.waiting, start=1)
+            for each in row.line.waiting
             if each.id in rows
         ]
     )
@@ -134,7 +134,7 @@ def create_waiting_entry(ctx: Context, args: WaitingEntryCreate) -> WaitingEntry
         ),
     )
     ctx.unit.mention(f"service:{args.service_id}")
-    entry = WaitingEntry.from_record(joined.row, joined.position, None)
+    entry = WaitingEntry.from_record(joined.row, joined.position)
     return WaitingEntryResult(waiting_entry=entry)
 
 
@@ -157,10 +157,6 @@ def delete_waiting_entry(ctx: Context, args: WaitingEntryRef) -> DeletedResult:
     lines.stage_leaving(ctx.unit, [row])
     ctx.unit.mention(f"service:{row.service_id}")
     return DeletedResult(id=args.id, deleted=True)
-
-
-def _offered_until(row: WaitingLineRow, waiting_id: str) -> object:
-    return row.offered_until if row.offered_to == waiting_id else None
 
 
 def _client_and_contact(ctx: Context, args: WaitingEntryCreate) -> tuple[ClientRow | None, Contact]:

@@ -100,6 +100,9 @@ class WaitingLineRow(ContentRow):
             return Line(waiting)
         return Line(waiting, Offer(self.offered_to, epoch_ms(self.offered_until)))
 
+    def has(self, waiting_id: str) -> bool:
+        return any(each == waiting_id for each, _ in self.waiting)
+
     def set_line(self, line: Line) -> None:
         self.waiting = [list(each) for each in line.waiting]
         self.offered_to = line.offer.waiting_id if line.offer else None
