@@ -147,7 +147,7 @@ def new_runner(
 
 VISITORS_WORDS = (
     *("SESSION_ID", "ACTION_ID", "CANCEL_TOKEN", "MANAGE_TOKEN", "PAY_TOKEN"),
-    *("WORKSPACE_SLUG", "CALENDAR_FILE", "CALENDAR_FEED"),
+    *("WORKSPACE_SLUG", "CALENDAR_FILE", "CALENDAR_FEED", "WAITING_TOKEN"),
 )
 """Words that only examples for visitors have, who have talked to a bot and booked."""
 
@@ -170,6 +170,12 @@ def _more(world: World) -> dict[str, str]:
     booked = api.post("/api/public/bookings", booking)
     call_console(world.workspace_id, "set_booking_page", isOn=True, offer=[things.service])
     start = datetime.fromisoformat("2027-03-02T14:00:00+03:00")
+    waiting = {
+        "serviceId": things.service,
+        "day": "2027-03-06",
+        "client": {"name": "Mary", "email": "mary@example.com"},
+    }
+    waits = api.post("/api/public/bookings/waiting", waiting)
     session, proposal = propose_booking(things.agent, things.service, things.resource, start)
     values = (
         *(session, str(proposal.id), booked["cancelToken"]),
@@ -178,6 +184,7 @@ def _more(world: World) -> dict[str, str]:
         workspaces.get(world.workspace_id).slug,
         booked["icsUrl"].rpartition("/")[2],
         api.post("/api/calendar-links/create")["calendarLink"]["url"].rpartition("/")[2],
+        waits["waitingUrl"].rpartition("/")[2],
     )
     return dict(zip(VISITORS_WORDS, values, strict=True))
 

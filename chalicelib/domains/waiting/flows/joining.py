@@ -5,6 +5,7 @@ from typing import NamedTuple
 from chalicelib.core import clock
 from chalicelib.core.errors import ConflictError, ValidationError
 from chalicelib.core.ids import new_id
+from chalicelib.domains.bookings.flows.slot_search import PERMANENT_REASONS
 from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import NOTHING, Contact
@@ -19,15 +20,15 @@ from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import emails
 from chalicelib.lib.localized import Language
 
-# A booking or time off takes these days. On others, nothing can become free.
-_AWAITED = frozenset({NoSlotReason.FULLY_BOOKED, NoSlotReason.TIME_OFF})
+# Visitors see none of these days.
+_NEVER_FREE = PERMANENT_REASONS | {NoSlotReason.TOO_LITTLE_NOTICE}
 
 
 class NotAwaitedError(ConflictError):
     """Nobody can wait for the day. ``key`` says why.
 
-    ``times_free``: it has free times, so book one. ``day_closed``: nothing is booked or closed on
-    the day, so no time can become free, or the day has passed. ``line_full``: 30 wait already.
+    ``times_free``: it has free times, so book one. ``day_closed``: the day has passed or cannot be
+    booked yet, or the service cannot be booked. ``line_full``: 30 wait already.
     """
 
     code = "not_awaited"
@@ -97,10 +98,9 @@ def _require_awaited(request: Joining, search: DaySearch) -> None:
         msg = f"{day} has free times. Book one of them."
         raise NotAwaitedError(msg, key="times_free")
     today = clock.local_day(clock.now(), search.timezone)
-    # The business knows for which days it may open times.
-    is_possible = not request.is_by_visitor or found.reason in _AWAITED
-    if day < today or not is_possible:
-        msg = f"{day}: nothing can become free on this day. Choose a day with working hours."
+    # The business knows for which days it will open times.
+    if day < today or (request.is_by_visitor and found.reason in _NEVER_FREE):
+        msg = f"{day}: no time can become free on this day. Choose another day."
         raise NotAwaitedError(msg, key="day_closed")
 
 

@@ -116,7 +116,7 @@ def _mark_days(workspace_id: str, place: LinePlace) -> None:
 
 def _search(workspace_id: str, place: LinePlace, rows: Rows) -> DaySearch | None:
     service = rows.find(ServiceRow, SERVICES.key(workspace_id, record_id=place.service_id))
-    return service and DaySearch.create(workspace_id, service, place, rows)
+    return DaySearch.create(workspace_id, service, place, rows) if service else None
 
 
 def _attend(unit: UnitOfWork, place: LinePlace) -> None:

@@ -104,7 +104,7 @@ class OwnPlace(Wire):
     limit=WAITING_CALLS,
     example={
         "serviceId": "SERVICE_ID",
-        "day": "2027-03-02",
+        "day": "2027-03-06",
         "client": {"name": "Grace", "email": "grace@example.com"},
     },
     errors=(NotAwaitedError,),

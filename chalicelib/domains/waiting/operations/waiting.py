@@ -1,6 +1,6 @@
 """Show who waits for a free time, and add and remove them."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -24,7 +24,6 @@ from chalicelib.domains.waiting.store import waiting_lines
 from chalicelib.domains.waiting.store.waiting_lines import LinePlace
 
 API, CONSOLE = "api", "console"  # as of bookings
-MAX_DAYS = 400  # from today on; no service is booked further ahead
 
 
 class WaitingListQuery(Wire):
@@ -74,7 +73,7 @@ class WaitingEntryRef(Wire):
     rest="GET /api/bookings/waiting",
     scope=Scope.BOOKINGS_READ,
     role=Role.MEMBER,
-    example={"day": "2027-03-01"},
+    example={"day": "2030-03-02"},
 )
 def get_waiting_list(ctx: Context, args: WaitingListQuery) -> WaitingList:
     """Return who waits for a free time of a service on a day, in the order of the lines.
@@ -84,7 +83,7 @@ def get_waiting_list(ctx: Context, args: WaitingListQuery) -> WaitingList:
     """
     # Yesterday, because it may still be that day elsewhere.
     first = args.day or clock.now().date() - timedelta(days=1)
-    last = args.day or first + timedelta(days=MAX_DAYS)
+    last = args.day or date.max
     found = [
         row
         for row in waiting_lines.lines_between(ctx.workspace_id, first, last=last)
@@ -109,8 +108,8 @@ def get_waiting_list(ctx: Context, args: WaitingListQuery) -> WaitingList:
     role=Role.MEMBER,
     example={
         "serviceId": "SERVICE_ID",
-        "day": "2027-03-02",
-        "client": {"name": "Ada", "email": "ada@example.com"},
+        "day": "2030-03-02",
+        "client": {"name": "Joan", "email": "joan@example.com"},
     },
     errors=(NotAwaitedError,),
 )
