@@ -86,6 +86,7 @@ _webhooks = partial(_page, "settings.webhooks")
 _calendar = partial(_page, "bookings.calendar")
 _busy_times = partial(_page, "services.busy_times")
 _calendar_link = partial(_page, "bookings.calendar_link")
+_waiting_list = partial(_page, "bookings.waiting_list")
 _new_booking = partial(_page, "bookings.new_booking")
 _booking = partial(_page, "bookings.booking")
 _payments = partial(_page, "bookings.payments")
@@ -228,6 +229,9 @@ _OF_WORKSPACES = {
     "/bookings": _calendar("index", shows="get_staff_calendar"),
     "/bookings/calendar-link": _calendar_link(
         "show_of_business", "change_of_business", "get_calendar_links", "create_calendar_link"
+    ),
+    "/bookings/waiting": _waiting_list(
+        "show", "change", "get_waiting_list", "create_waiting_entry"
     ),
     "/bookings/new": _new_booking("new", "create", "create_booking"),
     "/bookings/{booking}": _booking("show", "change", "get_booking", "set_booking_status"),
