@@ -46,6 +46,8 @@ OF_VISITORS: Mapping[str, tuple[str, str]] = {
     "unproved": ("a visitor", _LINK),
     "unproved-contact": ("a visitor and contact", _LINK),
     "booking-links": ("a visitor", "429"),
+    "waiting-list": ("a visitor", "429"),
+    "waiting-day": ("a visitor", "429"),
     "manage-booking": ("a visitor", "429"),
     "booking-payments": ("a visitor", "429"),
     "public-calendar": ("a visitor", "429"),

@@ -420,6 +420,21 @@ def _book_slot(
     return booking_row
 
 
+def make_waiting(do: Caller, language: Language) -> None:
+    """Let the client of the first booking wait for a time on a holiday, unless somebody waits."""
+    offer = school.load(language)
+    services = index_by_name(do("list_services", size=100)["services"])
+    service, booking = services.get(offer.services[0].name), offer.bookings[0]
+    if service is None or do("get_waiting_list")["waiting"]:
+        return
+    do(
+        "create_waiting_entry",
+        serviceId=service["id"],
+        day=f"{clock.now().year + 1}-01-02",
+        client={"name": booking.client, "phone": booking.phone},
+    )
+
+
 def make_staff(do: Caller, language: Language) -> None:
     """Create a member with the role *staff*, who sees the calendar of the first teacher."""
     teacher = school.load(language).teachers[0].name
@@ -444,6 +459,7 @@ STEPS = (
     make_services,
     make_bookings,
     busy_times.make_busy_times,
+    make_waiting,
     make_staff,
     booking_page.switch_on,
     payments.take_payments,

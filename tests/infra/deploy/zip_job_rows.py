@@ -17,6 +17,7 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.principals import PLATFORM
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.booking_page.rules import advertising_texts
+from chalicelib.domains.bookings.rules.job_kinds import DAYS_CHANGED
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.catalog.operations import categories
 from chalicelib.domains.chat.store.dialogs import DIALOGS
@@ -362,6 +363,44 @@ def knowledge_fetch(stage: Stage) -> Steps:
     page = SOURCES.require(stage.workspace_id, record_id=page.id)
     assert (page.status, page.failures) == ("failed", 1)
     assert page.error.startswith("The page was not read: expected ")
+
+
+def _one_who_waits(stage: Stage, name: str) -> Any:
+    body = {
+        "serviceId": stage.things.service,
+        "day": "2030-03-09",
+        "client": {"name": name, "email": f"{name.lower()}@example.com"},
+    }
+    return stage.api.post("/api/bookings/waiting", body)["waitingEntry"]
+
+
+def waiting_line(stage: Stage) -> Steps:
+    _one_who_waits(stage, "Line")
+    yield
+    pk = f"W#{stage.workspace_id}#CALENDAR#{stage.things.resource}"
+    day = calendar_days.CalendarDayRow.find(pk, "2030-03-09")
+    assert day is not None
+    assert day.is_awaited
+
+
+def waiting_days(stage: Stage) -> Steps:
+    entry = _one_who_waits(stage, "Days")
+    payload = {"days": ["2030-03-09"], "resourceIds": [stage.things.resource]}
+    run_unit(
+        stage.workspace_id,
+        None,
+        lambda unit: unit.create(jobs.row(DAYS_CHANGED, stage.workspace_id, payload)),
+    )
+    yield
+    waiting = stage.api.get("/api/bookings/waiting?day=2030-03-09")["waiting"]
+    assert entry["id"] in {each["id"] for each in waiting}
+
+
+def tell_waiting(stage: Stage) -> Steps:
+    _one_who_waits(stage, "Told")
+    yield
+    waiting = stage.api.get("/api/bookings/waiting?day=2030-03-09")["waiting"]
+    assert next(each["told"] for each in waiting if each["name"] == "Told") is not None
 
 
 def busy_times_read(stage: Stage) -> Steps:
@@ -864,6 +903,9 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "knowledge-fetch": knowledge_fetch,
     "busy-times-read": busy_times_read,
     "busy-times-clear": busy_times_clear,
+    "waiting-line": waiting_line,
+    "waiting-days": waiting_days,
+    "tell-waiting": tell_waiting,
     "visitor-events": visitor_events,
     "mail-client": mail_client,
     "remind-client": remind_client,
