@@ -50,6 +50,15 @@ def _problem(request: ConsoleRequest, error: AppError) -> Problem:
 
 def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) -> HttpResponse:
     waiting: list[dict[str, Any]] = request.call("get_waiting_list")["waiting"]
+    # Each name is read once.
+    services = {
+        each: SERVICES.name_of(request, each) or ""
+        for each in {one["serviceId"] for one in waiting}
+    }
+    staff = {
+        each: STAFF.name_of(request, each) or ""
+        for each in {one["resourceId"] for one in waiting} - {None}
+    }
     by_day: dict[str, list[dict[str, Any]]] = {}
     for each in waiting:
         by_day.setdefault(each["day"], []).append(each)
@@ -60,8 +69,8 @@ def _page(request: ConsoleRequest, status: int, problem: Problem | None = None) 
         status,
         problem=problem,
         by_day=by_day,
-        service_names=SERVICES.names(request),
-        staff_names=STAFF.names(request),
+        service_names=services,
+        staff_names=staff,
         services=SERVICES.offer(request, "serviceId", [typed["serviceId"]], status="active"),
         typed=typed,
         today=str(clock.local_day(clock.now(), zone)),
