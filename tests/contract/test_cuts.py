@@ -172,6 +172,7 @@ CUTS = {
     "characters, bytes or digits": """
         domains.bookings.rules.booking_tokens.SHORT_LENGTH
         domains.clients.flows.advertising_links._SIGNATURE_BYTES
+        domains.waiting.flows.waiting_links._SIGNATURE_BYTES
         domains.schedule.rules.calendar_text.MAX_LINE
         transports.web.booking_page.MAX_VERSION
         domains.clients.operations.contact_upsert.MAX_NOTES
@@ -242,6 +243,7 @@ CUTS = {
         transports.web.booking_page.MAX_PUBLIC_BODY_BYTES
         transports.web.booking_page.MAX_TOKEN
         transports.web.confirm_booking_page.MAX_PUBLIC_BODY_BYTES
+        transports.web.waiting_page.MAX_PUBLIC_BODY_BYTES
         transports.web.manage_booking_page.MAX_PUBLIC_BODY_BYTES
         transports.web.pay_booking_page.MAX_PUBLIC_BODY_BYTES
         transports.web.test_payment_page.MAX_PUBLIC_BODY_BYTES

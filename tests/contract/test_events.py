@@ -66,6 +66,12 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("admit_assistants", "link_member", "set_booking_page", "set_workspace"),
         *("create_calendar_link", "delete_calendar_link"),
         *("create_busy_calendar", "read_busy_calendar", "delete_busy_calendar"),
+        *(
+            "create_waiting_entry",
+            "delete_waiting_entry",
+            "join_waiting_list",
+            "leave_waiting_list",
+        ),
     ),
     "consent without an exchange of its code gives no access, and an end takes access away": (
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token", "widen_connection"),

@@ -160,6 +160,7 @@ def join_waiting_list(ctx: Context, args: PublicWaiting) -> PublicWaitingMade:
     reads=True,
     resolve=lambda args: waiting_links.parse(args.token).workspace_id,
     limit=WAITING_CALLS,
+    example={"token": "WAITING_TOKEN"},
 )
 def open_own_waiting(ctx: Context, args: WaitingToken) -> OwnPlace:
     """Return what is offered to one who waits, and whether a time is free now."""
