@@ -261,3 +261,10 @@ def test_the_list_is_of_a_day_and_a_service(line: Line) -> None:
     assert api.get(f"{PATH}?day=2027-01-19")["waiting"] == []
     other = Salon.opened(api).service
     assert api.get(f"{PATH}?serviceId={other}")["waiting"] == []
+
+
+def test_an_erased_client_waits_no_more_and_the_next_moves_up(line: Line) -> None:
+    line.joined("Zoe")
+    line.add("Grace")
+    line.salon.api.post("/api/clients/delete", {"email": email_of("Zoe")})
+    assert [(each["name"], each["position"]) for each in line.waiting] == [("Grace", 1)]
