@@ -14,11 +14,13 @@ from chalicelib.core.errors import UnavailableError
 from chalicelib.core.ids import new_id
 from chalicelib.core.jobs import WEBHOOK_EVENTS
 from chalicelib.domains.bookings.flows import booking_payments
-from chalicelib.domains.bookings.rules import payment_effects
+from chalicelib.domains.bookings.rules import payment_effects, slots
 from chalicelib.domains.bookings.rules.payment_effects import Effect, PaidBooking
 from chalicelib.domains.payments.flows import accounts
 from chalicelib.domains.payments.store import merchants, payments
 from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
+from chalicelib.domains.schedule.flows import start_planning
+from chalicelib.domains.schedule.operations import dated_starts
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.store import time_off
 from chalicelib.domains.services.store.services import ServiceRow
@@ -203,6 +205,19 @@ def _offer_beside_an_offer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(line_steps, "attend", forgetful)
 
 
+def _book_over_dates_of_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(slots, "_is_taken_by_own", lambda *_: True)
+
+
+def _add_dates_over_bookings(patch: pytest.MonkeyPatch) -> None:
+    reason_against = start_planning._reason_against
+    patch.setattr(start_planning, "_reason_against", lambda *found: reason_against(*found[:3], ()))
+
+
+def _remove_dates_with_bookings(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dated_starts, "_require_no_bookings", lambda *_: None)
+
+
 def _nothing(_: pytest.MonkeyPatch) -> None:
     pass
 
@@ -227,6 +242,10 @@ BUGS = {
     "a lock that is read too late": Bug("closing", 4, plant=_read_the_lock_after_the_time_off),
     "a line without a condition": Bug("waiting", 0, LineWithoutCondition),
     "an offer beside an offer": Bug("waiting", 0, plant=_offer_beside_an_offer),
+    "a date without a condition": Bug("dates", 0, LostCondition),
+    "a booking over a date of another service": Bug("dates", 0, plant=_book_over_dates_of_others),
+    "a date over a booking": Bug("dates", 0, plant=_add_dates_over_bookings),
+    "a date that goes in spite of its bookings": Bug("dates", 0, plant=_remove_dates_with_bookings),
     "a retry without a marker": Bug("creating", 29, RetryWithoutMarker),
     "a counter outside the transaction": Bug("creating", 5, CounterOutside),
     "an event outside the transaction": Bug("events", 9, EventOutside),

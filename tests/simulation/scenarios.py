@@ -29,6 +29,7 @@ from chalicelib.domains.billing.rules.pricing import Prices, TokenUsage
 from chalicelib.domains.billing.store import ledger
 from chalicelib.domains.bookings.flows import booking_links
 from chalicelib.domains.bookings.rules.booking_tokens import Purpose
+from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.bookings import BOOKINGS
 from chalicelib.domains.chat.flows import exchange
 from chalicelib.domains.chat.flows.exchange import Ending
@@ -36,6 +37,7 @@ from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.messages import Ended
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants, payments
+from chalicelib.domains.services.store import dated_starts
 from chalicelib.domains.sites.flows.page_objects import HTML_TYPE
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.waiting.rules.job_kinds import TELL_WAITING
@@ -49,6 +51,7 @@ from chalicelib.gateways.object_store import object_store
 from chalicelib.gateways.payments import Account, Merchant, PaymentStatus, UnknownOutcomeError
 from chalicelib.gateways.post import PostReply
 from chalicelib.gateways.public_http import UpstreamError
+from chalicelib.lib.spans import Span
 from tests.conftest import Answer, Api, Owner, call_console, call_operator
 from tests.domains.billing import books
 from tests.domains.billing.books import check_prefixes
@@ -59,6 +62,7 @@ from tests.simulation.schedule import Process
 from tests.simulation.simulation import Simulation
 
 UPDATE = "/api/services/update"
+ADD_DATES, REMOVE_DATES = "/api/services/starts", "/api/services/remove-starts"
 CLIENTS = 4
 CANCELS = 0.3
 """Share of payments whose booking is cancelled before the money arrives."""
@@ -299,6 +303,70 @@ class Waiting(Scenario):
         assert [each for each in order if each in known] == known[: len(order)]
         if (cancelled := self.answers["cancel"]) is not None and cancelled.status == 200:
             assert set(known) <= set(order), "somebody was passed over"
+
+
+class Dates(Scenario):
+    """Clients book a class and a massage of one person, while dates are added and removed."""
+
+    PROMISE = "A date sells no more than its places, and keeps its person from other services."
+    TIMES = Booking.TIMES
+    PLACES = 2
+
+    def prepare(self) -> None:
+        teacher = {"capacity": self.PLACES}
+        self.school = Salon.opened(self.api, [teacher], name="Yoga", fixedStarts=True)
+        body = {"name": "Massage", "durationMin": 60, "resourceIds": self.school.resources}
+        massage = self.api.post("/api/services/create", body | {"slotStepMin": 30})["service"]
+        self.massage = Salon(self.api, massage["id"], self.school.resources)
+        self.api.post(ADD_DATES, self._date(self.TIMES[0]))
+
+    def _date(self, start: str) -> dict[str, Any]:
+        return {"serviceId": self.school.service, "startAt": start}
+
+    def begin(self, simulation: Simulation) -> None:
+        super().begin(simulation)
+        for path in (ADD_DATES, REMOVE_DATES):
+            simulation.client(partial(self._change_dates, simulation, path))
+
+    def _change_dates(self, simulation: Simulation, path: str) -> None:
+        for turn in range(3):
+            simulation.schedule.pause(simulation.random.uniform(0, 0.1))
+            start = simulation.random.choice(self.TIMES)
+            answer = simulation.persist(self.api, path, self._date(start), f"{path} {turn}")
+            assert answer is None or answer.status in {200, 404, 409}, answer.body
+
+    def act(self, simulation: Simulation, number: int) -> None:
+        pick, name = simulation.random.choice, f"Client {number}"
+        wanted = pick([self.school, self.massage])
+        order = wanted.order(pick(self.TIMES), name)
+        answer = simulation.persist(self.api, CREATE, order, f"book {number}")
+        self.answers[name] = answer
+        if answer is None or answer.status != 200 or pick([True, False]):
+            return
+        change = {"id": answer.data["booking"]["id"], "status": "confirmed"}
+        change |= {"startAt": pick(self.TIMES)}
+        simulation.persist(self.api, STATUS, change, f"move {number}")
+
+    def check(self) -> None:
+        (teacher,) = self.school.resources
+        check_calendars(self.workspace, [teacher], self.PLACES)
+        rows = dated_starts.between(self.workspace, service_id=self.school.service, first_ms=0)
+        listed = [row.dated for row in rows]
+        assert listed == calendar_days.read_kept(self.workspace, resource_id=teacher).starts
+        bookings = [row for row in bookings_of(self.workspace) if row.blocks]
+        for row in bookings:
+            meeting = [each for each in listed if _overlap(each.buffered, row.busy.buffered)]
+            if row.service_id == self.school.service:
+                assert [each.start for each in meeting] == [row.busy.start]
+            else:
+                assert meeting == [], f"{row.client_name} is booked over a date"
+        for name, answer in self.answers.items():
+            if answer is not None and answer.status == 200:
+                assert [row.client_name for row in bookings].count(name) == 1
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
 
 
 class Creating(Scenario):
@@ -980,6 +1048,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "staff": Staff,
     "closing": Closing,
     "waiting": Waiting,
+    "dates": Dates,
     "charging": Charging,
     "creating": Creating,
     "stock": Stock,

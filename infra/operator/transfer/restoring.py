@@ -29,6 +29,8 @@ from chalicelib.domains.files.store.files import FileRow
 from chalicelib.domains.knowledge.flows.source_texts import TEXT_TYPE
 from chalicelib.domains.leads.store import leads
 from chalicelib.domains.leads.store.leads import LeadRow
+from chalicelib.domains.services.rules.starts import DatedStart
+from chalicelib.domains.services.store.dated_starts import DatedStartRow
 from chalicelib.domains.sites.flows.page_objects import HTML_TYPE
 from chalicelib.domains.sites.store import sites
 from chalicelib.domains.sites.store.pages import PageRow
@@ -73,6 +75,7 @@ class Restoring:
     counts: Counter[str] = field(default_factory=Counter)
     _totals: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _busy: list[tuple[str, BusyEntry]] = field(default_factory=list)
+    _dated: list[tuple[str, DatedStart]] = field(default_factory=list)
     _used: int = 0
     _html_bytes: dict[str, int] = field(default_factory=dict)
     """Lengths of pages' HTML by key, because rewritten links may change them."""
@@ -88,7 +91,7 @@ class Restoring:
             for noun, totals in self._totals.items():
                 for item in counters.whole_rows(self.workspace_id, noun=noun, counts=totals):
                     writer.put(CounterRow, item)
-            for day in calendar_days.new_rows(self.workspace_id, self._busy):
+            for day in calendar_days.new_rows(self.workspace_id, self._busy, self._dated):
                 writer.put(type(day), day.serialize())
             if self._used:
                 usage = files.usage_row(self.workspace_id, self._used)
@@ -151,6 +154,9 @@ class Restoring:
         assert kind is not None, at  # noqa: S101  the preflight has rejected it
         if item := self.erased.clean_row(kind, at, line["item"]):
             writer.put(kind.row, self._item(at, item))
+            if kind.row is DatedStartRow:
+                row = DatedStartRow.from_raw_data(self._item(at, item))
+                self._dated.append((row.resource_id, row.dated))
 
     def _item(self, at: str, item: Item) -> Item:
         return {"pk": {"S": contents.partition(self.workspace_id, at=at)}, **item}

@@ -79,6 +79,7 @@ class TestCreate:
             "unverifiedPerHour": 60,
             "visitorMails": True,
             "bookAgainDays": None,
+            "fixedStarts": False,
             "reminders": [1440, 120],
             "sortOrder": 0,
             "externalId": None,
@@ -380,5 +381,5 @@ def test_a_service_is_found_by_its_id_and_by_its_resources() -> None:
         == services.bound_to(WORKSPACE, resource_id="nobody")
         == []
     )
-    assert both.rules == (60, 15, 0, 5, 0, 60, {})
+    assert both.rules == (60, 15, 0, 5, 0, 60, {}, both.id, False)
     assert one.rules.step_min == 60

@@ -69,7 +69,7 @@ class SlotRequest(NamedTuple):
     timezone: str | None = None
     # The time may be in the past and outside the opening hours, and the service's steps, time off,
     # notice and horizon do not apply. The booking is still refused if the time is booked, or if the
-    # resource is inactive, deleted or not bound to the service.
+    # resource is inactive, deleted, not bound to the service, or there for another's dated start.
     ignores_schedule: bool = False
     # Ids of the resources whose price and length the client was shown. None: all of the service.
     among: frozenset[str] | None = None
@@ -167,7 +167,11 @@ class Placement:
             epoch_ms(booking.starts_at),
             [Candidate(resource)],
             ServiceRules(
-                length, length, int(booking.buffer_before_min), int(booking.buffer_after_min)
+                length,
+                length,
+                int(booking.buffer_before_min),
+                int(booking.buffer_after_min),
+                service_id=booking.service_id,
             ),
             booking.timezone,
             existing=[booking],
@@ -189,7 +193,7 @@ class Placement:
             requested=requested.timezone,
             of_workspace=lambda: slot_search.workspace_of(unit).timezone,
         )
-        start = _moment(requested, zones) - search.offset
+        start = moment_of(requested, zones) - search.offset
         same_start = bool(existing) and start == epoch_ms(existing[0].starts_at)
         if start < epoch_ms(clock.now()) and not (requested.ignores_schedule or same_start):
             message = f"expected a time in the future, received {requested.start}"
@@ -304,8 +308,11 @@ class Placement:
         )
 
 
-def _moment(requested: SlotRequest, zones: Zones) -> int:
-    # A start must be a whole minute and not ambiguous.
+def moment_of(requested: SlotRequest, zones: Zones) -> int:
+    """Return a requested start in ms since 1970 UTC: a whole minute that is not ambiguous.
+
+    Raises ValidationError for any other.
+    """
     start = requested.start
     if not isinstance(start, datetime):
         message = f"expected a time such as {start}T12:00, received a date"
@@ -335,6 +342,7 @@ _REASON_TEXTS: Mapping[str, str] = {
     NoSlotReason.NO_SCHEDULE: "no opening hours are set",
     NoSlotReason.DOES_NOT_FIT: "the opening hours are shorter than the service",
     NoSlotReason.OUTSIDE_HORIZON: "it is further ahead than bookings are allowed",
+    NoSlotReason.NO_STARTS: "the service is offered on its dates only, and this is none of them",
     NoSlotReason.CLOSED: "it is outside the opening hours, or it is not the start of a slot",
     NoSlotReason.TIME_OFF: "the resource has time off at this time",
     NoSlotReason.TOO_LITTLE_NOTICE: "it is earlier than the minimum notice allows",

@@ -46,6 +46,9 @@ class SlotOut(Wire):
     weekday: str = Field(description="mon to sun, in that zone.")
     resource_ids: list[Id] = Field(description="Resources that are free then.")
     free: int = Field(description="Free seats of all of them.")
+    places: int | None = only_if_set(
+        "With fixedStarts: all places of these resources, of which free are left."
+    )
     parts: list[SlotPartOut] | None = only_if_set(
         "With andThen: each service in order. resourceIds then has those who can do all of them."
     )
@@ -61,6 +64,7 @@ class SlotOut(Wire):
             weekday=local.weekday,
             resource_ids=list(slot.seats),
             free=visits.seats_of(slot),
+            places=slot.places,
             parts=[SlotPartOut.from_part(part) for part in slot.parts] or None,
         )
 

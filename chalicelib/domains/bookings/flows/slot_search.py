@@ -102,6 +102,7 @@ class Candidate(NamedTuple):
                 ),
                 *days.elsewhere,
             ],
+            days.starts,
         )
 
 

@@ -109,7 +109,11 @@ class VisitPlacement(Placement):
         for booking, pause_min in zip(group, visit_search.pauses(group), strict=True):
             length = int(booking.duration_min)
             rules = ServiceRules(
-                length, length, int(booking.buffer_before_min), int(booking.buffer_after_min)
+                length,
+                length,
+                int(booking.buffer_before_min),
+                int(booking.buffer_after_min),
+                service_id=booking.service_id,
             )
             candidates = Candidates([Candidate(resources[booking.resource_id])], [], None)
             service = slot_search.service_of(unit.workspace_id, booking, unit.rows)

@@ -55,8 +55,17 @@ def create(
 ) -> Search:
     """Return the search for a visit. A named resource does every service that it is bound to.
 
-    Raises NotFoundError for a resource that does not exist.
+    Raises:
+        NotFoundError: the resource does not exist.
+        ValidationError: a service is offered on dates only, which nothing can follow at once.
     """
+    for service in services:
+        if service.fixed_starts:
+            message = (
+                f"expected services that can follow one another, but {service.name} has fixed "
+                "dates. Book it alone"
+            )
+            raise ValidationError.of("andThen", message=message, key="fixed_starts")
     rows = rows or Rows()
     ids = {each for service in services for each in service.resource_ids}
     rows.read(opening_hours.keys_with_schedules(workspace_id, ids))

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 from chalicelib.core import clock
 from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.rules.open_windows import Schedule, fits, windows
+from chalicelib.domains.services.rules.starts import DatedStart
 from chalicelib.lib.spans import Span, merge, peaks
 
 NEXT_AVAILABLE_DAYS = 93  # after an empty range, in which the next slot is searched
@@ -27,6 +28,7 @@ class NoSlotReason(StrEnum):
     NO_SCHEDULE = "no_schedule"
     DOES_NOT_FIT = "does_not_fit"
     OUTSIDE_HORIZON = "outside_horizon"
+    NO_STARTS = "no_starts"  # of a service with fixed starts, no date is in the range
     CLOSED = "closed"
     TIME_OFF = "time_off"
     TOO_LITTLE_NOTICE = "too_little_notice"
@@ -69,6 +71,8 @@ class Calendar(NamedTuple):
     # that overlap the slots. Whole days off are converted by ``zoned_times.span_of_days``.
     busy: Sequence[BusyEntry] = ()
     time_off: Sequence[Span] = ()
+    # At least those whose buffered span overlaps ``busy_range``. They do not overlap.
+    starts: Sequence[DatedStart] = ()
 
     def exclude_booking(self, booking_id: str) -> Self:
         return self._replace(busy=[entry for entry in self.busy if entry.booking_id != booking_id])
@@ -101,6 +105,7 @@ class Slot(NamedTuple):
     end: int  # with the resource that needs the least time
     seats: Mapping[str, int]  # free seats by resource
     parts: "Sequence[SlotPart]" = ()  # of a visit, in order
+    places: int | None = None  # of fixed starts: all places of the resources, free or not
 
 
 class SlotPart(NamedTuple):
@@ -137,7 +142,14 @@ def slots(service: ServiceRules, calendar: Calendar, query: Query) -> ResourceSl
     horizon = _horizon(service, calendar, query.now)
     if query.first > horizon:
         return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
-    starts = _starts_in_hours(service, calendar, query.first, last=min(query.last, horizon))
+    last = min(query.last, horizon)
+    if service.fixed_starts:
+        starts = _dated_starts(service, calendar, query.first, last=last)
+        if not starts:
+            return ResourceSlots({}, NoSlotReason.NO_STARTS)
+        starts = _in_hours(service, calendar, starts)
+    else:
+        starts = _starts_in_hours(service, calendar, query.first, last=last)
     return _bookable(service, calendar, starts, query.now)
 
 
@@ -150,11 +162,31 @@ def slots_at(
     starts = [start for start in starts if start <= horizon]
     if not starts:
         return ResourceSlots({}, NoSlotReason.OUTSIDE_HORIZON)
+    if service.fixed_starts:
+        dated = set(_dated_starts(service, calendar, starts[0], last=starts[-1]))
+        starts = [start for start in starts if start in dated]
+        if not starts:
+            return ResourceSlots({}, NoSlotReason.NO_STARTS)
+    return _bookable(service, calendar, _in_hours(service, calendar, starts), now)
+
+
+def _dated_starts(service: ServiceRules, calendar: Calendar, first: int, *, last: int) -> list[int]:
+    return sorted(
+        dated.start
+        for dated in calendar.starts
+        if first <= dated.start <= last
+        and dated.takes(
+            service.service_id, dated.start, busy_range(service, dated.start, last=dated.start)
+        )
+    )
+
+
+def _in_hours(service: ServiceRules, calendar: Calendar, starts: Sequence[int]) -> list[int]:
+    # Which of ascending starts lie in opening hours with their whole length.
     length = service.duration_min * _MINUTE
     opened = _opened(calendar, starts[0], last=starts[-1] + length)
     blocks = merge(opened, touching=True)
-    starts = [start for start in starts if _lies_in(blocks, Span(start, start + length))]
-    return _bookable(service, calendar, starts, now)
+    return [start for start in starts if _lies_in(blocks, Span(start, start + length))]
 
 
 def _bookable(
@@ -185,12 +217,18 @@ def is_free(
     ignore_schedule: bool = False,
 ) -> bool:
     """Return whether ``slots`` would list this start, or whether no booking prevents it."""
-    # With ``ignore_schedule``, only other bookings count. Opening hours, the grid, time off,
-    # notice, horizon and the current time are ignored.
+    # With ``ignore_schedule``, only other bookings and dated starts count. Opening hours, the grid,
+    # time off, notice, horizon and the current time are ignored.
     if ignore_schedule:
         own = service.with_resource(calendar.resource_id)
         return next(_free_seats(own, calendar, [start], now)) > 0
     return start in slots(service, calendar, Query(start, start, now)).seats
+
+
+def has_start(service: ServiceRules, calendar: Calendar, start: int) -> bool:
+    """Return whether a resource has a dated start of the service at a moment."""
+    own = service.with_resource(calendar.resource_id)
+    return bool(_dated_starts(own, calendar, start, last=start))
 
 
 def least_busy(calendars: Sequence[Calendar], start: int, *, now: int) -> Calendar:
@@ -260,8 +298,14 @@ def _group_by_start(
         calendar.resource_id: service.with_resource(calendar.resource_id).duration_min * _MINUTE
         for calendar in calendars
     }
+    capacities = {calendar.resource_id: calendar.capacity for calendar in calendars}
     return [
-        Slot(start, start + min(lengths[resource_id] for resource_id in free), free)
+        Slot(
+            start,
+            start + min(lengths[resource_id] for resource_id in free),
+            free,
+            places=sum(map(capacities.__getitem__, free)) if service.fixed_starts else None,
+        )
         for start, free in sorted(seats.items())
     ]
 
@@ -320,10 +364,24 @@ def _free_seats(
     # buffers of existing bookings are kept free.
     buffer_before, buffer_after = busy_range(service, 0, last=0)
     busy = (entry.buffered for entry in calendar.busy if entry.blocks(now))
-    return (
+    free = (
         calendar.capacity - peak
         for peak in peaks(starts, -buffer_before, minutes_after=buffer_after, spans=busy)
     )
+    if not calendar.starts:
+        return free
+    spans = [dated.buffered for dated in calendar.starts]
+    dated = peaks(starts, -buffer_before, minutes_after=buffer_after, spans=spans)
+    return (
+        0 if overlaps and not _is_taken_by_own(service, calendar, start) else count
+        for start, count, overlaps in zip(starts, free, dated, strict=True)
+    )
+
+
+def _is_taken_by_own(service: ServiceRules, calendar: Calendar, start: int) -> bool:
+    # Dated starts do not overlap, so one that takes the whole booking is the only one.
+    taken = busy_range(service, start, last=start)
+    return any(dated.takes(service.service_id, start, taken) for dated in calendar.starts)
 
 
 def _local_day(moment: int, timezone: str) -> date:

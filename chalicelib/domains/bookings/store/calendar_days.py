@@ -6,15 +6,16 @@ versions are unchanged. If two transactions change the same day, the second one 
 and reads the first booking. Empty days are not deleted, because a new record of the same day would
 start with version 1 again.
 
-A day also has the time in which the resource's own calendar is busy (ADR 135). Slots therefore find
-it where they find bookings, and a booking conflicts with a change of it.
+A day also has the dated starts that overlap it (ADR 141), and the time in which the resource's own
+calendar is busy (ADR 135). Slots therefore find them where they find bookings, and a booking
+conflicts with a change of them.
 
 A day for which somebody waits has a mark (ADR 142). Each change of such a day makes a job, in the
 same transaction, and other days cost nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.job_kinds import DAYS_CHANGED
 from chalicelib.domains.bookings.rules.slots import BusyEntry
 from chalicelib.engine import jobs
+from chalicelib.domains.services.rules.starts import DatedStart
 from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow, Row
 from chalicelib.engine.unit import UnitOfWork
@@ -45,6 +47,7 @@ class BookedDays(NamedTuple):
 
     entries: list[BusyEntry]
     elsewhere: list[Span]  # busy in the own calendar
+    starts: Sequence[DatedStart] = ()
 
 
 class CalendarDayRow(ContentRow):
@@ -56,6 +59,8 @@ class CalendarDayRow(ContentRow):
     # Somebody has waited for this day. The mark stays, because the end of a line and the beginning
     # of another one would have to agree on it.
     is_awaited = BooleanAttribute(null=True)
+    # One line per dated start. They do not overlap, and one has 60 bytes at most.
+    starts = UnicodeAttribute(null=True)
 
     @property
     def busy(self) -> list[BusyEntry]:
@@ -64,6 +69,20 @@ class CalendarDayRow(ContentRow):
     @property
     def busy_elsewhere(self) -> list[Span]:
         return _spans_of(self.sk, self.elsewhere or "")
+
+    @property
+    def dated_starts(self) -> list[DatedStart]:
+        return list(_parse_starts(self.starts or ""))
+
+    def set_start(self, start: DatedStart, *, removed: bool = False) -> None:
+        """Add a dated start, replace the one of its service at its time, or remove that."""
+        others = [
+            each
+            for each in self.dated_starts
+            if (each.service_id, each.start) != (start.service_id, start.start)
+        ]
+        kept = sorted([*others, *([] if removed else [start])], key=lambda each: each.start)
+        self.starts = "\n".join(map(_start_line, kept)) or None
 
     def put(self, entry: BusyEntry) -> None:
         """Add a booking, or replace its entry. Raises DayFullError at ``MAX_ENTRIES``."""
@@ -106,6 +125,19 @@ def _parse(lines: str) -> Iterator[BusyEntry]:
         )
 
 
+def _start_line(dated: DatedStart) -> str:
+    start, length = dated.start // _MINUTE, (dated.end - dated.start) // _MINUTE
+    return f"{dated.service_id},{start},{length},{dated.buffer_before_min},{dated.buffer_after_min}"
+
+
+def _parse_starts(lines: str) -> Iterator[DatedStart]:
+    for line in lines.splitlines():
+        service_id, start, length, buffer_before, buffer_after = line.split(",")
+        begin = int(start) * _MINUTE
+        end = begin + int(length) * _MINUTE
+        yield DatedStart(service_id, begin, end, int(buffer_before), int(buffer_after))
+
+
 def days_of(span: Span) -> list[str]:
     """Return the UTC days that a span overlaps, in order."""
     first, last = _day(span.start), _day(span.end - 1)
@@ -137,23 +169,49 @@ def elsewhere_by_day(spans: Iterable[Span]) -> dict[str, str]:
     return {day: " ".join(texts) for day, texts in parts.items()}
 
 
+class KeptDays(NamedTuple):
+    """What the days of a resource have besides bookings."""
+
+    elsewhere: dict[str, str]  # busy times of the own calendar as rows have them, by UTC day
+    starts: list[DatedStart]
+
+
+def read_kept(
+    workspace_id: str, *, resource_id: str, first_day: str = "0", last_day: str = "9"
+) -> KeptDays:
+    """Return what days have besides bookings, by default all days."""
+    items = list(
+        Partition(_partition(workspace_id, resource_id=resource_id), Cost()).items(
+            range_key_condition=ContentRow.sk.between(first_day, last_day), consistent_read=True
+        )
+    )
+    texts = {item["sk"]["S"]: item["elsewhere"]["S"] for item in items if "elsewhere" in item}
+    return KeptDays(texts, _starts_among(items))
+
+
 def read_elsewhere(
     workspace_id: str, *, resource_id: str, first_day: str, last_day: str
 ) -> dict[str, str]:
     """Return the busy times of a resource's own calendar as rows have them, by UTC day."""
-    items = Partition(_partition(workspace_id, resource_id=resource_id), Cost()).items(
-        range_key_condition=ContentRow.sk.between(first_day, last_day), consistent_read=True
-    )
-    return {item["sk"]["S"]: item["elsewhere"]["S"] for item in items if "elsewhere" in item}
+    return read_kept(
+        workspace_id, resource_id=resource_id, first_day=first_day, last_day=last_day
+    ).elsewhere
 
 
-def elsewhere_of(rows: Iterable[Row]) -> dict[str, list[Span]]:
-    """Return the busy times of own calendars in calendar days among rows, by resource."""
-    by_resource = defaultdict[str, list[list[Span]]](list)
+def days_among(rows: Iterable[Row]) -> Mapping[str, BookedDays]:
+    """Return what takes up the time of resources in calendar days among rows, by resource."""
+    by_resource = defaultdict[str, list[CalendarDayRow]](list)
     for row in rows:
         if isinstance(row, CalendarDayRow):
-            by_resource[row.pk.rpartition("#")[2]].append(row.busy_elsewhere)
-    return {resource_id: _joined(spans) for resource_id, spans in by_resource.items()}
+            by_resource[row.pk.rpartition("#")[2]].append(row)
+    return {resource_id: _booked(days) for resource_id, days in by_resource.items()}
+
+
+def _booked(rows: Sequence[CalendarDayRow]) -> BookedDays:
+    # What overlaps several days is returned once.
+    entries = list(dict.fromkeys(entry for row in rows for entry in row.busy))
+    starts = list(dict.fromkeys(start for row in rows for start in row.dated_starts))
+    return BookedDays(entries, _joined(row.busy_elsewhere for row in rows), starts)
 
 
 def stage_elsewhere(unit: UnitOfWork, resource_id: str, texts: Mapping[str, str]) -> None:
@@ -214,7 +272,15 @@ def read(
     elsewhere = (
         _spans_of(item["sk"]["S"], item["elsewhere"]["S"]) for item in items if "elsewhere" in item
     )
-    return BookedDays(_entries(items), _joined(elsewhere))
+    return BookedDays(_entries(items), _joined(elsewhere), _starts_among(items))
+
+
+def _starts_among(items: Iterable[Item]) -> list[DatedStart]:
+    # One that overlaps several days is returned once.
+    lines = {
+        line: None for item in items for line in item.get("starts", _NO_ENTRIES)["S"].splitlines()
+    }
+    return list(_parse_starts("\n".join(lines)))
 
 
 def _entries(items: Iterable[Item]) -> list[BusyEntry]:
@@ -268,8 +334,7 @@ class CalendarDays:
             for (row_resource_id, _), row in self._rows.items()
             if row_resource_id == resource_id
         ]
-        entries = list(dict.fromkeys(entry for row in rows for entry in row.busy))
-        return BookedDays(entries, _joined(row.busy_elsewhere for row in rows))
+        return _booked(rows)
 
     def add(self, resource_id: str, entry: BusyEntry) -> None:
         """Add a booking to every day that it overlaps. Raises DayFullError."""
@@ -283,6 +348,12 @@ class CalendarDays:
             self._rows[resource_id, day].remove(entry.booking_id)
             self._changed.add((resource_id, day))
 
+    def set_start(self, resource_id: str, start: DatedStart, *, removed: bool = False) -> None:
+        """Add or replace a dated start in every day that it overlaps, or remove it."""
+        for day in days_of(start.buffered):
+            self._rows[resource_id, day].set_start(start, removed=removed)
+            self._changed.add((resource_id, day))
+
     def stage(self, unit: UnitOfWork) -> None:
         """Stage the changed days. The commit fails if the versions of the days have changed."""
         for resource_day in sorted(self._changed):
@@ -291,9 +362,13 @@ class CalendarDays:
 
 
 def new_rows(
-    workspace_id: str, booked: Iterable[tuple[str, BusyEntry]]
+    workspace_id: str,
+    booked: Iterable[tuple[str, BusyEntry]],
+    dated: Iterable[tuple[str, DatedStart]] = (),
 ) -> Iterator[CalendarDayRow]:
-    """Yield new rows of all calendar days of a workspace, for bookings with their resource ids.
+    """Yield new rows of all calendar days of a workspace.
+
+    They have bookings and dated starts, which are given with their resource ids.
 
     Existing rows are not read. Use this only to write a whole workspace, as an import does.
     """
@@ -301,9 +376,18 @@ def new_rows(
     for resource_id, entry in booked:
         for day in days_of(entry.buffered):
             lines[resource_id, day].append(_line(entry))
-    for (resource_id, day), entries in lines.items():
+    rows: dict[tuple[str, str], CalendarDayRow] = {}
+
+    def row_of(resource_id: str, day: str) -> CalendarDayRow:
         pk = _partition(workspace_id, resource_id=resource_id)
-        yield CalendarDayRow(pk, day, version=1, entries="\n".join(entries))
+        return rows.setdefault((resource_id, day), CalendarDayRow(pk, day, version=1))
+
+    for (resource_id, day), entries in lines.items():
+        row_of(resource_id, day).entries = "\n".join(entries)
+    for resource_id, start in dated:
+        for day in days_of(start.buffered):
+            row_of(resource_id, day).set_start(start)
+    yield from rows.values()
 
 
 def read_all(workspace_id: str, *, resource_id: str) -> dict[str, list[BusyEntry]]:

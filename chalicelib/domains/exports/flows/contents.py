@@ -107,7 +107,7 @@ from chalicelib.domains.payments.rules.job_kinds import (
 from chalicelib.domains.payments.store import merchant_rows, merchants, payments
 from chalicelib.domains.schedule.rules.job_kinds import CLEAR_BUSY_TIMES, READ_BUSY_TIMES
 from chalicelib.domains.schedule.store import busy_calendars, calendar_links
-from chalicelib.domains.services.store import opening_hours, time_off
+from chalicelib.domains.services.store import dated_starts, opening_hours, time_off
 from chalicelib.domains.sites.flows import domain_binding
 from chalicelib.domains.sites.flows import page_objects as html
 from chalicelib.domains.sites.store import page_drafts, page_versions, pages, site_visits
@@ -227,6 +227,7 @@ PLAIN = (
     Kind(advertising_consents.AdvertisingConsentRow, "CLIENT#HISTORY"),
     Kind(opening_hours.ScheduleRow, "SCHEDULE"),
     Kind(time_off.TimeOffRow, "TIME_OFF"),
+    Kind(dated_starts.DatedStartRow, "DATED_START"),
     Kind(page_settings.BookingPageRow, "BOOKING_PAGE"),
     Kind(page_settings.AssistantsRow, "ASSISTANTS", _switch_assistants_off),
     Kind(waiting_lines.WaitingRow, "WAITING", _without_shares),
@@ -254,7 +255,7 @@ DERIVED: Mapping[type[Row], str] = {
     claims.ClaimRow: "from its record; checked before the import writes anything",
     file_uses.FileUseRow: "from the files that records show",
     counters.CounterRow: "from the records that it counts",
-    calendar_days.CalendarDayRow: "from the bookings that block",
+    calendar_days.CalendarDayRow: "from the bookings that block, and the dates of services",
     indexes.IndexRow: "from the sources and the pages, by a job",
     files.UsageRow: "from the sizes of files and pages",
     jobs.JobRow: "from pending bookings and dialogs; jobs of deletions in progress are exported",

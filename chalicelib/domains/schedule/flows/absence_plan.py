@@ -160,6 +160,7 @@ class AbsencePlan:
             and _keeps_visit(booking, self.services[booking.service_id], calendar.resource_id)
             and self._is_at_work(calendar.resource_id, booking)
             and slots.is_free(rules, calendar, start, now=now, ignore_schedule=True)
+            and (not rules.fixed_starts or slots.has_start(rules, calendar, start))
         ]
         least_busy_first = list[Calendar]()
         while free and len(least_busy_first) < MAX_COLLEAGUES:

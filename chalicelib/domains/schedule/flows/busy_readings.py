@@ -16,6 +16,7 @@ from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.jobs import Job, Postponed, job_handler
 from chalicelib.domains.bookings.store import calendar_days
+from chalicelib.domains.bookings.store.calendar_days import KeptDays
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.schedule.flows import busy_links
 from chalicelib.domains.schedule.rules import reading_times
@@ -108,10 +109,12 @@ def clear_busy_times(job: Job) -> None:
 
 def clear_days(workspace_id: str, resource_id: str) -> None:
     """Remove the busy times of a resource, unless it has a calendar again."""
-    first, last = _ALL_DAYS
-    days = calendar_days.read_elsewhere(
-        workspace_id, resource_id=resource_id, first_day=first, last_day=last
-    )
+    kept = calendar_days.read_kept(workspace_id, resource_id=resource_id)
+    clear_read_days(workspace_id, resource_id, kept)
+
+
+def clear_read_days(workspace_id: str, resource_id: str, kept: KeptDays) -> None:
+    """Remove the busy times of a resource, whose days were read, as ``clear_days`` does."""
 
     def clear(unit: UnitOfWork, batch: Sequence[str]) -> None:
         # A calendar that was added since replaces all days at its first reading.
@@ -120,7 +123,7 @@ def clear_days(workspace_id: str, resource_id: str) -> None:
             unit.require(key, BusyCalendarRow.pk.does_not_exist())
             calendar_days.stage_elsewhere(unit, resource_id, dict.fromkeys(batch, ""))
 
-    for batch in split_batches(days, DAYS_OF_UNIT):
+    for batch in split_batches(kept.elsewhere, DAYS_OF_UNIT):
         run_unit(workspace_id, None, partial(clear, batch=batch))
 
 

@@ -1,6 +1,6 @@
 """Compute the opening hours, time off, busy times and free time of the staff on a day."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import NamedTuple, Self
@@ -10,7 +10,9 @@ from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules import slots
 from chalicelib.domains.bookings.store import calendar_days
 from chalicelib.domains.bookings.store.booked_times import BookingEntry
+from chalicelib.domains.bookings.store.calendar_days import BookedDays
 from chalicelib.domains.services.rules import open_windows
+from chalicelib.domains.services.rules.starts import DatedStart
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.opening_hours import ScheduleRow
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
@@ -23,6 +25,7 @@ MAX_STAFF = 12
 MIN_GAP = 15 * 60_000  # of the free time that is shown, in milliseconds
 _STEP = 5 * 60_000  # Free time from now on begins on a multiple of five minutes.
 _DAY = timedelta(days=1)
+_NOTHING = BookedDays([], [])
 
 
 class StaffDayPlan(NamedTuple):
@@ -32,6 +35,7 @@ class StaffDayPlan(NamedTuple):
     opened: list[Span]
     time_off: list[tuple[Span, str | None]]  # with the reason
     busy: list[Span]  # in the own calendar
+    dates: list[tuple[DatedStart, int]]  # starts of services, with the number of bookings
     free: list[tuple[Span, int]]  # with the number of free places
 
 
@@ -51,7 +55,7 @@ class StaffPlan(NamedTuple):
     off: Sequence[TimeOff]
     reasons: dict[str, str | None]
     entries: Sequence[BookingEntry]
-    elsewhere: dict[str, list[Span]]  # busy in the own calendar, by resource
+    days: Mapping[str, BookedDays]  # busy in the own calendar, and dated starts, by resource
 
     @classmethod
     def read(
@@ -80,7 +84,7 @@ class StaffPlan(NamedTuple):
             off,
             {row.id: row.reason for row in rows},
             entries,
-            calendar_days.elsewhere_of(found),
+            calendar_days.days_among(found),
         )
 
     def plan_days(self, span: Span) -> Iterator[StaffDayPlan]:
@@ -92,9 +96,24 @@ class StaffPlan(NamedTuple):
                 if absence.applies_to(resource.id)
                 for cut in slots.clip([absence.span(resource.timezone)], span)
             ]
-            busy = slots.clip(self.elsewhere.get(resource.id, ()), span)
-            closed = [*(span for span, _ in off), *busy]
-            yield StaffDayPlan(resource, opened, off, busy, self._free(resource, opened, closed))
+            days = self.days.get(resource.id, _NOTHING)
+            busy = slots.clip(days.elsewhere, span)
+            dates = self._dates(days, span)
+            # A member of the staff is not free for others during a class.
+            closed = [*(span for span, _ in off), *busy, *(each.buffered for each in days.starts)]
+            free = self._free(resource, opened, closed)
+            yield StaffDayPlan(resource, opened, off, busy, dates, free)
+
+    def _dates(self, days: BookedDays, span: Span) -> list[tuple[DatedStart, int]]:
+        now = epoch_ms(clock.now())
+        return [
+            (
+                dated,
+                sum(entry.start == dated.start and entry.blocks(now) for entry in days.entries),
+            )
+            for dated in sorted(days.starts, key=lambda each: each.start)
+            if dated.start < span.end and dated.end > span.start
+        ]
 
     def _opened(self, resource: ResourceRow, span: Span) -> list[Span]:
         first, last = (

@@ -15,10 +15,11 @@ from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
-from chalicelib.domains.bookings.store import booked_times
+from chalicelib.domains.bookings.store import booked_times, calendar_days, start_days
 from chalicelib.domains.schedule.flows import busy_readings
 from chalicelib.domains.schedule.store import busy_calendars, calendar_links
 from chalicelib.domains.services.store import opening_hours, services, time_off
+from chalicelib.domains.services.store.dated_starts import DatedStartRow
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import jobs
 from chalicelib.engine.unit import UnitOfWork, cascade_over
@@ -93,7 +94,7 @@ def delete_resource(ctx: Context, args: ResourceDelete) -> ResourceDeleted:
 
 @job_handler(CASCADE)
 def release(job: Job) -> None:
-    """Unbind services from a deleted resource, and remove its time off and its busy times."""
+    """Unbind services from a deleted resource, and remove its time off, busy times and dates."""
     # The job runs right after the deletion. If it fails, the job runner repeats it. Meanwhile, no
     # service can be bound to the deleted resource.
     workspace_id, resource_id = job.workspace_id, job.payload["resourceId"]
@@ -102,7 +103,10 @@ def release(job: Job) -> None:
         bound = services.bound_to(workspace_id, resource_id=resource_id)
     cascade_over(job, bound, BATCH_SIZE, partial(_unbind, resource_id))
     cascade_over(job, [absence.id for absence in own_time_off.result()], BATCH_SIZE, _remove)
-    busy_readings.clear_days(workspace_id, resource_id)
+    kept = calendar_days.read_kept(workspace_id, resource_id=resource_id)
+    busy_readings.clear_read_days(workspace_id, resource_id, kept)
+    dates = [DatedStartRow.of(workspace_id, resource_id, dated) for dated in kept.starts]
+    cascade_over(job, dates, start_days.BATCH_SIZE, start_days.remove_all)
 
 
 def _unbind(resource_id: str, unit: UnitOfWork, service_ids: Sequence[str]) -> None:

@@ -6,12 +6,17 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock, deadline
+from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import DeletedResult, Id, Wire
-from chalicelib.domains.bookings.store import booked_times
+from chalicelib.domains.bookings.store import booked_times, start_days
+from chalicelib.domains.schedule.rules.job_kinds import CLEAR_STARTS
+from chalicelib.domains.services.store import dated_starts
 from chalicelib.domains.services.store.services import SERVICES
+from chalicelib.engine import jobs
+from chalicelib.engine.unit import cascade_over
 
 KEPT_AFTER_DELETION = timedelta(days=30)
 
@@ -43,4 +48,13 @@ def delete_service(ctx: Context, args: ServiceDelete) -> ServiceDeleted:
         service = SERVICES.require(ctx.workspace_id, record_id=args.id)
         upcoming = count_task.result()
     ctx.unit.soft_delete(service, until=clock.now() + KEPT_AFTER_DELETION)
+    if service.fixed_starts:
+        ctx.unit.create_job(jobs.row(CLEAR_STARTS, ctx.workspace_id, {"serviceId": service.id}))
     return ServiceDeleted(id=service.id, deleted=not args.dry_run, future_bookings=upcoming)
+
+
+@job_handler(CLEAR_STARTS)
+def clear_starts(job: Job) -> None:
+    """Remove the dates of a deleted service, which keep its resources from other services."""
+    rows = dated_starts.between(job.workspace_id, service_id=job.payload["serviceId"], first_ms=0)
+    cascade_over(job, rows, start_days.BATCH_SIZE, start_days.remove_all)

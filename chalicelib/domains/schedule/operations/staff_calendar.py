@@ -1,6 +1,6 @@
 """Return the calendar of the staff for a day or a week, with opening hours and free time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Literal, Self
 
@@ -21,6 +21,7 @@ from chalicelib.domains.identity.flows import periods
 from chalicelib.domains.schedule.flows import staff_days
 from chalicelib.domains.schedule.flows.staff_days import StaffDayPlan, StaffPlan
 from chalicelib.domains.services.store.resources import ResourceRow
+from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine.unit import split_batches
 from chalicelib.lib import zoned_times
 from chalicelib.lib.spans import Span
@@ -63,6 +64,14 @@ class FreePeriod(Period):
     places: int = Field(description="Free places.")
 
 
+class StaffDate(Period):
+    """A date of a service, such as a class, for which the resource is there."""
+
+    service_id: Id = Field(description="Service id.")
+    service_name: str | None = Field(description="Name of the service, or null: deleted.")
+    booked: int = Field(description="Places that are booked, of the resource's capacity.")
+
+
 class StaffMember(Wire):
     """A person, room or thing that is booked."""
 
@@ -89,6 +98,7 @@ class StaffDay(Wire):
     opened: list[Period] = Field(description="Opening hours of the day.")
     time_off: list[ClosedPeriod] = Field(description="Time off on the day.")
     busy: list[Period] = Field(description="Busy times of the resource's own calendar.")
+    dates: list[StaffDate] = Field(description="Dates of services with fixedStarts, by start.")
     conflicts: list[Id] = Field(description="Bookings that overlap a busy time.")
     free: list[FreePeriod] = Field(description="Free time from now on, of 15 minutes or more.")
     bookings: list[BookingOut] = Field(description="Bookings that are shown, by start.")
@@ -167,6 +177,7 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
         ]
         for some in (by_day if args.page == 1 else [[] for _ in days])
     ]
+    names = _names_of_services(ctx, plan)
     return StaffCalendar(
         timezone=zone,
         today=today.isoformat(),
@@ -174,7 +185,7 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
             CalendarDay(
                 date=day.isoformat(),
                 total=sum(calendar_entry.id not in lapsed for calendar_entry in by_day[number]),
-                staff=_staff_days(plan, spans[number], day_rows[number]),
+                staff=_staff_days(plan, spans[number], day_rows[number], names),
             )
             for number, day in enumerate(days)
         ],
@@ -184,6 +195,12 @@ def get_staff_calendar(ctx: Context, args: CalendarQuery) -> StaffCalendar:
         total=sum(calendar_entry.id not in lapsed for calendar_entry in entries),
         shown=sum(map(len, day_rows)),
     )
+
+
+def _names_of_services(ctx: Context, plan: StaffPlan) -> dict[str, str]:
+    # Of those with dates, so a workspace without dates reads nothing more.
+    ids = {dated.service_id for days in plan.days.values() for dated in days.starts}
+    return {row.id: row.name for row in SERVICES.fetch(ctx.workspace_id, sorted(ids))}
 
 
 def _days(args: CalendarQuery, today: date) -> list[date]:
@@ -229,11 +246,15 @@ def _pages(
     ]
 
 
-def _staff_days(plan: StaffPlan, span: Span, rows: Sequence[BookingRow]) -> list[StaffDay]:
+def _staff_days(
+    plan: StaffPlan, span: Span, rows: Sequence[BookingRow], names: Mapping[str, str]
+) -> list[StaffDay]:
     by_staff: dict[str, list[BookingRow]] = {}
     for row in rows:
         by_staff.setdefault(row.resource_id, []).append(row)
-    planned = [_planned_day(day, by_staff.pop(day.resource.id, ())) for day in plan.plan_days(span)]
+    planned = [
+        _planned_day(day, by_staff.pop(day.resource.id, ()), names) for day in plan.plan_days(span)
+    ]
     others = [_other_day(resource_id, some) for resource_id, some in by_staff.items()]
     return planned + others
 
@@ -244,7 +265,9 @@ def _overlaps(booking: BookingRow, spans: Iterable[Span]) -> bool:
     return any(span.start < end and start < span.end for span in spans)
 
 
-def _planned_day(day: StaffDayPlan, rows: Sequence[BookingRow]) -> StaffDay:
+def _planned_day(
+    day: StaffDayPlan, rows: Sequence[BookingRow], names: Mapping[str, str]
+) -> StaffDay:
     return StaffDay(
         resource_id=day.resource.id,
         resource_name=day.resource.name,
@@ -256,6 +279,15 @@ def _planned_day(day: StaffDayPlan, rows: Sequence[BookingRow]) -> StaffDay:
             for span, reason in day.time_off
         ],
         busy=list(map(Period.from_span, day.busy)),
+        dates=[
+            StaffDate(
+                **Period.from_span(Span(dated.start, dated.end)).model_dump(),
+                service_id=dated.service_id,
+                service_name=names.get(dated.service_id),
+                booked=booked,
+            )
+            for dated, booked in day.dates
+        ],
         conflicts=[row.id for row in rows if _overlaps(row, day.busy)],
         free=[
             FreePeriod(**Period.from_span(span).model_dump(), places=places)
@@ -275,6 +307,7 @@ def _other_day(resource_id: str, rows: Sequence[BookingRow]) -> StaffDay:
         opened=[],
         time_off=[],
         busy=[],
+        dates=[],
         conflicts=[],
         free=[],
         bookings=list(map(BookingOut.from_record, rows)),

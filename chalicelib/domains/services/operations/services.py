@@ -8,8 +8,9 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.application import descriptions
 from chalicelib.application.context import Context
-from chalicelib.core import deadline
+from chalicelib.core import clock, deadline
 from chalicelib.core.call_warnings import WarningCode
+from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError, ExternalIdTakenError, ValidationError
 from chalicelib.core.limits import HEAVY
 from chalicelib.core.operations import operation
@@ -52,11 +53,12 @@ from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
-from chalicelib.domains.services.store import services
+from chalicelib.domains.services.store import dated_starts, services
 from chalicelib.domains.services.store.resources import RESOURCES
 from chalicelib.domains.services.store.services import REMINDERS, SERVICES, ServiceRow
 from chalicelib.domains.sites.store.sites import SITES, SUSPENDED, SiteRow
 from chalicelib.engine.reading import Key
+from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.contact_fields import Tags
 
 FOLDER = "services"  # of images
@@ -167,6 +169,9 @@ class ServiceOut(ServiceRef):
         "book again; null: never."
     )
     sort_order: int = Field(description="Position among all services, ascending.")
+    fixed_starts: bool = Field(
+        description="Whether it is offered on its dates only (GET /api/services/starts)."
+    )
     external_id: str | None = EXTERNAL_ID_OUT
     metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
@@ -253,6 +258,9 @@ class ServiceCreate(Wire):
     )
     book_again_days: Annotated[BookAgain | None, NO_ARGUMENT] = optional(
         "Days after a visit after which clients who agreed to advertising are asked to book again."
+    )
+    fixed_starts: Annotated[bool, NO_ARGUMENT] = Field(
+        default=False, description="Offer it on its dates only, with places for several clients."
     )
     external_id: NewExternalId = EXTERNAL_ID
     metadata: NewMetadata = METADATA
@@ -375,6 +383,8 @@ def change(ctx: Context, service: ServiceRow, changes: Mapping[str, Any]) -> Non
     """Set attributes of a service, which the caller stages, and stage what they require."""
     if changes.get("site_id", service.site_id) != service.site_id:
         _check_leaving(ctx, service.site_id)
+    if service.fixed_starts and changes.get("fixed_starts") is False:
+        _require_no_starts(ctx.unit, service)
     descriptions.require_whole(changes.get("description"), stored_text=service.description)
     values = _to_attributes(ctx, changes, service)
     if "resource_ids" in values:
@@ -385,6 +395,19 @@ def change(ctx: Context, service: ServiceRow, changes: Mapping[str, Any]) -> Non
         setattr(service, name, value)
     if {"require_payment", "price", "resource_overrides"} & changes.keys():
         _warn_of_payment(ctx, service)
+
+
+def _require_no_starts(unit: UnitOfWork, service: ServiceRow) -> None:
+    # The dates would keep their resources from all other services, unseen.
+    dated_starts.require_none_added(unit)
+    now = epoch_ms(clock.now())
+    rows = dated_starts.between(unit.workspace_id, service_id=service.id, first_ms=now)
+    if rows:
+        msg = (
+            f"fixedStarts: the service has {len(rows)} date(s) to come. Remove them first "
+            "(POST /api/services/remove-starts)."
+        )
+        raise ConflictError(msg, key="has_starts")
 
 
 def _override(service: ServiceRow, overrides: Sequence[ResourceOverrideInput]) -> None:

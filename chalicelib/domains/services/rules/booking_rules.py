@@ -29,6 +29,8 @@ class ServiceRules(NamedTuple):
     horizon_days: int = 60
     # By resource id, where they differ.
     lengths: Mapping[str, Length] = _NONE
+    service_id: str = ""
+    fixed_starts: bool = False  # offered at its dated starts only (ADR 141)
 
     def with_resource(self, resource_id: str) -> Self:
         """Return the rules of a slot of one resource."""

@@ -10,7 +10,7 @@ from chalicelib.core import clock
 from chalicelib.domains.services.rules.open_windows import Schedule
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.engine.reading import Key, Rows
-from chalicelib.engine.tables import ContentRow, JsonAttribute
+from chalicelib.engine.tables import ContentRow, JsonAttribute, Row
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib.spans import Span
 
@@ -72,9 +72,13 @@ def find_with_schedules(
     are read in one strongly consistent request, which is not a snapshot: the hours may be older
     than the resource (``require_hours_unchanged``).
     """
-    rows_read = (rows or Rows()).fetch(keys_with_schedules(workspace_id, ids))
-    hours = {row.sk: row for row in rows_read if isinstance(row, ScheduleRow)}
-    return [(row, hours.get(row.id)) for row in rows_read if isinstance(row, ResourceRow)]
+    return pairs((rows or Rows()).fetch(keys_with_schedules(workspace_id, ids)))
+
+
+def pairs(rows: Sequence[Row]) -> list[tuple[ResourceRow, ScheduleRow | None]]:
+    """Return the resources among rows, in their order, with their opening hours among them."""
+    hours = {row.sk: row for row in rows if isinstance(row, ScheduleRow)}
+    return [(row, hours.get(row.id)) for row in rows if isinstance(row, ResourceRow)]
 
 
 def find_schedule(workspace_id: str, *, resource_id: str) -> ScheduleRow | None:

@@ -71,6 +71,7 @@ class ServiceRow(ProgramRecord):
     # client's cancellation is refunded. None: the default.
     deposit_percent = NumberAttribute(null=True)
     refund_until_min = NumberAttribute(null=True)
+    fixed_starts = BooleanAttribute(default=False)  # offered at its dated starts only
     # ``price`` and ``durationMin`` with a resource, by its id, where they differ.
     overrides: JsonAttribute = JsonAttribute(null=True)
 
@@ -132,6 +133,8 @@ class ServiceRow(ProgramRecord):
                 for resource_id in self.overrides or {}
                 if (minutes := self.offer(resource_id).duration_min) != self.duration_min
             },
+            service_id=self.id,
+            fixed_starts=bool(self.fixed_starts),
         )
 
 
