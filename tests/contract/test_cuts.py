@@ -46,6 +46,10 @@ CUTS = {
         domains.imports.operations.imports.PREVIEW_ROWS
         domains.imports.rules.tables.rows._SAMPLES
         domains.assistants.operations.booking.MAX_TIMES
+        domains.booking_page.flows.slot_months.MAX_DATES
+        domains.schedule.operations.dated_starts.MAX_CANCELLED
+        domains.schedule.operations.dated_starts.MAX_IDS
+        transports.console.services.dates.PAGE_SIZE
         domains.bookings.flows.slot_list.DEFAULT_MAX_SLOTS
         domains.chat.flows.chat_facts.MAX_HOURS
         domains.chat.flows.chat_facts.MAX_OFFERS

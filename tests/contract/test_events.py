@@ -63,6 +63,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_site", "restore_site", "set_site_domain", "toggle_site_stats", "update_site"),
         *("create_category", "reorder_products", "update_category", "update_resource"),
         *("create_time_off", "delete_time_off", "set_availability", "reply_to_visitor"),
+        "add_starts",
         *("admit_assistants", "link_member", "set_booking_page", "set_workspace"),
         *("create_calendar_link", "delete_calendar_link"),
         *("create_busy_calendar", "read_busy_calendar", "delete_busy_calendar"),
@@ -76,7 +77,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "consent without an exchange of its code gives no access, and an end takes access away": (
         *("end_connection", "grant_access", "refresh_tokens", "revoke_token", "widen_connection"),
     ),
-    "the events of the bookings that it changes": ("arrange_absence",),
+    "the events of the bookings that it changes": ("arrange_absence", "remove_starts"),
     "what a client agrees to, and takes back": ("withdraw_advertising_consent",),
     "a copy for a person, who changes nothing": (
         *("export_client", "export_clients", "export_leads", "export_workspace"),

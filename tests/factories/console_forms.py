@@ -58,6 +58,10 @@ OTHER_FORMS: dict[str, dict[str, str]] = {
     f"{CLIENT}/file": {},
     f"{WORKSPACE}/products/many": {"pick": "{product}", "do": "archive"},
     f"{WORKSPACE}/services/many": {"pick": "{service}", "do": "archive"},
+    f"{WORKSPACE}/services/{{service}}/dates": {
+        "remove": f"{'0' * 26} 2036-01-01T10:00:00Z",
+        "once": "1",
+    },
     f"{WORKSPACE}/files": {"files": "@note.txt", "once": "1"},
     f"{WORKSPACE}/files/{{file}}/replace": {"newFile": "@note.txt", "once": "1"},
     **{

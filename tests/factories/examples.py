@@ -88,6 +88,15 @@ class KeyRecipes(Recipes):
         self.call("set_availability", resourceId=resource["id"], rules=HOURS)
         return resource
 
+    def make_class(self) -> Record:
+        """A service with dates, and its teacher."""
+        teacher = self.create("create_resource", name="Teacher", capacity=8, serviceIds=[])["id"]
+        self.call("set_availability", resourceId=teacher, rules=HOURS)
+        of_class = {"name": "Class", "resourceIds": [teacher], "tags": [], "fixedStarts": True}
+        service = self.create("create_service", **of_class)
+        self.call("add_starts", serviceId=service["id"], startAt="2027-03-16T12:00", weeks=1)
+        return service
+
     def make_home(self) -> Record:
         return self.create("create_page", title="Home")
 

@@ -92,6 +92,7 @@ _booking = partial(_page, "bookings.booking")
 _payments = partial(_page, "bookings.payments")
 _payment_settings = partial(_page, "settings.payments")
 _payment_terms = partial(_page, "services.payment_terms")
+_dates = partial(_page, "services.dates")
 _balance = partial(_page, "settings.balance")
 _usage = partial(_page, "settings.usage")
 _outbox = partial(_page, "settings.outbox")
@@ -199,6 +200,7 @@ _OF_WORKSPACES = {
     "/services/{service}/payment": _payment_terms(
         "show", "save", "get_payment_terms", "set_payment_terms"
     ),
+    "/services/{service}/dates": _dates("show", "save", "list_starts", "add_starts"),
     "/services/{service}/delete": _services("confirm_delete", "delete", "delete_service"),
     "/staff": _staff("index", "create", "list_resources", "create_resource"),
     "/staff/new": _staff("new_member_page", shows="create_resource"),

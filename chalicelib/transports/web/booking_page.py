@@ -146,7 +146,8 @@ class _Visit:
     def may_add(self) -> bool:
         is_prepared = bool(query_value(self.request, PARAMETER))
         more = self.page["hasOtherServices"] and not is_prepared
-        return more and len(self.parts) < MAX_IN_VISIT
+        is_alone = any(part["fixedStarts"] for part in self.parts)
+        return more and not is_alone and len(self.parts) < MAX_IN_VISIT
 
     @property
     def may_wait(self) -> bool:
@@ -344,9 +345,13 @@ def _repeat(visit: _Visit, staff: str, start: datetime) -> HttpResponse:
 
 
 def _offer_more(visit: _Visit) -> HttpResponse:
-    # A service that is booked by phone cannot be a part of a visit.
+    # A service that is booked by phone, or on dates, cannot be a part of a visit.
     page = call(visit.request, "open_booking_page", {"workspace": visit.request.path["workspace"]})
-    offered = [service for service in page["services"] if not service["byPhone"]]
+    offered = [
+        service
+        for service in page["services"]
+        if not (service["byPhone"] or service["fixedStarts"])
+    ]
     return visit.show("add", offered=offered)
 
 

@@ -80,6 +80,7 @@ class MonthView(NamedTuple):
     next_free: FreeDay | None  # after the selected day
     zone: str
     zone_name: str
+    is_dated: bool = False  # The choices are the dates of all months, and there is no calendar.
 
 
 def month_view(
@@ -92,6 +93,8 @@ def month_view(
 
     ``note`` returns the note of a time, by the ids of the resources that are free.
     """
+    if times["fixedStarts"]:
+        return _dates_view(language, times, link, note)
     month = _first_of(times["month"])
     free = {day["date"] for day in times["days"] + times["daysAfter"]}
     selected, upcoming = times["day"], times["nextAvailable"]
@@ -132,6 +135,45 @@ def month_view(
         zone=zone_text(times["timezone"], _shown_moment(times)),
         zone_name=times["timezone"],
     )
+
+
+def _dates_view(
+    language: Language,
+    times: Mapping[str, Any],
+    link: Link,
+    note: Callable[[Sequence[str]], str],
+) -> MonthView:
+    more = times["nextAvailable"]
+    return MonthView(
+        title=texts.translate(language, "book_dates"),
+        weekdays=[],
+        weeks=[],
+        previous=None,
+        next=None,
+        ahead=None,
+        day=None,
+        choices=[
+            _choice(
+                language,
+                slot,
+                link,
+                "EEE, d MMMM, HH:mm",
+                ", ".join(filter(None, (places_text(language, slot), note(slot["resourceIds"])))),
+            )
+            for slot in times["slots"]
+        ],
+        next_free=_next_free(language, _day_of(more) if more else None, link),
+        zone=zone_text(times["timezone"], _shown_moment(times)),
+        zone_name=times["timezone"],
+        is_dated=True,
+    )
+
+
+def places_text(language: Language, slot: Mapping[str, Any]) -> str:
+    """Return how many places of a date are left, or nothing for a time without dates."""
+    if "places" not in slot:
+        return ""
+    return texts.translate(language, "book_places_left", free=slot["free"], places=slot["places"])
 
 
 def _shown_weeks(weeks: list[list[Cell | None]]) -> list[Week]:
@@ -185,7 +227,8 @@ def choices(
     language: Language, slots: list[dict[str, Any]], link: Link = lambda **_: ""
 ) -> list[Choice]:
     """Return times of several days, such as those nearest to one that is taken."""
-    return [_choice(language, slot, link, "EEEE, d MMMM, HH:mm") for slot in slots]
+    pattern = "EEEE, d MMMM, HH:mm"
+    return [_choice(language, slot, link, pattern, places_text(language, slot)) for slot in slots]
 
 
 def _choice(

@@ -11,7 +11,8 @@ from infra.local.demo.texts import Language, read_toml
 class Service:
     """A service with a file in ``images``.
 
-    ``rules`` are further settings of its slots.
+    ``rules`` are further settings of its slots. ``dates`` are the weekday, the time and the number
+    of weeks of a service that is offered on dates.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Service:
     description: str
     tags: list[str]
     rules: dict[str, int]
+    dates: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

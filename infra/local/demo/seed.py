@@ -8,6 +8,8 @@ to an older demo. Records that the developer has changed or deleted are not rest
 import json
 import secrets
 import sys
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from chalicelib.application.invoke import invoke
@@ -346,6 +348,7 @@ def make_services(do: Caller, language: Language) -> None:
                 description=service.description,
                 tags=list(service.tags),
                 images=[{"url": photo}],
+                fixedStarts=service.dates is not None,
                 **service.rules,
             )["service"]
     teachers = index_by_name(do("list_resources", size=100)["resources"])
@@ -371,10 +374,21 @@ def make_services(do: Caller, language: Language) -> None:
         resource_id = teachers[teacher.name]["id"]
         if not do("list_availability", resourceId=resource_id)["rules"]:
             do("set_availability", resourceId=resource_id, rules=list(teacher.hours))
+    _add_dates(do, [(there[each.name], each.dates) for each in offer.services if each.dates])
     if offer.holidays not in {time_off["reason"] for time_off in do("list_time_off")["timeOff"]}:
         year = clock.now().year + 1
         days = {"startAt": f"{year}-01-01", "endAt": f"{year}-01-03"}
         do("create_time_off", **days, reason=offer.holidays)
+
+
+def _add_dates(do: Caller, wanted: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Add the weekly dates of services that have none, from the next week on."""
+    today = clock.now().date()
+    for service, dates in wanted:
+        if not do("list_starts", serviceId=service["id"])["starts"]:
+            first = today + timedelta(days=7 + (dates["weekday"] - today.weekday()) % 7)
+            start = f"{first}T{dates['time']}"
+            do("add_starts", serviceId=service["id"], startAt=start, weeks=dates["weeks"])
 
 
 def make_bookings(do: Caller, language: Language) -> None:

@@ -38,7 +38,7 @@ from chalicelib.domains.notifications.store import choices, windows
 from chalicelib.domains.schedule.flows import busy_links, busy_readings
 from chalicelib.domains.schedule.rules.job_kinds import CLEAR_BUSY_TIMES
 from chalicelib.domains.schedule.store.busy_calendars import BusyCalendarRow
-from chalicelib.domains.services.store import time_off
+from chalicelib.domains.services.store import dated_starts, time_off
 from chalicelib.domains.sites.operations import deletion as site_deletion
 from chalicelib.domains.sites.store.pages import PAGES
 from chalicelib.domains.sites.store.sites import SITES
@@ -249,6 +249,14 @@ def resource_cascade(stage: Stage) -> Steps:
     yield
     assert service()["resourceIds"] == []
     assert time_off.find(stage.workspace_id, time_off_id=stage.things.time_off) is None
+
+
+def starts_clear(stage: Stage) -> Steps:
+    service = getattr(stage.things, "class")
+    assert dated_starts.between(stage.workspace_id, service_id=service, first_ms=0)
+    stage.api.post("/api/services/delete", {"id": service})
+    yield
+    assert dated_starts.between(stage.workspace_id, service_id=service, first_ms=0) == []
 
 
 def category_cascade(stage: Stage) -> Steps:
@@ -891,6 +899,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "end-merchant-secret": end_merchant_secret,
     "top-up-payment": top_up_payment,
     "resource-cascade": resource_cascade,
+    "starts-clear": starts_clear,
     "category-cascade": category_cascade,
     "dialog-expired": dialog_expired,
     "file-purge": file_purge,

@@ -226,8 +226,12 @@ WIPE = f"{WORKSPACE}/wipe"
 UNCHANGED = {
     WIPE,
     *(f"{WORKSPACE}/clients/{{client}}/{what}" for what in ("advertising", "messenger")),
+    f"{WORKSPACE}/services/{{service}}/dates",
 }
-"""Forms that change nothing here. This client has no consent to withdraw, and no chat to end."""
+"""Forms that change nothing here.
+
+This client has no consent to withdraw, and no chat to end. This service has no date to remove.
+"""
 
 
 class TestAccess:

@@ -10,7 +10,7 @@ from chalicelib.application.context import Context
 from chalicelib.core import clock
 from chalicelib.core.clock import epoch_ms
 from chalicelib.core.errors import ConflictError, NotFoundError, ValidationError
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, only_if_set, optional
 from chalicelib.core.wire.times import Day, When
 from chalicelib.domains.assistants.flows import visits
 from chalicelib.domains.assistants.flows.visits import FindVisit, PageRef, visitor_tool
@@ -156,6 +156,8 @@ class FreeTime(Wire):
     start_at: str = Field(description="Start, with the offset of the zone, for prepare_booking.")
     weekday: str = Field(description="Weekday.")
     staff: list[StaffName] = Field(description="Who is free then.")
+    places_left: int | None = only_if_set("Free places, if it is a date for several visitors.")
+    places: int | None = only_if_set("All places of the date.")
 
 
 class FreeTimes(Wire):
@@ -235,7 +237,13 @@ def _free_time(search: Search, slot: Slot, zone: str) -> FreeTime:
     names = {free.resource.id: free.resource.name for free in search.candidates.active}
     local = zoned_times.local_time(clock.moment_at(slot.start), zone)
     staff = [StaffName(id=seat, name=names[seat]) for seat in slot.seats]
-    return FreeTime(start_at=local.text, weekday=local.weekday, staff=staff)
+    return FreeTime(
+        start_at=local.text,
+        weekday=local.weekday,
+        staff=staff,
+        places_left=None if slot.places is None else sum(slot.seats.values()),
+        places=slot.places,
+    )
 
 
 class BookingToPrepare(PageRef):

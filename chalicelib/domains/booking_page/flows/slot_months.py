@@ -15,6 +15,8 @@ from chalicelib.domains.bookings.flows.slot_out import SlotOut, SlotResource
 from chalicelib.domains.bookings.flows.slot_search import PERMANENT_REASONS, Search
 from chalicelib.domains.bookings.rules.slots import Availability, NoSlotReason, Query, Slot
 
+MAX_DATES = 40  # of a service with fixed starts, on one page
+
 Month = Annotated[str, Pattern("[0-9]{4}-(0[1-9]|1[0-2])", "a month such as 2030-01")]
 
 
@@ -45,16 +47,23 @@ class MonthOfSlots(Wire):
         description="The days with free times of the next month that are in this month's last week."
     )
     day: str | None = Field(description="The day of the slots, or null.")
-    slots: list[SlotOut] = Field(description="The free times of the day.")
+    slots: list[SlotOut] = Field(
+        description="The free times of the day; with fixedStarts, of all days from the day on."
+    )
     next_available: SlotOut | None = Field(
         description="If the day or the month has no free times: the next one, or null."
     )
     reason: NoSlotReason | None = Field(description="Why the month has no free times, or null.")
     resources: list[SlotResource] = Field(description="The resources that slots can name.")
+    fixed_starts: bool = Field(
+        description="Whether the service is offered on dates, which are listed and not by month."
+    )
 
 
 def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
     """Return the free times of the requested month, or of the first month that has any."""
+    if search.rules.fixed_starts and not search.parts:
+        return _dates(search, zone, args.day)
     now = clock.now()
     today = clock.local_day(now, zone)
     last_day = today + timedelta(days=search.rules.horizon_days)
@@ -87,6 +96,34 @@ def find(search: Search, zone: str, args: MonthQuery) -> MonthOfSlots:
         next_available=SlotOut.from_slot(upcoming, zone) if upcoming else None,
         reason=availability.reason,
         resources=SlotResource.several(search.shown_resources, search),
+        fixed_starts=False,
+    )
+
+
+def _dates(search: Search, zone: str, day: date | None) -> MonthOfSlots:
+    # A class has few dates, so those of all months are listed.
+    now = clock.now()
+    today = clock.local_day(now, zone)
+    first = day if day is not None and day > today else None
+    begin = epoch_ms(clock.moment_of(first, zone) if first else now)
+    last = today + timedelta(days=search.rules.horizon_days)
+    end = epoch_ms(clock.moment_of(last, zone, end=True))
+    availability = search.slots(Query(begin, max(begin, end), epoch_ms(now)))
+    shown, more = availability.slots[:MAX_DATES], availability.slots[MAX_DATES:]
+    return MonthOfSlots(
+        timezone=zone,
+        month=_text(first or today),
+        today=today.isoformat(),
+        previous_month=None,
+        next_month=None,
+        days=[],
+        days_after=[],
+        day=first.isoformat() if first else None,
+        slots=[SlotOut.from_slot(slot, zone) for slot in shown],
+        next_available=SlotOut.from_slot(more[0], zone) if more else None,
+        reason=availability.reason,
+        resources=SlotResource.several(search.shown_resources, search),
+        fixed_starts=True,
     )
 
 

@@ -92,6 +92,9 @@ class PageService(OfferOut):
     asks_for_advertising: bool = Field(
         description="Whether its form has the box by which a client agrees to advertising."
     )
+    fixed_starts: bool = Field(
+        description="Whether it is offered on dates only, and therefore alone."
+    )
 
     @classmethod
     def from_record(cls, service: ServiceRow, page: open_page.OpenPage) -> Self:
@@ -102,6 +105,7 @@ class PageService(OfferOut):
             description=cut or None,
             photo_url=_photo_url(service.images),
             asks_for_advertising=bool(service.book_again_days),
+            fixed_starts=bool(service.fixed_starts),
             **page.terms_of(service),
         )
 

@@ -135,6 +135,9 @@ class PublicService(OfferOut):
     asks_for_advertising: bool = Field(
         description="Whether a booking may say that the visitor agrees to advertising."
     )
+    fixed_starts: bool = Field(
+        description="Whether it is offered on dates only, whose slots say how many places are left."
+    )
 
     @classmethod
     def from_record(cls, service: ServiceRow, page: OpenPage) -> Self:
@@ -143,6 +146,7 @@ class PublicService(OfferOut):
             "images": PublicImage.several(service.images),
             "booking_url": page.url and f"{page.url}/{service.id}",
             "asks_for_advertising": bool(service.book_again_days),
+            "fixed_starts": bool(service.fixed_starts),
         }
         return cls.from_row(service.values, **computed, **page.terms_of(service))
 

@@ -24,8 +24,8 @@ from pynamodb.attributes import BooleanAttribute, UnicodeAttribute, VersionAttri
 from chalicelib.core.clock import epoch_ms
 from chalicelib.domains.bookings.rules.job_kinds import DAYS_CHANGED
 from chalicelib.domains.bookings.rules.slots import BusyEntry
-from chalicelib.engine import jobs
 from chalicelib.domains.services.rules.starts import DatedStart
+from chalicelib.engine import jobs
 from chalicelib.engine.reading import Cost, Item, Key, Partition, Rows
 from chalicelib.engine.tables import ContentRow, Row
 from chalicelib.engine.unit import UnitOfWork

@@ -14,6 +14,7 @@ from chalicelib.core.wire.times import Day
 from chalicelib.domains.booking_page.flows import book_for_visitor
 from chalicelib.domains.bookings.flows import slot_search
 from chalicelib.domains.bookings.flows.slot_search import Search
+from chalicelib.domains.bookings.rules import visits
 from chalicelib.domains.bookings.rules.slots import Calendar, Query, Slot, least_busy
 from chalicelib.domains.chat.flows import chat_facts
 from chalicelib.domains.chat.flows.named_records import one_named, service_named
@@ -166,7 +167,9 @@ def _offer(
         )
     others = [offer for offer in context.offered_slots if offer.id != offered_slot.id]
     context.offered_slots = (*others, offered_slot)[-MAX_OFFERED:]
-    place = {"slotId": offered_slot.id, "start": start, "weekday": local.weekday}
+    place: dict[str, Any] = {"slotId": offered_slot.id, "start": start, "weekday": local.weekday}
+    if slot.places is not None:
+        place |= {"placesLeft": visits.seats_of(slot), "places": slot.places}
     if search.service.overrides:  # The others of the staff have other prices.
         offer = search.service.offer(resource_id)
         return {**place, "staff": [names[resource_id]], **_terms(context, offer)}

@@ -134,7 +134,7 @@ def _axis(calendar: Mapping[str, Any]) -> _Axis:
     for day in calendar["days"]:
         for staff in day["staff"]:
             opened = opened or bool(staff["opened"])
-            for row in staff["opened"] + staff["free"] + staff["bookings"]:
+            for row in staff["opened"] + staff["free"] + staff["dates"] + staff["bookings"]:
                 first, last = full_axis.span(row, date.fromisoformat(day["date"]))
                 hours |= {first // 4, -(-last // 4)}
     hours |= set() if opened else {9, 18}
@@ -218,6 +218,7 @@ def _rows(staff: Mapping[str, Any], *, split: bool) -> list[dict[str, Any]]:
         ("open", "opened"),
         ("time_off", "timeOff"),
         ("busy", "busy"),
+        ("date", "dates"),
         ("free", "free"),
         ("booking", "bookings"),
     )

@@ -198,6 +198,7 @@ FORM = Form(
     number("unverifiedPerHour", label="unverified_per_hour", empty=60, new=60, rare=True),
     Switch("requirePayment", "require_payment"),
     Switch("visitorMails", "visitor_mails", new=True),
+    Switch("fixedStarts", "fixed_starts"),
     lengths("reminders", label="reminders", new=[1440, 120], rare=True),
     number("bookAgainDays", label="book_again_days", rare=True),
     tags("tags", rare=True),
