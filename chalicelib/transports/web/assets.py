@@ -28,16 +28,20 @@ _BOOKING = ("booking", "booking-form")
 _TIMES = ("booking", "times")
 _CONSOLE = (*_SHARED, "mark", "console")
 # The parts of each style sheet. A page has one style sheet, so those of some pages of the console
-# have their rules after the common ones: "desk" is of the overview and of charts, "many" of tables
-# of many records. A business with an accent has a style sheet of booking pages that ends with the
-# accent's colours. Steps in which a visitor chooses a time have "times" instead.
+# have their rules after the common ones: "desk" is of the overview and of charts, "grid" of tables
+# of choices, "many" of tables of many records. A business with an accent has a style sheet of
+# booking pages that ends with the accent's colours. Steps in which a visitor chooses a time have
+# "times" instead.
 STYLE_SHEETS = {
     "plain": (*_SHARED, "notice"),
     "blog": (*_SHARED, "blog"),
     "booking": (*_SHARED, *_BOOKING),
     "times": (*_SHARED, *_TIMES),
     "console": _CONSOLE,
-    **{f"console-{part}": (*_CONSOLE, part) for part in ("calendar", "desk", "hours", "many")},
+    **{
+        f"console-{part}": (*_CONSOLE, part)
+        for part in ("calendar", "desk", "grid", "hours", "many")
+    },
     "docs": (*_SHARED, "docs"),
     "home": (*_SHARED, "mark", "home"),
     **{f"booking-{accent}": (*_SHARED, *_BOOKING, f"accent-{accent}") for accent in ACCENTS},

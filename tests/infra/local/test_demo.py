@@ -49,6 +49,7 @@ NOT_LISTED = {
         "DELETED_SITE_ID",
         "EXPORT_ID",
         "IMPORT_ID",
+        "WAITING_ENTRY_ID",
     ),
     *("TABLE_ID", "UPLOAD_ID"),
 }

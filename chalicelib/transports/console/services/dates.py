@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError
@@ -34,13 +35,13 @@ def save(request: ConsoleRequest) -> HttpResponse:
         problem = problem_at_fields(request, error, texts_by_field)
         if "reason" in error.details:
             problem = problem._replace(
-                summary=request.translate(f"date_refused_{error.details['reason']}")
+                summary=request.translate("date_refused_" + error.details["reason"])
             )
         return _page(request, error.status, problem=problem)
-    return redirect(f"{request.path}?{done}")
+    return redirect(f"{request.path}?{urlencode(done)}")
 
 
-def _add(request: ConsoleRequest) -> str:
+def _add(request: ConsoleRequest) -> dict[str, Any]:
     typed = {name: request.form_value(name).strip() for name in _TYPED}
     added = request.call(
         "add_starts",
@@ -49,10 +50,11 @@ def _add(request: ConsoleRequest) -> str:
         weeks=int(typed["weeks"]) if typed["weeks"].isdecimal() else 1,
         **({"resourceId": typed["resourceId"]} if typed["resourceId"] else {}),
     )
-    return "done=dates_added" + (f"&refused={n}" if (n := len(added["refused"])) else "")
+    refused = len(added["refused"])
+    return {"done": "dates_added"} | ({"refused": refused} if refused else {})
 
 
-def _remove(request: ConsoleRequest) -> str:
+def _remove(request: ConsoleRequest) -> dict[str, Any]:
     resource_id, _, start = request.form_value("remove").partition(" ")
     try:
         removed = request.call_once(
@@ -63,9 +65,10 @@ def _remove(request: ConsoleRequest) -> str:
             cancelBookings=bool(request.form_value("cancel")),
         )
     except NotFoundError:  # a second click
-        return "done=date_removed"
+        return {"done": "date_removed"}
     # With more bookings than one call cancels, or if one could not be cancelled, the rest is said.
-    return f"done=date_removed&left={removed['total']}" if removed["total"] else "done=date_removed"
+    left = removed["total"]
+    return {"done": "date_removed"} | ({"left": left} if left else {})
 
 
 def _page(
