@@ -103,6 +103,7 @@ AREAS = (
             "payments": "bookings",
             "assistants": "bookings",
             "waiting": "bookings",
+            "reports": "bookings",
         },
     ),
     Area(

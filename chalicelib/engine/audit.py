@@ -1,5 +1,6 @@
 """The audit log of changes, kept for 90 days. IAM allows only adding and reading (ADR 17)."""
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -83,6 +84,21 @@ def changes(
     for item in items:
         at = datetime.fromisoformat(item["at"]["S"])
         yield Change(at, *(item[name]["S"] for name in ("actor", "key_id", "operation")))
+
+
+class Touched(NamedTuple):
+    """A change by its id, with the records that it has changed, such as ``booking:<id>``."""
+
+    id: str
+    resources: list[str]
+
+
+def after(workspace_id: str, change_id: str, limit: int) -> list[Touched]:
+    """Return the first changes after an id, oldest first, read consistently in one request."""
+    items = Partition(_partition(workspace_id), Cost(), AuditRow).items(
+        limit, range_key_condition=AuditRow.sk > change_id, consistent_read=True
+    )
+    return [Touched(item["sk"]["S"], json.loads(item["resources"]["S"])) for item in items]
 
 
 class AuditPage(NamedTuple):

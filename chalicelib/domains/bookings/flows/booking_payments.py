@@ -417,6 +417,7 @@ def _stage_success(unit: UnitOfWork, payment: PaymentRow, *, is_free: bool = Tru
 
 def _stage_refund_end(payment: PaymentRow, unit: UnitOfWork, refund: RefundRow) -> None:
     _stage_mail(unit, payment, refund)
+    unit.mention(f"booking:{payment.subject_id}")
     if refund.status == FAILED:
         unit.outbox.emit(Event("booking.refund_failed", payment.subject_id))
     elif refund.status == DONE:

@@ -216,6 +216,9 @@ def stage_change(unit: UnitOfWork, payment: PaymentRow, **values: Any) -> None: 
         & same_return
     )
     unit.update(payment, _actions(PaymentRow, values), unchanged)
+    if payment.purpose == "booking":
+        # Reports count again what the audit log names.
+        unit.mention(f"booking:{payment.subject_id}")
 
 
 def stage_created(unit: UnitOfWork, payment: PaymentRow, provider_id: str, *, url: str) -> None:

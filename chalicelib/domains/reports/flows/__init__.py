@@ -1,0 +1,1 @@
+"""Logic that several operations share."""

@@ -1,0 +1,57 @@
+"""Read in which hours the staff and other resources are open."""
+
+from collections.abc import Collection, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from chalicelib.core import deadline
+from chalicelib.domains.reports.rules import open_minutes
+from chalicelib.domains.services.store import opening_hours, time_off
+from chalicelib.domains.services.store.opening_hours import ScheduleRow
+from chalicelib.domains.services.store.resources import ResourceRow
+from chalicelib.engine.reading import fetch
+from chalicelib.lib import zoned_times
+
+
+class OpenResource(NamedTuple):
+    """A resource, and its open minutes by local day, times its seats."""
+
+    name: str
+    minutes: Mapping[date, int]
+
+
+def read(
+    workspace_id: str, resource_ids: Collection[str], first: date, *, last: date, zone: str
+) -> dict[str, OpenResource]:
+    """Return the hours of resources by their ids, without deleted ones.
+
+    They are the hours and the time off as they are set now. Inactive resources are closed.
+    """
+    span = zoned_times.span_of_days(first, last=last, timezone=zone)
+    with deadline.side_by_side() as start:
+        off_task = start(lambda: time_off.overlapping(workspace_id, span.start, last_ms=span.end))
+        # They may be a second old, at half the read units.
+        keys = opening_hours.keys_with_schedules(workspace_id, resource_ids)
+        rows = fetch(keys, consistent=False)
+        off = off_task.result()
+    hours = {row.sk: row for row in rows if isinstance(row, ScheduleRow)}
+    return {
+        row.id: OpenResource(
+            row.name,
+            {
+                day: minutes * int(row.capacity)
+                for day, minutes in open_minutes.by_day(
+                    opening_hours.schedule_of(hours.get(row.id)),
+                    [each.span(row.timezone) for each in off if each.applies_to(row.id)],
+                    first,
+                    last=last,
+                    resource_zone=row.timezone,
+                    zone=zone,
+                ).items()
+            }
+            if row.status == "active"
+            else {},
+        )
+        for row in rows
+        if isinstance(row, ResourceRow)
+    }

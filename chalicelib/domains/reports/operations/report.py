@@ -1,0 +1,327 @@
+"""Return what a workspace has sold, earned and taken in a period."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from functools import partial
+from typing import Self
+
+from pydantic import Field
+
+from chalicelib.application.context import Context
+from chalicelib.core import clock, deadline
+from chalicelib.core.operations import KEYS_AND_MANAGED, operation
+from chalicelib.core.principals import Role
+from chalicelib.core.scopes import Scope
+from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
+from chalicelib.core.wire.times import Day
+from chalicelib.domains.identity.flows.periods import period
+from chalicelib.domains.identity.store import workspace_metrics, workspaces
+from chalicelib.domains.reports.flows import counting, open_hours
+from chalicelib.domains.reports.flows.open_hours import OpenResource
+from chalicelib.domains.reports.rules import figures
+from chalicelib.domains.reports.rules.figures import Figures, noted, status
+from chalicelib.domains.reports.store import sums
+from chalicelib.engine import metrics
+
+MAX_DAYS = 732  # two years, of which one may be a leap year
+
+
+class ReportQuery(Wire):
+    """Period of a report."""
+
+    from_: Day | None = Field(
+        default=None, alias="from", description="First day; by default 30 days are returned."
+    )
+    to: Day | None = optional("Last day, at most 732 days after the first; default: today.")
+
+
+class ReportTotals(Wire):
+    """Totals of the period. Amounts are in minor units (kopecks)."""
+
+    bookings: int = Field(description="Bookings that start in the period, without lapsed ones.")
+    visits: int = Field(description="Those that are confirmed or completed.")
+    completed: int = Field(description="Visits with the status completed.")
+    pending: int = Field(description="Bookings that wait for their payment.")
+    no_shows: int = Field(description="Clients who did not come.")
+    cancelled: int = Field(description="Cancelled bookings.")
+    lapsed: int = Field(description="Bookings that ended because they were not paid in time.")
+    revenue: int = Field(description="Prices of the visits, by the day of their start.")
+    sold_minutes: int = Field(description="Minutes of the visits.")
+    open_minutes: int = Field(
+        description="Minutes that the staff is open, times seats, by the hours as they are now."
+    )
+    new_clients: int = Field(description="Clients whose first visit is in the period.")
+    returning_clients: int = Field(
+        description="Clients with a visit in the period, and an earlier one before it."
+    )
+    payments: int = Field(description="Number of payments, by the day on which they were paid.")
+    paid: int = Field(description="Amount of these payments.")
+    refunded: int = Field(
+        description="Refunds that have not failed. What was refunded at the provider itself counts "
+        "on the day of its payment."
+    )
+    disputed: int = Field(description="What clients' banks have taken back of these payments.")
+    noted_cash: int = Field(description="Noted as paid in cash, by the day of the note.")
+    noted_terminal: int = Field(description="Noted as paid by card at the visit.")
+    noted_withdrawn: int = Field(description="Notes that were withdrawn, below 0.")
+    due: int = Field(
+        description="What is left to pay of the visits, whose prices are neither paid nor noted."
+    )
+    dialogs: int = Field(description="Dialogs that visitors started with bots.")
+    visitors: int = Field(description="Visitors of sites, counted once per site and day.")
+
+
+class ReportWeek(Wire):
+    """Totals of a week, or of its days in the period. Amounts are in minor units (kopecks)."""
+
+    date: str = Field(description="First day of the week in the period, YYYY-MM-DD.")
+    visits: int = Field(description="Visits that are confirmed or completed.")
+    no_shows: int = Field(description="Clients who did not come.")
+    cancelled: int = Field(description="Cancelled bookings.")
+    revenue: int = Field(description="Prices of the visits.")
+    sold_minutes: int = Field(description="Minutes of the visits.")
+    open_minutes: int = Field(description="Minutes that the staff is open, times seats.")
+    paid: int = Field(description="Payments.")
+    refunded: int = Field(description="Refunds.")
+    noted: int = Field(description="Noted payments at the visit.")
+
+    @classmethod
+    def from_figures(cls, first: date, week: Figures, open_minutes: int) -> Self:
+        """Return the totals of a week."""
+        totals = week.totals
+        return cls(
+            date=first.isoformat(),
+            visits=totals[figures.VISITS],
+            no_shows=totals[status("no_show")],
+            cancelled=_cancelled(week),
+            revenue=totals[figures.REVENUE],
+            sold_minutes=totals[figures.MINUTES],
+            open_minutes=open_minutes,
+            paid=totals[figures.PAID],
+            refunded=totals[figures.REFUNDED],
+            noted=sum(totals[noted(method)] for method in METHODS),
+        )
+
+
+class ServiceFigures(Wire):
+    """What a service has sold."""
+
+    id: Id = Field(description="Service id.")
+    name: str = Field(description="Name in its latest booking of the period.")
+    visits: int = Field(description="Visits that are confirmed or completed.")
+    revenue: int = Field(description="Prices of the visits, in minor units (kopecks).")
+    sold_minutes: int = Field(description="Minutes of the visits.")
+
+
+class StaffFigures(ServiceFigures):
+    """What a member of the staff, or another resource, has sold."""
+
+    id: Id = Field(description="Resource id.")
+    open_minutes: int = Field(
+        description="Open minutes, times seats, by the hours as they are now."
+    )
+
+
+class SourceFigures(Wire):
+    """Where bookings came from."""
+
+    source: str = Field(
+        description="public: booking page, site or public API; chat: a bot; agent: a visitor's "
+        "assistant; console: the desk; api: a program with a key."
+    )
+    bookings: int = Field(description="Bookings, cancelled ones included, without lapsed ones.")
+    revenue: int = Field(description="Prices of their visits, in minor units (kopecks).")
+
+
+class Report(Wire):
+    """A report. Days are in the workspace's time zone. Names are untrusted text."""
+
+    from_: str = Field(alias="from", description="First day, YYYY-MM-DD.")
+    to: str = Field(description="Last day, YYYY-MM-DD.")
+    timezone: str = Field(description="IANA name of the zone.")
+    currency: str = Field(description="ISO 4217 code of all amounts.")
+    as_of: Timestamp = Field(description="Changes until then are counted.")
+    is_complete: bool = Field(
+        description="False while the bookings are counted for the first time, or after a long time."
+        " Ask again in a minute."
+    )
+    totals: ReportTotals = Field(description="Totals of the period.")
+    weeks: list[ReportWeek] = Field(description="All weeks of the period, Monday first.")
+    services: list[ServiceFigures] = Field(description="Services, the highest revenue first.")
+    staff: list[StaffFigures] = Field(
+        description="Staff and other resources, the highest revenue first."
+    )
+    sources: list[SourceFigures] = Field(description="Sources, most bookings first.")
+
+
+METHODS = ("cash", "terminal", "withdrawn")
+
+
+@operation(
+    rest="GET /api/reports",
+    scope=Scope.BOOKINGS_READ,
+    audience=KEYS_AND_MANAGED,
+    role=Role.MANAGER,
+    title="Get a report of bookings and money",
+    example={"from": "2027-01-01", "to": "2027-03-31"},
+)
+def get_report(ctx: Context, args: ReportQuery) -> Report:
+    """Return what was booked, earned and paid in up to two years, by week, service and staff.
+
+    A change is in the next report.
+    """
+    workspace = workspaces.get(ctx.workspace_id)
+    first, last = period(
+        workspace.id,
+        args.from_,
+        last=args.to or clock.local_day(clock.now(), workspace.timezone),
+        max_days=MAX_DAYS,
+    )
+    last_week = figures.week_of(last).isoformat()
+    with deadline.side_by_side() as start:
+        visits_task = start(
+            partial(
+                metrics.read,
+                *(workspace.id,),
+                subject=workspace_metrics.SUBJECT,
+                first=first,
+                last=last,
+            )
+        )
+        counted = counting.read(workspace, partial(sums.read_all, workspace.id, last=last_week))
+        days = counted.sums.days
+        resource_ids = counted.sums.state.resource_ids if counted.sums.state else []
+        opened = open_hours.read(
+            workspace.id, resource_ids or [], first, last=last, zone=workspace.timezone
+        )
+        traffic = metrics.total(visits_task.result().values()).totals
+    found = Figures(_within(days, first, last))
+    new = found.clients - figures.clients_before(days, first)
+    return Report(
+        from_=first.isoformat(),
+        to=last.isoformat(),
+        timezone=workspace.timezone,
+        currency=workspace.currency,
+        as_of=clock.iso(counted.as_of),
+        is_complete=counted.is_complete,
+        totals=_totals(found, opened.values(), traffic, new_clients=len(new)),
+        weeks=list(_weeks(days, opened.values(), first, last)),
+        services=_services(found, counted.sums.names),
+        staff=_staff(found, counted.sums.names, opened),
+        sources=[
+            SourceFigures(
+                source=source,
+                bookings=numbers[figures.BOOKINGS],
+                revenue=numbers[figures.REVENUE],
+            )
+            for source, numbers in sorted(
+                found.parts[figures.SOURCE].items(),
+                key=lambda part: (-part[1][figures.BOOKINGS], part[0]),
+            )
+        ],
+    )
+
+
+def _within(
+    days: Mapping[str, Mapping[str, int]], first: date, last: date
+) -> Iterator[Mapping[str, int]]:
+    bounds = first.isoformat(), last.isoformat()
+    return (numbers for day, numbers in days.items() if bounds[0] <= day <= bounds[1])
+
+
+def _cancelled(found: Figures) -> int:
+    return found.totals[status("cancelled")]
+
+
+def _totals(
+    found: Figures,
+    opened: Iterable[OpenResource],
+    traffic: Mapping[str, int],
+    *,
+    new_clients: int,
+) -> ReportTotals:
+    totals = found.totals
+    return ReportTotals(
+        bookings=totals[figures.BOOKINGS],
+        visits=totals[figures.VISITS],
+        completed=totals[status("completed")],
+        pending=totals[status("pending_payment")],
+        no_shows=totals[status("no_show")],
+        cancelled=_cancelled(found),
+        lapsed=totals[status(figures.LAPSED)],
+        revenue=totals[figures.REVENUE],
+        sold_minutes=totals[figures.MINUTES],
+        open_minutes=sum(sum(each.minutes.values()) for each in opened),
+        new_clients=new_clients,
+        returning_clients=len(found.clients) - new_clients,
+        payments=totals[figures.PAYMENTS],
+        paid=totals[figures.PAID],
+        refunded=totals[figures.REFUNDED],
+        disputed=totals[figures.DISPUTED],
+        noted_cash=totals[noted("cash")],
+        noted_terminal=totals[noted("terminal")],
+        noted_withdrawn=totals[noted("withdrawn")],
+        due=totals[figures.DUE],
+        dialogs=traffic[workspace_metrics.DIALOGS],
+        visitors=traffic[workspace_metrics.VISITORS],
+    )
+
+
+def _weeks(
+    days: Mapping[str, Mapping[str, int]], opened: Iterable[OpenResource], first: date, last: date
+) -> Iterator[ReportWeek]:
+    minutes_by_week: dict[date, int] = {}
+    for resource in opened:
+        for day, minutes in resource.minutes.items():
+            monday = figures.week_of(day)
+            minutes_by_week[monday] = minutes_by_week.get(monday, 0) + minutes
+    monday = figures.week_of(first)
+    while monday <= last:
+        week = [monday + timedelta(days=number) for number in range(7)]
+        numbers = [days.get(day.isoformat(), {}) for day in week if first <= day <= last]
+        yield ReportWeek.from_figures(
+            max(monday, first), Figures(numbers), minutes_by_week.get(monday, 0)
+        )
+        monday += timedelta(days=7)
+
+
+def _services(found: Figures, names: Mapping[str, str]) -> list[ServiceFigures]:
+    return sorted(
+        (
+            ServiceFigures(
+                id=service_id,
+                name=names.get(f"{figures.SERVICE}:{service_id}", ""),
+                visits=numbers[figures.VISITS],
+                revenue=numbers[figures.REVENUE],
+                sold_minutes=numbers[figures.MINUTES],
+            )
+            for service_id, numbers in found.parts[figures.SERVICE].items()
+        ),
+        key=lambda each: (-each.revenue, -each.visits, each.name, each.id),
+    )
+
+
+def _staff(
+    found: Figures, names: Mapping[str, str], opened: Mapping[str, OpenResource]
+) -> list[StaffFigures]:
+    parts = found.parts[figures.RESOURCE]
+    # Who is open in the period is listed, also without a visit.
+    listed = {*parts, *(each for each, resource in opened.items() if any(resource.minutes))}
+    return sorted(
+        (
+            StaffFigures(
+                id=resource_id,
+                name=opened[resource_id].name
+                if resource_id in opened
+                else names.get(f"{figures.RESOURCE}:{resource_id}", ""),
+                visits=parts[resource_id][figures.VISITS],
+                revenue=parts[resource_id][figures.REVENUE],
+                sold_minutes=parts[resource_id][figures.MINUTES],
+                open_minutes=sum(opened[resource_id].minutes.values())
+                if resource_id in opened
+                else 0,
+            )
+            for resource_id in listed
+        ),
+        key=lambda each: (-each.revenue, -each.visits, each.name, each.id),
+    )
