@@ -35,6 +35,7 @@ BUSINESS = (
     Link("/staff", "contact", "staff"),
     Link("/products", "package", "products"),
     Link("/payments", "credit-card", "payments"),
+    Link("/reports", "chart-column", "reports"),
 )
 # Pages of what visitors see.
 ONLINE = (

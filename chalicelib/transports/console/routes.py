@@ -90,6 +90,7 @@ _waiting_list = partial(_page, "bookings.waiting_list")
 _new_booking = partial(_page, "bookings.new_booking")
 _booking = partial(_page, "bookings.booking")
 _payments = partial(_page, "bookings.payments")
+_reports = partial(_page, "reports")
 _payment_settings = partial(_page, "settings.payments")
 _payment_terms = partial(_page, "services.payment_terms")
 _dates = partial(_page, "services.dates")
@@ -241,6 +242,7 @@ _OF_WORKSPACES = {
         "confirm_refund", "refund", "refund_payment"
     ),
     "/payments": _payments("index", shows="list_payments"),
+    "/reports": _reports("show", shows="get_report"),
     "/payment-settings": _payment_settings("show", "save", "get_merchant", "set_merchant"),
     "/payment-settings/receipts": _payment_settings(
         post="choose_receipts", posts="set_closing_receipts"

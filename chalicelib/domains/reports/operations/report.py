@@ -99,7 +99,7 @@ class ReportWeek(Wire):
             open_minutes=open_minutes,
             paid=totals[figures.PAID],
             refunded=totals[figures.REFUNDED],
-            noted=sum(totals[noted(method)] for method in METHODS),
+            noted=sum(totals[noted(method)] for method in figures.METHODS),
         )
 
 
@@ -152,9 +152,6 @@ class Report(Wire):
         description="Staff and other resources, the highest revenue first."
     )
     sources: list[SourceFigures] = Field(description="Sources, most bookings first.")
-
-
-METHODS = ("cash", "terminal", "withdrawn")
 
 
 @operation(

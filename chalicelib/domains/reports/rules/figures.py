@@ -20,6 +20,7 @@ TAKES_PLACE = frozenset({"confirmed", "completed"})
 VISITS, REVENUE, MINUTES, BOOKINGS = "visits", "revenue", "minutes", "bookings"
 PAID, PAYMENTS, REFUNDED, DISPUTED, DUE = "paid", "payments", "refunded", "disputed", "due"
 LAPSED = "lapsed"
+METHODS = ("cash", "terminal", "withdrawn")  # of notes of payments at the visit
 SERVICE, RESOURCE, SOURCE, CLIENT = "s", "p", "o", "c"
 _HASH_BYTES = 6  # Of 100,000 clients, two have the same hash in one of 50,000 workspaces.
 _ID_KINDS = frozenset({SERVICE, RESOURCE, SOURCE, CLIENT})
