@@ -10,7 +10,16 @@ from pathlib import Path
 
 import click
 
-from infra.bench import cold_start, imports, lists, rest, round_trips, tool_server, written_rows
+from infra.bench import (
+    cold_start,
+    imports,
+    lists,
+    reports,
+    rest,
+    round_trips,
+    tool_server,
+    written_rows,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SECTIONS = {
@@ -21,6 +30,7 @@ SECTIONS = {
     "write-units": written_rows.section,
     "lists": lists.section,
     "imports": imports.section,
+    "reports": reports.section,
 }
 INTRODUCTION = """\
 # Benchmarks
