@@ -8,6 +8,7 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from chalicelib.domains.knowledge.flows import search
 from chalicelib.domains.knowledge.store import indexes
 from chalicelib.domains.knowledge.store.sources import SOURCES
 from chalicelib.domains.notifications.store import choices, windows
+from chalicelib.domains.reports.rules.job_kinds import COUNT_REPORTS
+from chalicelib.domains.reports.store import sums
 from chalicelib.domains.schedule.flows import busy_links, busy_readings
 from chalicelib.domains.schedule.rules.job_kinds import CLEAR_BUSY_TIMES
 from chalicelib.domains.schedule.store.busy_calendars import BusyCalendarRow
@@ -409,6 +412,26 @@ def tell_waiting(stage: Stage) -> Steps:
     yield
     waiting = stage.api.get("/api/bookings/waiting?day=2030-03-09")["waiting"]
     assert next(each["told"] for each in waiting if each["name"] == "Told") is not None
+
+
+def reports_count(stage: Stage) -> Steps:
+    stage.api.get("/api/reports")
+    state = sums.find_state(stage.workspace_id)
+    assert state is not None
+    # Nobody has asked for a month, so the job ends.
+    state.read_at -= timedelta(days=31)
+    run_unit(stage.workspace_id, None, lambda unit: unit.save(state))
+    run_unit(
+        stage.workspace_id,
+        None,
+        lambda unit: unit.create_job(
+            jobs.row(COUNT_REPORTS, stage.workspace_id, {}), at_once=False
+        ),
+    )
+    yield
+    ended = sums.find_state(stage.workspace_id)
+    assert ended is not None
+    assert not ended.has_job
 
 
 def busy_times_read(stage: Stage) -> Steps:
@@ -910,6 +933,7 @@ ROWS: dict[str, Callable[[Stage], Steps]] = {
     "knowledge-stale": knowledge_stale,
     "knowledge-index-unused": knowledge_index_unused,
     "knowledge-fetch": knowledge_fetch,
+    "reports-count": reports_count,
     "busy-times-read": busy_times_read,
     "busy-times-clear": busy_times_clear,
     "waiting-line": waiting_line,

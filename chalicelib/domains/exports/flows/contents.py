@@ -105,6 +105,8 @@ from chalicelib.domains.payments.rules.job_kinds import (
     REFUND_JOBS,
 )
 from chalicelib.domains.payments.store import merchant_rows, merchants, payments
+from chalicelib.domains.reports.rules.job_kinds import COUNT_REPORTS
+from chalicelib.domains.reports.store import sums
 from chalicelib.domains.schedule.rules.job_kinds import CLEAR_BUSY_TIMES, READ_BUSY_TIMES
 from chalicelib.domains.schedule.store import busy_calendars, calendar_links
 from chalicelib.domains.services.store import dated_starts, opening_hours, time_off
@@ -256,6 +258,9 @@ DERIVED: Mapping[type[Row], str] = {
     file_uses.FileUseRow: "from the files that records show",
     counters.CounterRow: "from the records that it counts",
     calendar_days.CalendarDayRow: "from the bookings that block, and the dates of services",
+    sums.StateRow: "from the bookings, when a report is read",
+    sums.WeekRow: "as above",
+    sums.CountedRow: "as above",
     indexes.IndexRow: "from the sources and the pages, by a job",
     files.UsageRow: "from the sizes of files and pages",
     jobs.JobRow: "from pending bookings and dialogs; jobs of deletions in progress are exported",
@@ -421,6 +426,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     indexing.UNUSED_INDEX: "indexes are not exported",
     READ_BUSY_TIMES: "links of own calendars are not exported",
     CLEAR_BUSY_TIMES: "busy times are not exported",
+    COUNT_REPORTS: "the first report of a copy counts its bookings",
     KNOWLEDGE_STALE: "made again for the bots",
     emptying.WIPE: "a copy is not emptied",
     TEST_IDLE: "a copy is kept until its owner empties it",

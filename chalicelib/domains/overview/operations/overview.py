@@ -29,7 +29,6 @@ from chalicelib.domains.overview.flows import waiting
 from chalicelib.domains.payments.store.payments import PaymentRow, RefundRow
 from chalicelib.domains.reports.flows import counting
 from chalicelib.domains.reports.rules import figures
-from chalicelib.domains.reports.rules.figures import Figures
 from chalicelib.domains.reports.store import sums
 from chalicelib.domains.services.store.services import SERVICES
 from chalicelib.engine import metrics
@@ -90,9 +89,8 @@ class MoneyTotals(Wire):
     due: int = Field(description="What is left to pay of these visits.")
 
     @classmethod
-    def from_figures(cls, found: Figures) -> Self:
+    def from_totals(cls, totals: Mapping[str, int]) -> Self:
         """Return the sums of a period."""
-        totals = found.totals
         noted = sum(totals[figures.noted(method)] for method in figures.METHODS)
         return cls(
             revenue=totals[figures.REVENUE],
@@ -297,8 +295,8 @@ def _money(ctx: Context, workspace: WorkspaceRow, today: date) -> MoneySummary |
     recent = [numbers for day, numbers in days.items() if middle < day <= bounds[1]]
     before = [numbers for day, numbers in days.items() if bounds[0] <= day <= middle]
     return MoneySummary(
-        total=MoneyTotals.from_figures(Figures(recent)),
-        total_before=MoneyTotals.from_figures(Figures(before)),
+        total=MoneyTotals.from_totals(figures.totals_of(recent)),
+        total_before=MoneyTotals.from_totals(figures.totals_of(before)),
         is_complete=counted.is_complete,
     )
 

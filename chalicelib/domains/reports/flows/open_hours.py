@@ -5,12 +5,11 @@ from datetime import date
 from typing import NamedTuple
 
 from chalicelib.core import deadline
-from chalicelib.domains.reports.rules import open_minutes
+from chalicelib.domains.reports.rules.open_minutes import OpenDays
 from chalicelib.domains.services.store import opening_hours, time_off
 from chalicelib.domains.services.store.opening_hours import ScheduleRow
 from chalicelib.domains.services.store.resources import ResourceRow
 from chalicelib.engine.reading import fetch
-from chalicelib.lib import zoned_times
 
 
 class OpenResource(NamedTuple):
@@ -27,7 +26,8 @@ def read(
 
     They are the hours and the time off as they are set now. Inactive resources are closed.
     """
-    span = zoned_times.span_of_days(first, last=last, timezone=zone)
+    days = OpenDays(first, last, zone)
+    span = days.span
     with deadline.side_by_side() as start:
         off_task = start(lambda: time_off.overlapping(workspace_id, span.start, last_ms=span.end))
         # They may be a second old, at half the read units.
@@ -40,13 +40,10 @@ def read(
             row.name,
             {
                 day: minutes * int(row.capacity)
-                for day, minutes in open_minutes.by_day(
+                for day, minutes in days.minutes(
                     opening_hours.schedule_of(hours.get(row.id)),
+                    row.timezone,
                     [each.span(row.timezone) for each in off if each.applies_to(row.id)],
-                    first,
-                    last=last,
-                    resource_zone=row.timezone,
-                    zone=zone,
                 ).items()
             }
             if row.status == "active"

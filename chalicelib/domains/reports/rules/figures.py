@@ -176,6 +176,16 @@ class Figures:
         return {client for client, numbers in self.parts[CLIENT].items() if numbers[VISITS]}
 
 
+def totals_of(days: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the totals of some days, without those of their parts."""
+    totals: defaultdict[str, int] = defaultdict(int)
+    for numbers in days:
+        for measure, number in numbers.items():
+            if ":" not in measure:
+                totals[measure] += number
+    return totals
+
+
 def clients_before(days: Mapping[str, Mapping[str, int]], first: date) -> set[str]:
     """Return the clients who have a visit before a day, as hashes."""
     return set(_clients(numbers for day, numbers in days.items() if day < first.isoformat()))
