@@ -182,7 +182,9 @@ class _CatchingUp:
             state = self._fresh_state()
             if _stage_counts(unit, self.workspace, state, booking_ids):
                 unit.save(state)
-            return state
+                return state
+            # Another reader may have counted them after the state was read. Its version says so.
+            return self._fresh_state()
 
         try:
             self._write(stage)
