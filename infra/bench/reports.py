@@ -13,11 +13,11 @@ ABOUT = [
     "## Reports, on DynamoDB Local",
     "",
     "A report of two years, of a workspace with 20 members of the staff and 50,000 bookings of",
-    "4,000 clients that are counted. Then the same after a booking was moved, and the next one.",
-    "Milliseconds are the fastest of five runs in one process, or the only one; requests are those",
-    "of the operation to the database. The sums of 105 weeks are 0.8 MB.",
+    "4,000 clients that are counted. Then the same after a booking was made, and the next one.",
+    "Milliseconds are processor time of the operation, the least of five runs or the only one.",
+    "Requests are those of the operation to the database. The sums of 105 weeks are 0.8 MB.",
     "",
-    "| report | requests | waves | read units | ms |",
+    "| report | requests | waves | read units | processor, ms |",
     "|---|---:|---:|---:|---:|",
 ]
 
