@@ -265,10 +265,10 @@ def _stage_counts(
     if not change:
         return False
     weeks = figures.by_week(change)
-    for monday, row in sums.fetch_weeks(workspace.id, weeks).items():
-        week = Week.from_record(row)
-        row.packed = Week(figures.add(week.days, weeks[monday]), week.names | names).pack()
-        unit.save(row)
+    for monday, week_row in sums.fetch_weeks(workspace.id, weeks).items():
+        week = Week.from_record(week_row)
+        week_row.packed = Week(figures.add(week.days, weeks[monday]), week.names | names).pack()
+        unit.save(week_row)
     return True
 
 

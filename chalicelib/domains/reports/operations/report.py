@@ -86,10 +86,10 @@ class ReportWeek(Wire):
     noted: int = Field(description="Noted payments at the visit.")
 
     @classmethod
-    def from_totals(cls, first: date, totals: Mapping[str, int], open_minutes: int) -> Self:
+    def from_totals(cls, first: str, totals: Mapping[str, int], open_minutes: int) -> Self:
         """Return the totals of a week."""
         return cls(
-            date=first.isoformat(),
+            date=first,
             visits=totals[figures.VISITS],
             no_shows=totals[status("no_show")],
             cancelled=totals[status("cancelled")],
@@ -192,12 +192,13 @@ def get_report(ctx: Context, args: ReportQuery) -> Report:
         traffic = metrics.total(visits_task.result().values()).totals
     found = Figures(_within(days, first, last))
     new = found.clients - figures.clients_before(days, first)
-    return Report(
+    return Report.from_row(
+        {},
         from_=first.isoformat(),
         to=last.isoformat(),
         timezone=workspace.timezone,
         currency=workspace.currency,
-        as_of=clock.iso(counted.as_of),
+        as_of=counted.as_of,
         is_complete=counted.is_complete,
         totals=_totals(found, opened.values(), traffic, new_clients=len(new)),
         weeks=list(_weeks(days, opened.values(), first, last)),
@@ -271,7 +272,9 @@ def _weeks(
         week = [monday + timedelta(days=number) for number in range(7)]
         numbers = [days.get(day.isoformat(), {}) for day in week if first <= day <= last]
         yield ReportWeek.from_totals(
-            max(monday, first), figures.totals_of(numbers), minutes_by_week.get(monday, 0)
+            max(monday, first).isoformat(),
+            figures.totals_of(numbers),
+            minutes_by_week.get(monday, 0),
         )
         monday += timedelta(days=7)
 
