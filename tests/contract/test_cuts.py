@@ -18,6 +18,12 @@ FIRST = {"islice", "latest"}
 SIZES = {"size", "limit", "count"}
 """Keywords of such arguments."""
 CUTS = {
+    "the rest is counted again, with the same sum": """
+        domains.reports.flows.counting.MAX_SEEN
+    """,
+    "the page says how many more the CSV file has": """
+        transports.console.reports.SHOWN
+    """,
     "a part of the work, after which the rest follows": """
         domains.imports.flows.runs.MAX_ITEMS
         domains.imports.flows.runs.ROWS_WITH_IMAGES
