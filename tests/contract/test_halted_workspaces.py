@@ -20,6 +20,7 @@ VISITOR = VisitorPrincipal(visitor="one-visitor", network="one-network")
 WHILE_HALTED = {
     # The client ends a booking, and sees what became of it.
     *("cancel_public_booking", "get_booking_calendar", "get_managed_booking"),
+    "leave_waiting_list",
     # Money that has moved is recorded.
     *("get_merchant_payment", "receive_payment_hook", "settle_merchant_payment"),
     # A connection is checked at each call.

@@ -41,6 +41,7 @@ WITHOUT_TIME_OF_CHANGES = {
     "list_page_versions": "versions never change",
     "list_public_products": "what visitors see, from caches; programs of the business have a key",
     "list_public_services": "as above",
+    "list_starts": "dates are added and removed, and never change",
     "list_time_off": "time off is created and deleted, and never changes",
     "list_workspaces": "memberships of the key's account",
     "search_card_images": "photos of other services",

@@ -68,6 +68,7 @@ class KeyRecipes(Recipes):
         },
         "create_site": {"title": "Bakery", "description": "Rye bread"},
         "create_time_off": {"startAt": "2027-01-01", "endAt": "2027-01-02"},
+        "create_waiting_entry": {"client": {"name": "Ada", "email": "ada-waits@example.com"}},
         "create_webhook": {"events": ["bot.limit_reached"]},
         "create_upload": {"name": "b.txt", "size": 5, "folderId": None},
         "upload_file": {"folderId": None},

@@ -187,7 +187,7 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
     for key, item in rows.items():
         # Webhooks are imported paused. Links of calendars are not exported.
         skipped = ("#COUNT#", "/files", "#PAGE#VERSION/", "#WEBHOOK#TRASH/")
-        skipped += ("#CALENDAR_LINK/", "#BUSY_CALENDAR/")
+        skipped += ("#CALENDAR_LINK/", "#BUSY_CALENDAR/", "#REPORT")
         if is_behind(key, workspace) or any(part in key for part in skipped):
             continue
         if "#CALENDAR#" in key:
@@ -195,6 +195,6 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
             if lines:
                 comparable_rows[key] = sorted(lines)
             continue
-        callers = ("saved_by", "kept_for", "token_secret")  # These are not exported.
-        comparable_rows[key] = {name: value for name, value in item.items() if name not in callers}
+        left_out = ("saved_by", "kept_for", "token_secret", "visitor_shares", "check_at")
+        comparable_rows[key] = {name: value for name, value in item.items() if name not in left_out}
     return comparable_rows

@@ -31,7 +31,7 @@ WITHOUT_QUERY = {
     ),
     *("/api/docs/{section}", "/api/docs/search.json"),
     *("/unsubscribe/{token}", "/unsubscribe/advertising/{token}", "/b/{code}"),
-    *("/booking/confirm/{token}", "/api/public/bookings/{file}"),
+    *("/booking/confirm/{token}", "/booking/waiting/{token}", "/api/public/bookings/{file}"),
     *("/pay/test/{id}", "/api/public/calendars/{file}"),
 }
 """Pages and reads of visitors whose queries are not read."""

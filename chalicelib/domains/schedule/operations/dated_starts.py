@@ -184,9 +184,7 @@ class StartsRemoved(Wire):
 )
 def list_starts(ctx: Context, args: StartsQuery) -> StartList:
     """List the dates on which a service with fixedStarts is offered, with the places sold."""
-    service = SERVICES.find(ctx.workspace_id, record_id=args.service_id)
-    if service is None:
-        return StartList(starts=[], **args.counted(0))
+    service = SERVICES.require(ctx.workspace_id, record_id=args.service_id)
     zone = periods.zone_of_workspace(ctx)
     rows = dated_starts.between(
         ctx.workspace_id,

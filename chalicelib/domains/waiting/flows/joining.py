@@ -10,6 +10,7 @@ from chalicelib.domains.bookings.rules.slots import NoSlotReason
 from chalicelib.domains.clients.flows import matching
 from chalicelib.domains.clients.flows.contacts import NOTHING, Contact
 from chalicelib.domains.clients.store.clients import ClientRow
+from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.domains.waiting.flows import lines
 from chalicelib.domains.waiting.flows.day_search import DaySearch
@@ -64,7 +65,7 @@ def join(unit: UnitOfWork, request: Joining) -> Joined:
     """Stage that somebody waits, or return that the person waits already.
 
     Raises:
-        NotFoundError: the service does not exist.
+        NotFoundError: the service or the resource does not exist.
         NotAwaitedError: the day has free times, or cannot have any, or the line is full.
         ValidationError: the resource does not provide the service.
     """
@@ -73,6 +74,8 @@ def join(unit: UnitOfWork, request: Joining) -> Joined:
         unit.rows.find(ServiceRow, SERVICES.key(workspace_id, record_id=place.service_id))
     )
     if request.resource_id is not None and request.resource_id not in service.resource_ids:
+        key = RESOURCES.key(workspace_id, record_id=request.resource_id)
+        RESOURCES.found(unit.rows.find(ResourceRow, key))
         message = "expected a resource of the service, or none"
         raise ValidationError.of("resourceId", message=message)
     search = DaySearch.create(workspace_id, service, place, unit.rows)
