@@ -270,7 +270,7 @@ class TestListing:
             "2027-02-01T17:00",
         ]
         assert locals_of(dates(school, size="2", page="3")) == ["2027-02-15T17:00"]
-        assert dates(Salon(school.api, "x", [])) == []
+        assert school.api.call("GET", "/api/services/starts?serviceId=x").status == 404
 
     def test_a_date_beyond_the_horizon_waits(self, school: Salon, time: Time) -> None:
         add(school, "2027-04-05T17:00")
@@ -355,7 +355,8 @@ class TestRemoving:
         add(school, weeks=3)
         school.api.post("/api/services/delete", {"id": school.service})
         massage.book(EVENING)
-        assert dates(school) == []
+        gone = school.api.call("GET", f"/api/services/starts?serviceId={school.service}")
+        assert gone.status == 404
 
     def test_a_deleted_teacher_leaves_no_dates(self, school: Salon) -> None:
         add(school, weeks=3)

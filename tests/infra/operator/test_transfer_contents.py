@@ -49,6 +49,7 @@ class TestContents:
             ),
             *(
                 "resource-cascade",
+                "starts-clear",
                 "page-purge",
                 "late-entries",
                 "late-file-uses",

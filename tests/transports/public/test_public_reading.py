@@ -113,6 +113,7 @@ def test_services_are_those_that_the_page_offers(
             "holdMinutes": None,
             "byPhone": False,
             "asksForAdvertising": False,
+            "fixedStarts": False,
         }
     ]
     assert (page["currency"], page["timezone"], page["total"]) == ("RUB", "Europe/Moscow", 1)
