@@ -36,14 +36,14 @@ class TestCalendarDays:
         assert list(entries_by_day) == ["1969-12-31", "1970-01-01", "1970-01-02"]
         assert list(entries_by_day.values()) == [[self.ENTRY]] * 3
         busy = calendar_days.read(WORKSPACE, resource_id="r", span=Span(0, 48 * HOUR))
-        assert busy == ([self.ENTRY], [])
+        assert busy == ([self.ENTRY], [], [])
 
     def test_an_emptied_day_keeps_counting_its_version(self, database: None) -> None:
         self.write(lambda days: days.add("r", self.ENTRY), self.ENTRY.buffered)
         self.write(lambda days: days.remove("r", self.ENTRY), self.ENTRY.buffered)
         assert set(map(tuple, calendar_days.read_all(WORKSPACE, resource_id="r").values())) == {()}
         busy = calendar_days.read(WORKSPACE, resource_id="r", span=Span(0, 1))
-        assert busy == ([], [])
+        assert busy == ([], [], [])
         row = CalendarDayRow.find("W#w#CALENDAR#r", "1970-01-01")
         assert row is not None
         assert row.version == 2
