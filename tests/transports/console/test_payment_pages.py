@@ -7,6 +7,7 @@ import pytest
 
 from chalicelib.domains.bookings.store import bookings
 from chalicelib.domains.notifications.rules.client_mail_texts import Kind
+from chalicelib.domains.notifications.rules.waiting_texts import WaitingKind
 from chalicelib.domains.payments.store import payments
 from chalicelib.transports.console.bookings import payments as payment_pages
 from tests.conftest import Owner, Time, call_console
@@ -75,8 +76,12 @@ def test_a_payment_of_another_booking_is_not_refunded(
     assert list_payments(owner) == stored
 
 
+OF_NO_BOOKING = {"link", *get_args(WaitingKind)}
+"""Kinds of messages to people who have no booking yet."""
+
+
 @pytest.mark.parametrize("language", ["ru", "en"])
-@pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind != "link"])
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Kind) if kind not in OF_NO_BOOKING])
 def test_a_booking_shows_each_mail_to_its_client(
     owner: Owner, booking_ids: list[str], kind: str, language: str
 ) -> None:
