@@ -92,6 +92,13 @@ OTHER_FORMS: dict[str, dict[str, str]] = {
         "name": "Eve",
         "once": "1",
     },
+    f"{WORKSPACE}/bookings/waiting": {
+        "serviceId": "{service}",
+        "day": "2036-01-01",  # a holiday of the only resource
+        "name": "Eve",
+        "email": "eve@example.com",
+        "once": "1",
+    },
     f"{WORKSPACE}/staff/{{staff}}/absence": {
         "from": "2036-06-01",
         "timeOff": "1",
