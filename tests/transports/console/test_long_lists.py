@@ -114,7 +114,7 @@ VIEWS = {"bookings": ("", "?view=week", "?view=list"), "knowledge": ("", "?add=f
 FINDER = re.compile(r'<input id="(find-(\w+))"')
 FORM, ACTION = re.compile("<form ([^>]*)"), re.compile('action="([^"]*)"')
 OFFERED = {
-    **dict.fromkeys(("service", "serviceIds"), "SERVICE"),
+    **dict.fromkeys(("service", "serviceId", "serviceIds"), "SERVICE"),
     **dict.fromkeys(("staff", "resource", "resourceIds"), "RESOURCE"),
     **dict.fromkeys(("form", "orderFormId"), "FORM"),
     **dict.fromkeys(("site", "siteId"), "SITE"),

@@ -6,7 +6,7 @@ from typing import Any
 from chalicelib.core import clock
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.transports.console.bookings import times as booking_times
-from chalicelib.transports.console.choices import SERVICES, STAFF
+from chalicelib.transports.console.choices import SERVICES, STAFF, is_search
 from chalicelib.transports.console.console_request import ConsoleRequest, Problem
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -26,13 +26,15 @@ def change(request: ConsoleRequest) -> HttpResponse:
         with suppress(NotFoundError):  # a second click
             request.call("delete_waiting_entry", id=removed)
         return redirect(f"{path}?done=waiting_removed")
-    contacts = {name: request.form_value(name).strip() or None for name in _CONTACTS}
+    if is_search(request):
+        return _page(request, 200)
+    typed = {name: request.form_value(name).strip() for name in _CONTACTS}
     try:
         request.call_once(
             "create_waiting_entry",
             serviceId=request.form_value("serviceId"),
             day=request.form_value("day").strip(),
-            client=contacts,
+            client={name: text for name, text in typed.items() if text},
         )
     except AppError as error:
         return _page(request, error.status, _problem(request, error))
