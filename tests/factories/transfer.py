@@ -201,6 +201,8 @@ def comparable(rows: dict[str, Any], workspace: str) -> dict[str, Any]:
             if lines:
                 comparable_rows[key] = sorted(lines)
             continue
-        left_out = ("saved_by", "kept_for", "token_secret", "visitor_shares", "check_at")
+        left_out = ["saved_by", "kept_for", "token_secret", "visitor_shares", "check_at"]
+        if "#WAITING_LINE/" in key:
+            left_out.append("version")
         comparable_rows[key] = {name: value for name, value in item.items() if name not in left_out}
     return comparable_rows

@@ -195,9 +195,13 @@ def _read_only_merchant(merchant: Item) -> Item:
 
 
 def _without_offer(line: Item) -> Item:
-    """Return a waiting list without its open offer and its job, which belong to this stage."""
+    """Return a waiting list without its open offer and its job, which belong to this stage.
+
+    Each check of the line is a version.
+    """
     dropped = {"offered_to", "offered_until", "check_at"}
-    return {name: value for name, value in line.items() if name not in dropped}
+    kept = {name: value for name, value in line.items() if name not in dropped}
+    return kept | {"version": {"N": "1"}}
 
 
 def _without_shares(waiting: Item) -> Item:
