@@ -25,7 +25,10 @@ class TestBalance:
             refusal = world.person(name).get(path)
             assert refusal.status == 403
             assert "₽" not in text(refusal)
-            assert "₽" not in text(world.person(name).get(world.here.path))
+            assert "10,000 ₽" not in text(world.person(name).get(world.here.path)).replace(
+                "\u00a0", " "
+            )
+        assert "₽" not in text(world.person("member").get(world.here.path))
 
     def test_the_ledger_is_shown_page_by_page(
         self, world: World, monkeypatch: pytest.MonkeyPatch
