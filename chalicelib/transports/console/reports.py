@@ -74,7 +74,9 @@ def show(request: ConsoleRequest) -> HttpResponse:
         report = request.call("get_report")
     if request.query_value("format") == "csv" and problem is None:
         return _export(request, report)
-    totals = report["totals"]
+    totals, periods = report["totals"], _periods(request)
+    dates = [(str(period.first), str(period.last)) for period in periods]
+    shown = (report["from"], report["to"])
     return request.page(
         "reports",
         status,
@@ -82,7 +84,9 @@ def show(request: ConsoleRequest) -> HttpResponse:
         report=report,
         totals=totals,
         chosen={**report, **filters},
-        periods=_periods(request),
+        periods=periods,
+        # Two of them are equal on some days of the year.
+        current=dates.index(shown) if shown in dates else None,
         charts=_charts(request, report["weeks"]),
         weeks=[(_day(request, week["date"]), week) for week in report["weeks"]],
         services=report["services"][:SHOWN],

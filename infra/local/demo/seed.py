@@ -382,11 +382,11 @@ def make_services(do: Caller, language: Language) -> None:
 
 
 def _add_dates(do: Caller, wanted: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    """Add the weekly dates of services that have none, from the next week on."""
-    today = clock.now().date()
+    """Add the weekly dates of services that have none. The first is in the next eight days."""
+    first_day = clock.now().date() + timedelta(days=2)
     for service, dates in wanted:
         if not do("list_starts", serviceId=service["id"])["starts"]:
-            first = today + timedelta(days=7 + (dates["weekday"] - today.weekday()) % 7)
+            first = first_day + timedelta(days=(dates["weekday"] - first_day.weekday()) % 7)
             start = f"{first}T{dates['time']}"
             do("add_starts", serviceId=service["id"], startAt=start, weeks=dates["weeks"])
 
@@ -421,7 +421,9 @@ def _book_slot(
     Returns None without a free slot.
     """
     visit = {"serviceId": service_id, **({"andThen": then} if then else {})}
-    slots = do("get_available_slots", **visit, limit=booking.slot + 1)["slots"]
+    today = clock.now().date()
+    days = {"from": str(today), "to": str(today + timedelta(days=14))}
+    slots = do("get_available_slots", **visit, **days, limit=booking.slot + 1)["slots"]
     if not slots:
         return None
     booking_row: dict[str, Any] = do(

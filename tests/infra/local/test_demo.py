@@ -190,6 +190,13 @@ def test_the_demo_has_a_visit_of_two_services(api: Api) -> None:
     assert len({each["visitId"] for each in visit}) == 1
 
 
+def test_two_places_of_a_date_are_sold(api: Api) -> None:
+    services = api.get("/api/services/list?size=100")["services"]
+    (service,) = [each for each in services if each["fixedStarts"]]
+    starts = api.get(f"/api/services/starts?serviceId={service['id']}")["starts"]
+    assert max(each["booked"] for each in starts) == 2
+
+
 def test_a_calendar_of_the_demo_is_busy_at_times_that_are_not_offered(api: Api) -> None:
     (calendar,) = api.get("/api/busy-calendars")["busyCalendars"]
     assert (calendar["name"], calendar["status"]) == (SCHOOL.teachers[0].name, "read")
