@@ -68,7 +68,6 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         *("create_calendar_link", "delete_calendar_link"),
         *("create_busy_calendar", "read_busy_calendar", "delete_busy_calendar"),
         *(
-            "create_waiting_entry",
             "delete_waiting_entry",
             "join_waiting_list",
             "leave_waiting_list",

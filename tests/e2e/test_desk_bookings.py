@@ -142,7 +142,7 @@ def test_a_receptionist_works_through_the_day(  # noqa: PLR0915  the steps of a 
             expect(page.locator("[data-zone]")).to_contain_text("Europe/Moscow")
         check_part("day")
 
-        page.get_by_role("link", name=say["list"]).click()
+        page.get_by_role("link", name=say["list"], exact=True).click()
         page.get_by_label(say["search"]).fill("700-12-14")
         page.get_by_role("button", name=say["show"]).click()
         expect(page.locator(".rows a.row")).to_have_count(1)
