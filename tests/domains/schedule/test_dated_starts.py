@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from chalicelib.engine import jobs
+from chalicelib.transports.scheduled_functions import run_jobs
 from tests.conftest import Answer, Api, Owner, Time, run_concurrently
 from tests.factories.salon import Salon, bookings_of, check_calendars, refusal
 from tests.support.interleaving import before_request
@@ -357,6 +359,17 @@ class TestRemoving:
         massage.book(EVENING)
         gone = school.api.call("GET", f"/api/services/starts?serviceId={school.service}")
         assert gone.status == 404
+
+    def test_dates_of_a_deleted_service_go_if_the_process_died_after_the_commit(
+        self, school: Salon, massage: Salon, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add(school)
+        with monkeypatch.context() as patch:
+            patch.setattr(jobs, "attempt", lambda *_: None)
+            school.api.post("/api/services/delete", {"id": school.service})
+        refusal(massage.try_to_book(EVENING))
+        assert run_jobs()["starts-clear"] == 1
+        massage.book(EVENING)
 
     def test_a_deleted_teacher_leaves_no_dates(self, school: Salon) -> None:
         add(school, weeks=3)
