@@ -159,20 +159,13 @@ class Placement:
         resource = RESOURCES.find(unit.workspace_id, record_id=booking.resource_id)
         if resource is None:
             refuse(NoSlotReason.NO_RESOURCES, [], [], booking.timezone)
-        length = int(booking.duration_min)
         return cls(
             unit,
             # Opening hours are ignored, because the booking was accepted before.
             SlotRequest(booking.starts_at, resource.id, ignores_schedule=True),
             epoch_ms(booking.starts_at),
             [Candidate(resource)],
-            ServiceRules(
-                length,
-                length,
-                int(booking.buffer_before_min),
-                int(booking.buffer_after_min),
-                service_id=booking.service_id,
-            ),
+            slot_search.rules_of_booking(booking),
             booking.timezone,
             existing=[booking],
         )

@@ -157,6 +157,18 @@ def time_with(booking: BookingRow, service: ServiceRow | None, resource_id: str)
     return Span(start, start + length * 60_000)
 
 
+def rules_of_booking(booking: BookingRow) -> ServiceRules:
+    """Return the rules of the slot that a booking had, whatever its service is now."""
+    length = int(booking.duration_min)
+    return ServiceRules(
+        length,
+        length,
+        int(booking.buffer_before_min),
+        int(booking.buffer_after_min),
+        service_id=booking.service_id,
+    )
+
+
 def rules_of(service: ServiceRow, booking: BookingRow | None = None) -> ServiceRules:
     """Return the slot rules of a service. A booking to be moved keeps its length and buffers.
 

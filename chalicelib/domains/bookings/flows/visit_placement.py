@@ -22,7 +22,6 @@ from chalicelib.domains.bookings.rules.visits import Choice, Taken
 from chalicelib.domains.bookings.store.bookings import BookingRow
 from chalicelib.domains.bookings.store.calendar_days import CalendarDays, DayFullError
 from chalicelib.domains.services.flows import binding
-from chalicelib.domains.services.rules.booking_rules import ServiceRules
 from chalicelib.domains.services.rules.offers import Offer
 from chalicelib.domains.services.store import time_off
 from chalicelib.domains.services.store.resources import RESOURCES, ResourceRow
@@ -107,14 +106,7 @@ class VisitPlacement(Placement):
         resources = _require_resources(unit, group)
         parts = []
         for booking, pause_min in zip(group, visit_search.pauses(group), strict=True):
-            length = int(booking.duration_min)
-            rules = ServiceRules(
-                length,
-                length,
-                int(booking.buffer_before_min),
-                int(booking.buffer_after_min),
-                service_id=booking.service_id,
-            )
+            rules = slot_search.rules_of_booking(booking)
             candidates = Candidates([Candidate(resources[booking.resource_id])], [], None)
             service = slot_search.service_of(unit.workspace_id, booking, unit.rows)
             parts.append(VisitPart(service, candidates, rules, pause_min))
