@@ -29,6 +29,7 @@ from tests.factories.console import EVENT, HOSTILE, Place
 from tests.factories.recipes import example_of
 from tests.support.sweep import sweep
 
+DATES = f"{WORKSPACE}/services/{{service}}/dates"
 OTHER_FORMS: dict[str, dict[str, str]] = {
     f"{PREFIX}/sign-in": {"email": "boss@example.com", "password": PASSWORD},
     f"{PREFIX}/sign-out": {},
@@ -58,10 +59,7 @@ OTHER_FORMS: dict[str, dict[str, str]] = {
     f"{CLIENT}/file": {},
     f"{WORKSPACE}/products/many": {"pick": "{product}", "do": "archive"},
     f"{WORKSPACE}/services/many": {"pick": "{service}", "do": "archive"},
-    f"{WORKSPACE}/services/{{service}}/dates": {
-        "remove": f"{'0' * 26} 2036-01-01T10:00:00Z",
-        "once": "1",
-    },
+    DATES: {"date": "2036-01-02", "time": "10:00", "weeks": "1", "once": "1"},
     f"{WORKSPACE}/files": {"files": "@note.txt", "once": "1"},
     f"{WORKSPACE}/files/{{file}}/replace": {"newFile": "@note.txt", "once": "1"},
     **{
@@ -162,10 +160,15 @@ DRAFTS = {f"{SITE}/pages/{{page}}/{part}" for part in ("draft", "discard")}
 """Pages about the draft of a page, which editors would show instead of the page."""
 
 
-def keep_draft(route: str, place: Place) -> None:
-    """Save a draft with a hostile text if the page of a route is about one."""
+def prepare(route: str, place: Place) -> None:
+    """Bring about what the page of a route is about, if other pages would look different then.
+
+    Drafts have a hostile text.
+    """
     if route in DRAFTS:
         call_console(place.workspace_id, "save_page_draft", id=place.page, html=HOSTILE)
+    if route == DATES:
+        call_console(place.workspace_id, "update_service", id=place.service, fixedStarts=True)
 
 
 def read_rows() -> dict[str, Any]:

@@ -66,7 +66,10 @@ BEYOND_A_SCHEMA = {
         r"Repeat with confirm",
         r"expected a name, an e-mail address or a phone, received none",
         r"expected no sortDir with the sort",
+        r"expected (resourceId|startAt) for the action",
+        r"expected price, durationMin or both",
     ),
+    "Each record is named once in a list of objects.": (r"expected (each \w+|every booking) once",),
     "Names are shown in mails, where a web address in them would look like ours.": (
         r"expected a name without a web address",
     ),
@@ -101,6 +104,12 @@ BEYOND_A_SCHEMA = {
         r"like the file that it replaces",
         r"expected a txt, md, html, csv or pdf file",
         r"^fileId: ",  # what a file contains
+        r"^resourceId: is required, because the service",
+        r"^resourceId: expected (a resource of the|one of the) service",
+        r"expected ids of resourceIds",
+        r"expected a service that is offered on dates only",
+        r"expected services (that can follow one another|of at most \d+ minutes)",
+        r"expected no further services with bookingId",
     ),
     "Moments lie ahead, exist in their zone, and fit what they belong to.": (
         r"expected (a time after|the time of from or)",
@@ -108,6 +117,7 @@ BEYOND_A_SCHEMA = {
         r"(does not exist|occurs twice), because clocks go",
         r"has no reserved time and cannot be moved",
         r"expected a booking of this service",
+        r"expected a time with an offset",
     ),
     "An edit finds what it replaces, and folders nest only so deep.": (
         r"find matched",

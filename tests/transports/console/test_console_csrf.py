@@ -10,7 +10,7 @@ from chalicelib.transports.console.console_request import MAX_FIELDS
 from chalicelib.transports.console.routes import CLIENT, PROOF, ROUTES, WORKSPACE
 from tests.conftest import Answer
 from tests.factories.console import Person, World
-from tests.factories.console_forms import FORMS, OTHER_FORMS, SENT, keep_draft, read_rows
+from tests.factories.console_forms import FORMS, OTHER_FORMS, SENT, prepare, read_rows
 from tests.support.effort import drawn, slow_but_for
 
 
@@ -68,7 +68,7 @@ class TestForms:
         self, route: str, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(mail, "is_on", lambda: True)
-        keep_draft(route, world.here)
+        prepare(route, world.here)
         console_owner, other = (
             world.person("boss"),
             console_sessions.find(world.person("boss").token),

@@ -28,7 +28,7 @@ from tests.factories.console_forms import (
     OPEN,
     READ,
     SENT,
-    keep_draft,
+    prepare,
     read_rows,
     sweep_of_pages,
 )
@@ -104,7 +104,7 @@ class TestPages:
     def test_names_are_shown_as_text(
         self, route: str, world: World, console_owner: Person, entry_of_the_audit_log: None
     ) -> None:
-        keep_draft(route, world.here)
+        prepare(route, world.here)
         answer = console_owner.get(world.here.path_of(route))
         if answer.status == 303:
             return
@@ -166,7 +166,7 @@ class TestPages:
         self, route: str, shares: list[int], world: World
     ) -> None:
         console_owner, path = world.person("boss"), world.here.path_of(route)
-        keep_draft(route, world.here)
+        prepare(route, world.here)
         visitor = Person("x")
         form = world.here.filled(FORMS.get(route, {}))
         requests = [
@@ -226,11 +226,10 @@ WIPE = f"{WORKSPACE}/wipe"
 UNCHANGED = {
     WIPE,
     *(f"{WORKSPACE}/clients/{{client}}/{what}" for what in ("advertising", "messenger")),
-    f"{WORKSPACE}/services/{{service}}/dates",
 }
 """Forms that change nothing here.
 
-This client has no consent to withdraw, and no chat to end. This service has no date to remove.
+This client has no consent to withdraw, and no chat to end.
 """
 
 
@@ -241,7 +240,7 @@ class TestAccess:
         self, route: str, name: str, world: World
     ) -> None:
         person, path = world.person(name), world.here.path_of(route)
-        keep_draft(route, world.here)
+        prepare(route, world.here)
         rows_before = read_rows()
         answer = person.post(path, world.here.filled(FORMS[route]))
         if may(name, ROUTES[route].posts) and not (route == OWN_APP and name != "boss"):

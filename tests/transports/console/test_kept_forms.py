@@ -13,7 +13,7 @@ from chalicelib.transports.console.kept_forms import SECRETS
 from chalicelib.transports.console.routes import ROUTES, WORKSPACE
 from tests.conftest import PASSWORD, Answer
 from tests.factories.console import HOSTILE, Fields, Person, World
-from tests.factories.console_forms import FORMS, SENT, read_rows
+from tests.factories.console_forms import FORMS, SENT, prepare, read_rows
 from tests.support.effort import slow_but_for
 
 OF_WORKSPACES = [
@@ -53,6 +53,7 @@ def send_after_the_session_has_ended(person: Person, path: str, fields: Fields) 
 @pytest.mark.parametrize("route", slow_but_for(OF_WORKSPACES[::4], OF_WORKSPACES))
 def test_a_form_is_kept_through_signing_in_and_then_takes_effect(route: str, world: World) -> None:
     console_owner, path = world.person("boss"), world.here.path_of(route)
+    prepare(route, world.here)
     fields = console_owner.marked(path, world.here.filled(FORMS[route]))
     kept_form = send_after_the_session_has_ended(console_owner, path, fields)
     assert kept_form.status == 403

@@ -3,15 +3,27 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from typing import Any, Literal, TypeAliasType, get_args, get_origin
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib import core
+from chalicelib.domains.booking_page.operations.cancel_and_move import ManagedBooking
+from chalicelib.domains.bookings.flows.slot_list import SlotList
+from chalicelib.domains.exports.operations.exports import ExportOut
+from chalicelib.domains.identity.operations.key_list import KeyOut
+from chalicelib.domains.imports.operations.imports import ImportOut
+from chalicelib.domains.schedule.operations.busy_calendars import BusyCalendar
+from chalicelib.domains.schedule.operations.closed_times import MisplacedBooking
+from chalicelib.domains.schedule.operations.dated_starts import RefusedStart
+from chalicelib.domains.sites.operations.sites import DomainOut
+from chalicelib.domains.waiting.operations.visitors import PublicWaitingMade
 from chalicelib.transports import console, oauth, unsubscribe
 from chalicelib.transports.console.form import Form
 from chalicelib.transports.console.form_controls import Field
@@ -46,6 +58,43 @@ def test_every_text_used_by_a_template_or_page_exists_and_none_is_unused() -> No
     unused = keys - set(re.findall(r'"(\w+)"', sources)) - FROM_RECORDS
     unused = {key for key in unused if not key.startswith(tuple(beginnings))}
     assert unused == set(), f"No page shows these: remove them from {FILES}."
+
+
+SHOWN_VALUES = {
+    "booking_reason_": (SlotList, "reason"),
+    "busy_problem_": (BusyCalendar, "problem"),
+    "date_refused_": (RefusedStart, "reason"),
+    "domain_is_": (DomainOut, "status"),
+    "domain_step_": (DomainOut, "status"),
+    "export_": (ExportOut, "state"),
+    "import_state_": (ImportOut, "state"),
+    "key_": (KeyOut, "state"),
+    "misplaced_": (MisplacedBooking, "reason"),
+    "pay_refund_": (ManagedBooking, "refund_state"),
+    "wait_mail_": (PublicWaitingMade, "mail"),
+}
+"""Beginnings of keys, and the field of an output whose values pages add."""
+
+
+@pytest.mark.parametrize("beginning", SHOWN_VALUES)
+def test_each_value_of_an_output_that_a_page_shows_has_a_text(beginning: str) -> None:
+    model, field = SHOWN_VALUES[beginning]
+    values = choices_of(model.model_fields[field].annotation)
+    assert len(values) > 1
+    keys = {f"{beginning}{value}" for value in values}
+    lacking = {key for key in keys for language in LANGUAGES if not texts.has(language, key)}
+    assert lacking == set(), f"Add these to {FILES}."
+
+
+def choices_of(annotation: Any) -> set[str]:
+    """Return the values of a Literal or an enumeration, which may be optional."""
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return set(annotation)
+    if get_origin(annotation) is Literal:
+        return set(get_args(annotation))
+    if isinstance(annotation, TypeAliasType):
+        return choices_of(annotation.__value__)
+    return set().union(*map(choices_of, get_args(annotation)))
 
 
 CHOSEN = {
