@@ -45,8 +45,8 @@ WITHOUT_ROUTE = _each(
     {
         "money": """
             check_merchant create_bot_key create_key delete_bot_key get_balance get_booking_money
-            get_bot_limits get_former_merchant get_merchant get_sms_terms get_spending get_statement
-            get_top_up
+            get_bot_limits get_former_merchant get_merchant get_money_report get_sms_terms
+            get_spending get_statement get_top_up
             list_bot_keys list_errors_of_key list_former_merchants list_held_back_bots list_keys
             export_client list_payments note_visit_payment refund_payment remove_merchant_secret
             retry_refund
@@ -89,6 +89,7 @@ WITHOUT_PAGE = _each(
         "as list_errors_of_key": "list_key_errors",
         "as list_leads": "find_lead",
         "as get_lead_details": "get_lead",
+        "as get_money_report": "get_report",
         "as get_overview": "crm_stats",
         "as upload_file": "complete_upload create_upload",
         "as save_page_html": "import_page_html",

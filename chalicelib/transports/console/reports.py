@@ -68,13 +68,18 @@ def show(request: ConsoleRequest) -> HttpResponse:
     filters = {name: value for name, value in chosen.items() if value}
     problem, status = None, 200
     try:
-        report = request.call("get_report", **filters)
+        read = request.call("get_money_report", **filters)
     except AppError as error:
         problem, status = request.problem(error), error.status
-        report = request.call("get_report")
+        read = request.call("get_money_report")
+    report, money = read["report"], read["totals"]
+    # Each row of a table or of a file has the bookings and the money of its week.
+    report["weeks"] = [
+        week | paid for week, paid in zip(report["weeks"], read["weeks"], strict=True)
+    ]
     if request.query_value("format") == "csv" and problem is None:
         return _export(request, report)
-    totals, periods = report["totals"], _periods(request)
+    totals, periods = report["totals"] | money, _periods(request)
     dates = [(str(period.first), str(period.last)) for period in periods]
     shown = (report["from"], report["to"])
     return request.page(

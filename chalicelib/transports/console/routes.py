@@ -242,7 +242,7 @@ _OF_WORKSPACES = {
         "confirm_refund", "refund", "refund_payment"
     ),
     "/payments": _payments("index", shows="list_payments"),
-    "/reports": _reports("show", shows="get_report"),
+    "/reports": _reports("show", shows="get_money_report"),
     "/payment-settings": _payment_settings("show", "save", "get_merchant", "set_merchant"),
     "/payment-settings/receipts": _payment_settings(
         post="choose_receipts", posts="set_closing_receipts"

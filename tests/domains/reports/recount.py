@@ -143,15 +143,12 @@ def _sold_by(sold: list[BookingRow], attribute: str) -> dict[str, tuple[int, int
     }
 
 
-def figures_of(report: Any) -> dict[str, Any]:
-    """Return what a report says of bookings and money."""
-    apart = {"openMinutes", "dialogs", "visitors"}
+def figures_of(read: Any) -> dict[str, Any]:
+    """Return what a report says of bookings, money and dialogs."""
+    report, apart = read["report"], {"openMinutes", "visitors"}
+    totals = report["totals"] | read["totals"]
     return {
-        "totals": {
-            name: number
-            for name, number in report["totals"].items()
-            if number and name not in apart
-        },
+        "totals": {name: number for name, number in totals.items() if number and name not in apart},
         "weeks": {
             week["date"]: (
                 week["visits"],
@@ -159,11 +156,12 @@ def figures_of(report: Any) -> dict[str, Any]:
                 week["soldMinutes"],
                 week["noShows"],
                 week["cancelled"],
-                week["paid"],
-                week["refunded"],
-                week["noted"],
+                paid["paid"],
+                paid["refunded"],
+                paid["noted"],
             )
-            for week in report["weeks"]
+            for week, paid in zip(report["weeks"], read["weeks"], strict=True)
+            if week["date"] == paid["date"]
         },
         "services": _parts(report["services"]),
         "staff": _parts(report["staff"]),

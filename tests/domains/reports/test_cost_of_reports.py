@@ -86,12 +86,12 @@ def test_a_report_of_two_years_and_50_000_bookings_takes_six_requests(
         for _ in range(runs):
             begin = time.process_time()
             with metering() as usage:
-                report = call_console(owner.workspace.id, "get_report", **period)
+                read = call_console(owner.workspace.id, "get_money_report", **period)
             fastest = min(fastest, time.process_time() - begin)
         values = {"requests": usage.round_trips, "waves": usage.waves, "units": usage.reads}
         used = {"name": name, **values, "ms": fastest * 1000}
         record_property("usage", json.dumps(used))
-        return report, usage
+        return read["report"], usage
 
     report, usage = measure("nothing has changed", RUNS)
     assert report["isComplete"]

@@ -45,7 +45,7 @@ def test_a_reading_without_a_change_writes_nothing(
     salon.book("2027-01-18T10:00")
     first = totals(api)
     with metering() as usage:
-        again = call_console(owner.workspace.id, "get_report")
+        again = call_console(owner.workspace.id, "get_money_report")["report"]
     assert {*usage.calls} <= {"GetItem", "Query", "BatchGetItem"}
     assert again["totals"]["visitors"] == first["visitors"]
 
@@ -56,7 +56,7 @@ def test_readers_at_once_count_a_change_once(api: Api, salon: Salon, owner: Owne
         salon.book(f"2027-01-18T{hour:02}:00", f"Client {hour}")
     period = {"from": "2027-01-01", "to": "2027-02-28"}
     reports = run_concurrently(
-        6, lambda _: call_console(owner.workspace.id, "get_report", **period)
+        6, lambda _: call_console(owner.workspace.id, "get_money_report", **period)["report"]
     )
     assert {report["totals"]["revenue"] for report in reports} == {6 * PRICE}
     assert totals(api)["revenue"] == 6 * PRICE

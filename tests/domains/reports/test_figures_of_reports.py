@@ -1,8 +1,8 @@
-"""Reports equal a recount of all bookings, payments, refunds and notes, whatever happened."""
+"""Reports equal a recount of all bookings, payments, notes and dialogs, whatever happened."""
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 from random import Random
@@ -17,7 +17,9 @@ from chalicelib.domains.identity.store import workspaces
 from tests.conftest import Api, call_operator
 from tests.domains.payments.checkout import Checkout
 from tests.domains.reports.recount import figures_of, recount
+from tests.factories.chat import read_events
 from tests.factories.event_runs import run_until_idle
+from tests.factories.examples import AGENT, talk, top_up
 from tests.factories.salon import DAILY, Salon, bookings_of
 
 # The clock changes on 28 March in Berlin, on 14 March in New York, and never in Kolkata.
@@ -42,6 +44,9 @@ class Workday:
     course: Salon
     # The checks choose by numbers of their own, so they change nothing of what is done.
     checks: Random
+    bot: str
+    # Local days on which dialogs began. Another zone leaves them where they were counted.
+    dialogs: list[date] = field(default_factory=list)
 
     @property
     def rows(self) -> list[BookingRow]:
@@ -193,6 +198,13 @@ class Workday:
     def wait(self) -> None:
         self.checkout.run_after(hours=self.random.choice([0.02, 0.1, 1, 7, 40]))
 
+    def talk(self) -> None:
+        """Begin a dialog with the bot, in which two messages are sent."""
+        zone = ZoneInfo(workspaces.get(self.checkout.workspace).timezone)
+        self.dialogs.append(self.checkout.time.now.astimezone(zone).date())
+        session = next(iter(read_events(talk(self.bot, "Hi").body)))["sessionId"]
+        talk(self.bot, "And on Sunday?", sessionId=session)
+
     def set_each_status(self) -> None:
         """Set the statuses that chance may have left out."""
         ended = set[str]()
@@ -207,7 +219,7 @@ class Workday:
             *((self.book, 6), (self.hold_and_pay, 3), (self.set_status, 5), (self.move, 5)),
             *((self.note, 4), (self.refund, 2), (self.refund_at_provider, 1), (self.reprice, 1)),
             *((self.erase, 1), (self.change_zone, 1), (self.wait, 3)),
-            *((self.hold_class, 2), (self.be_absent, 2)),
+            *((self.hold_class, 2), (self.be_absent, 2), (self.talk, 2)),
         ]
         steps, weights = zip(*choices, strict=True)
         chosen = self.random.choices(steps, weights)[0]
@@ -224,10 +236,16 @@ class Workday:
             day = row.starts_at.astimezone(zone).date()
             periods.append((day, day))
         for first, last in periods:
-            report = self.api.get(f"/api/reports?from={first}&to={last}")
-            assert report["isComplete"], steps
+            period = {"from": str(first), "to": str(last)}
+            read = self.checkout.console("get_money_report", **period)
+            assert read["report"]["isComplete"], steps
+            # A program reads the same figures without the money.
+            by_key = self.api.get(f"/api/reports?from={first}&to={last}")
+            assert {**read["report"], "asOf": by_key["asOf"], "status": True} == by_key
             expected = recount(self.checkout.workspace, first, last)
-            shown = figures_of(report)
+            dialogs = sum(first <= day <= last for day in self.dialogs)
+            expected["totals"] |= {"dialogs": dialogs} if dialogs else {}
+            shown = figures_of(read)
             differing = {
                 name: (shown[part].get(name), number)
                 for part in expected
@@ -257,7 +275,9 @@ def workday(checkout: Checkout, api: Api) -> Workday:
     teacher = {"name": "Finn", "capacity": 3}
     course = Salon.opened(api, [teacher], name="Yoga", price=40_000, fixedStarts=True)
     resources = [salon.resource, other]
-    return Workday(Random(), checkout, api, services, resources, course, Random(0))
+    top_up(checkout.owner.workspace.owner_id, 10**9)
+    bot = api.post("/api/agents/create", AGENT)["agent"]["id"]
+    return Workday(Random(), checkout, api, services, resources, course, Random(0), bot)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,38 +1,21 @@
 """Return what a workspace has sold, earned and taken in a period."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, timedelta
-from functools import partial
+from collections.abc import Mapping
 from typing import Self
 
 from pydantic import Field
 
 from chalicelib.application.context import Context
-from chalicelib.core import clock, deadline
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
 from chalicelib.core.scopes import Scope
-from chalicelib.core.wire.schema import Id, Timestamp, Wire, optional
-from chalicelib.core.wire.times import Day
-from chalicelib.domains.identity.flows.periods import period
-from chalicelib.domains.identity.store import workspace_metrics, workspaces
-from chalicelib.domains.reports.flows import counting, open_hours
+from chalicelib.core.wire.schema import Id, Timestamp, Wire
+from chalicelib.domains.identity.store import workspace_metrics
+from chalicelib.domains.reports.flows import period_figures
 from chalicelib.domains.reports.flows.open_hours import OpenResource
+from chalicelib.domains.reports.flows.period_figures import PeriodFigures, ReportQuery, Week
 from chalicelib.domains.reports.rules import figures
 from chalicelib.domains.reports.rules.figures import Figures, noted, status
-from chalicelib.domains.reports.store import sums
-from chalicelib.engine import metrics
-
-MAX_DAYS = 732  # two years, of which one may be a leap year
-
-
-class ReportQuery(Wire):
-    """Period of a report."""
-
-    from_: Day | None = Field(
-        default=None, alias="from", description="First day; by default 30 days are returned."
-    )
-    to: Day | None = optional("Last day, at most 732 days after the first; default: today.")
 
 
 class ReportTotals(Wire):
@@ -54,19 +37,6 @@ class ReportTotals(Wire):
     returning_clients: int = Field(
         description="Clients with a visit in the period, and an earlier one before it."
     )
-    payments: int = Field(description="Number of payments, by the day on which they were paid.")
-    paid: int = Field(description="Amount of these payments.")
-    refunded: int = Field(
-        description="Refunds that have not failed. What was refunded at the provider itself counts "
-        "on the day of its payment."
-    )
-    disputed: int = Field(description="What clients' banks have taken back of these payments.")
-    noted_cash: int = Field(description="Noted as paid in cash, by the day of the note.")
-    noted_terminal: int = Field(description="Noted as paid by card at the visit.")
-    noted_withdrawn: int = Field(description="Notes that were withdrawn, below 0.")
-    due: int = Field(
-        description="What is left to pay of the visits, whose prices are neither paid nor noted."
-    )
     dialogs: int = Field(description="Dialogs that visitors started with bots.")
     visitors: int = Field(description="Visitors of sites, counted once per site and day.")
 
@@ -81,24 +51,18 @@ class ReportWeek(Wire):
     revenue: int = Field(description="Prices of the visits.")
     sold_minutes: int = Field(description="Minutes of the visits.")
     open_minutes: int = Field(description="Minutes that the staff is open, times seats.")
-    paid: int = Field(description="Payments.")
-    refunded: int = Field(description="Refunds.")
-    noted: int = Field(description="Noted payments at the visit.")
 
     @classmethod
-    def from_totals(cls, first: str, totals: Mapping[str, int], open_minutes: int) -> Self:
-        """Return the totals of a week."""
+    def of(cls, week: Week) -> Self:
+        totals = week.totals
         return cls(
-            date=first,
+            date=week.first,
             visits=totals[figures.VISITS],
             no_shows=totals[status("no_show")],
             cancelled=totals[status("cancelled")],
             revenue=totals[figures.REVENUE],
             sold_minutes=totals[figures.MINUTES],
-            open_minutes=open_minutes,
-            paid=totals[figures.PAID],
-            refunded=totals[figures.REFUNDED],
-            noted=sum(totals[noted(method)] for method in figures.METHODS),
+            open_minutes=week.open_minutes,
         )
 
 
@@ -153,57 +117,95 @@ class Report(Wire):
     sources: list[SourceFigures] = Field(description="Sources, most bookings first.")
 
 
+class MoneyTotals(Wire):
+    """What was paid in the period, in minor units (kopecks)."""
+
+    payments: int = Field(description="Number of payments, by the day on which they were paid.")
+    paid: int = Field(description="Amount of these payments.")
+    refunded: int = Field(
+        description="Refunds that have not failed. What was refunded at the provider itself counts "
+        "on the day of its payment."
+    )
+    disputed: int = Field(description="What clients' banks have taken back of these payments.")
+    noted_cash: int = Field(description="Noted as paid in cash, by the day of the note.")
+    noted_terminal: int = Field(description="Noted as paid by card at the visit.")
+    noted_withdrawn: int = Field(description="Notes that were withdrawn, below 0.")
+    due: int = Field(
+        description="What is left to pay of the visits, whose prices are neither paid nor noted."
+    )
+
+
+class MoneyWeek(Wire):
+    """What was paid in a week, or in its days in the period, in minor units (kopecks)."""
+
+    date: str = Field(description="First day of the week in the period, YYYY-MM-DD.")
+    paid: int = Field(description="Payments.")
+    refunded: int = Field(description="Refunds.")
+    noted: int = Field(description="Noted payments at the visit.")
+
+    @classmethod
+    def of(cls, week: Week) -> Self:
+        return cls(
+            date=week.first,
+            paid=week.totals[figures.PAID],
+            refunded=week.totals[figures.REFUNDED],
+            noted=sum(week.totals[noted(method)] for method in figures.METHODS),
+        )
+
+
+class MoneyReport(Wire):
+    """A report with what was paid."""
+
+    report: Report = Field(description="The report.")
+    totals: MoneyTotals = Field(description="Totals of the period.")
+    weeks: list[MoneyWeek] = Field(description="The weeks of the report.")
+
+
+_EXAMPLE = {"from": "2027-01-01", "to": "2027-03-31"}
+
+
 @operation(
     rest="GET /api/reports",
     scope=Scope.BOOKINGS_READ,
-    role=Role.MANAGER,
-    title="Get a report of bookings and money",
-    example={"from": "2027-01-01", "to": "2027-03-31"},
+    title="Get a report of bookings",
+    example=_EXAMPLE,
 )
 def get_report(ctx: Context, args: ReportQuery) -> Report:
-    """Return what was booked, earned and paid in up to two years, by week, service and staff.
+    """Return what was booked in up to two years, by week, service, staff and source.
 
     A change is in the next report.
     """
-    workspace = workspaces.get(ctx.workspace_id)
-    first, last = period(
-        workspace.id,
-        args.from_,
-        last=args.to or clock.local_day(clock.now(), workspace.timezone),
-        max_days=MAX_DAYS,
+    return _report(period_figures.read(ctx.workspace_id, args))
+
+
+@operation(role=Role.MANAGER, example=_EXAMPLE)
+def get_money_report(ctx: Context, args: ReportQuery) -> MoneyReport:
+    """Return a report with payments, refunds, notes of payments, and what is due.
+
+    It is an operation of its own, because keys have no access to finances.
+    """
+    read = period_figures.read(ctx.workspace_id, args)
+    return MoneyReport(
+        report=_report(read),
+        totals=_money_totals(read.found.totals),
+        weeks=list(map(MoneyWeek.of, read.weeks())),
     )
-    last_week = figures.week_of(last).isoformat()
-    with deadline.side_by_side() as start:
-        visits_task = start(
-            partial(
-                metrics.read,
-                *(workspace.id,),
-                subject=workspace_metrics.SUBJECT,
-                first=first,
-                last=last,
-            )
-        )
-        counted = counting.read(workspace, partial(sums.read_all, workspace.id, last=last_week))
-        days = counted.sums.days
-        resource_ids = counted.sums.state.resource_ids if counted.sums.state else []
-        opened = open_hours.read(
-            workspace.id, resource_ids or [], first, last=last, zone=workspace.timezone
-        )
-        traffic = metrics.total(visits_task.result().values()).totals
-    found = Figures(_within(days, first, last))
-    new = found.clients - figures.clients_before(days, first)
+
+
+def _report(read: PeriodFigures) -> Report:
+    found = read.found
     return Report.from_row(
         {},
-        from_=first.isoformat(),
-        to=last.isoformat(),
-        timezone=workspace.timezone,
-        currency=workspace.currency,
-        as_of=counted.as_of,
-        is_complete=counted.is_complete,
-        totals=_totals(found, opened.values(), traffic, new_clients=len(new)),
-        weeks=list(_weeks(days, opened.values(), first, last)),
-        services=_services(found, counted.sums.names),
-        staff=_staff(found, counted.sums.names, opened),
+        from_=read.first.isoformat(),
+        to=read.last.isoformat(),
+        timezone=read.workspace.timezone,
+        currency=read.workspace.currency,
+        as_of=read.counted.as_of,
+        is_complete=read.counted.is_complete,
+        totals=_totals(read),
+        weeks=list(map(ReportWeek.of, read.weeks())),
+        services=_services(found, read.names),
+        staff=_staff(found, read.names, read.opened),
         sources=[
             SourceFigures(
                 source=source,
@@ -218,21 +220,9 @@ def get_report(ctx: Context, args: ReportQuery) -> Report:
     )
 
 
-def _within(
-    days: Mapping[str, Mapping[str, int]], first: date, last: date
-) -> Iterator[Mapping[str, int]]:
-    bounds = first.isoformat(), last.isoformat()
-    return (numbers for day, numbers in days.items() if bounds[0] <= day <= bounds[1])
-
-
-def _totals(
-    found: Figures,
-    opened: Iterable[OpenResource],
-    traffic: Mapping[str, int],
-    *,
-    new_clients: int,
-) -> ReportTotals:
-    totals = found.totals
+def _totals(read: PeriodFigures) -> ReportTotals:
+    totals = read.found.totals
+    new_clients = len(read.new_clients)
     return ReportTotals(
         bookings=totals[figures.BOOKINGS],
         visits=totals[figures.VISITS],
@@ -243,9 +233,16 @@ def _totals(
         lapsed=totals[status(figures.LAPSED)],
         revenue=totals[figures.REVENUE],
         sold_minutes=totals[figures.MINUTES],
-        open_minutes=sum(sum(each.minutes.values()) for each in opened),
+        open_minutes=sum(sum(each.minutes.values()) for each in read.opened.values()),
         new_clients=new_clients,
-        returning_clients=len(found.clients) - new_clients,
+        returning_clients=len(read.found.clients) - new_clients,
+        dialogs=read.traffic[workspace_metrics.DIALOGS],
+        visitors=read.traffic[workspace_metrics.VISITORS],
+    )
+
+
+def _money_totals(totals: Mapping[str, int]) -> MoneyTotals:
+    return MoneyTotals(
         payments=totals[figures.PAYMENTS],
         paid=totals[figures.PAID],
         refunded=totals[figures.REFUNDED],
@@ -254,29 +251,7 @@ def _totals(
         noted_terminal=totals[noted("terminal")],
         noted_withdrawn=totals[noted("withdrawn")],
         due=totals[figures.DUE],
-        dialogs=traffic[workspace_metrics.DIALOGS],
-        visitors=traffic[workspace_metrics.VISITORS],
     )
-
-
-def _weeks(
-    days: Mapping[str, Mapping[str, int]], opened: Iterable[OpenResource], first: date, last: date
-) -> Iterator[ReportWeek]:
-    minutes_by_week: dict[date, int] = {}
-    for resource in opened:
-        for day, minutes in resource.minutes.items():
-            monday = figures.week_of(day)
-            minutes_by_week[monday] = minutes_by_week.get(monday, 0) + minutes
-    monday = figures.week_of(first)
-    while monday <= last:
-        week = [monday + timedelta(days=number) for number in range(7)]
-        numbers = [days.get(day.isoformat(), {}) for day in week if first <= day <= last]
-        yield ReportWeek.from_totals(
-            max(monday, first).isoformat(),
-            figures.totals_of(numbers),
-            minutes_by_week.get(monday, 0),
-        )
-        monday += timedelta(days=7)
 
 
 def _services(found: Figures, names: Mapping[str, str]) -> list[ServiceFigures]:
@@ -300,7 +275,10 @@ def _staff(
 ) -> list[StaffFigures]:
     parts = found.parts[figures.RESOURCE]
     # Who is open in the period is listed, also without a visit.
-    listed = {*parts, *(each for each, resource in opened.items() if any(resource.minutes))}
+    listed = {
+        *parts,
+        *(each for each, resource in opened.items() if any(resource.minutes.values())),
+    }
     return sorted(
         (
             StaffFigures(
