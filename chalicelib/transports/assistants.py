@@ -27,7 +27,8 @@ from chalicelib.domains.assistants.operations import (  # noqa: F401  they decla
     catalog,
     ordering,
 )
-from chalicelib.transports import json_rpc, mcp, tools
+from chalicelib.domains.identity.store import workspaces
+from chalicelib.transports import json_rpc, mcp, mcp_app_pages, mcp_apps, tools
 from chalicelib.transports.auth import visitor
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
@@ -38,6 +39,7 @@ from chalicelib.transports.http import (
     check_size,
     parse_json,
 )
+from chalicelib.transports.mcp_apps import App
 from chalicelib.transports.web import discovery, sites
 
 PAGE = PageRef.SET_BY_ADDRESS
@@ -75,7 +77,13 @@ def _respond(request: HttpRequest, page: Mapping[str, str]) -> HttpResponse:
         visits.open_visit(visits.workspace_of(PageRef(**page)))
 
     server = mcp.ToolServer(
-        lambda _: INSTRUCTIONS, lambda _: _list(), _entries, partial(_run, page), admit=admit
+        lambda _: INSTRUCTIONS,
+        lambda call: _list(with_apps=call.has_apps),
+        _entries,
+        partial(_run, page),
+        lambda _, app: _page(page, app),
+        lambda _: mcp_apps.FOR_VISITORS,
+        admit=admit,
     )
     return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
 
@@ -130,8 +138,21 @@ def _entries() -> Mapping[str, Entry]:
 
 
 @cache
-def _list() -> bytes:
-    return to_json([definition(name) for name in _entries()])
+def _list(*, with_apps: bool) -> bytes:
+    apps = mcp_apps.by_tool(mcp_apps.FOR_VISITORS) if with_apps else {}
+    return to_json(
+        [
+            definition(name) | ({"_meta": apps[name].tool_meta} if name in apps else {})
+            for name in _entries()
+        ]
+    )
+
+
+def _page(page: Mapping[str, str], app: App) -> str:
+    workspace = workspaces.get(visits.workspace_of(PageRef(**page)))
+    return mcp_app_pages.document(
+        app.name, mcp_app_pages.Look(workspace.currency, workspace.accent)
+    )
 
 
 def definition(name: str) -> dict[str, Any]:

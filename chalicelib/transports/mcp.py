@@ -13,11 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from chalicelib import SERVICE, VERSION
-from chalicelib.application.invoke import MAX_ANSWER_BYTES, authorize, invoke, require_plan
+from chalicelib.application.invoke import (
+    MAX_ANSWER_BYTES,
+    authorize,
+    invoke,
+    may_use,
+    require_plan,
+)
 from chalicelib.core import idempotency_keys
 from chalicelib.core.call_names import insert_tool_names
 from chalicelib.core.errors import (
@@ -36,7 +43,8 @@ from chalicelib.core.settings import settings
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.tool_arguments import read_arguments
 from chalicelib.domains.oauth.rules import resources
-from chalicelib.transports import edge, prompts, step_up, tools
+from chalicelib.engine.workspace_currency import currency_of
+from chalicelib.transports import edge, mcp_apps, prompts, step_up, tools
 from chalicelib.transports.auth import authenticate_tool_call
 from chalicelib.transports.cors import TOOL_SERVER
 from chalicelib.transports.http import (
@@ -58,6 +66,7 @@ from chalicelib.transports.json_rpc import (
     respond_to_batch,
     valid_id,
 )
+from chalicelib.transports.mcp_apps import App, Record
 from chalicelib.transports.step_up import StepUpError
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -96,6 +105,7 @@ _SERVER_INFO = {"name": "workspace-automation", "title": SERVICE, "version": VER
 _WITH_ICONS = {"2025-11-25", *MODERN_VERSIONS}
 # Methods of the stateless era whose header ``Mcp-Name`` repeats ``params.name``.
 _NAMED_METHODS = frozenset({"prompts/get", "tools/call"})
+_URI_METHODS = frozenset({"resources/read"})  # It repeats ``params.uri``.
 
 
 class Raw(NamedTuple):
@@ -113,6 +123,10 @@ class ToolServer(NamedTuple):
     entries: Callable[[], Mapping[str, Entry]]  # declarations by the tool's name
     # Returns the result of a call, and raises the errors of the operation.
     run: "Callable[[Call, Entry], dict[str, Any]]"
+    # The HTML of a page for this call. Pages are shown beside results (``mcp_apps``).
+    page: "Callable[[Call, App], str]"
+    apps: "Callable[[Call], Sequence[App]]"  # pages of the tools that this caller sees
+    records: "Callable[[Call], Sequence[Record]]" = lambda _: ()  # other resources
     has_prompts: bool = False
     # May refuse the whole request. It is called for all but tool calls that succeed, which must
     # check the same.
@@ -121,7 +135,12 @@ class ToolServer(NamedTuple):
     @property
     def capabilities(self) -> dict[str, Any]:
         # MCP, lifecycle
-        return {"prompts": {}, "tools": {}} if self.has_prompts else {"tools": {}}
+        return {
+            **({"prompts": {}} if self.has_prompts else {}),
+            "resources": {},
+            "tools": {},
+            "extensions": {mcp_apps.EXTENSION: {}},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +163,15 @@ class Call:
         """Whether the request belongs to the stateless era."""
         header = self.headers.get("mcp-protocol-version")
         return VERSION_KEY in self.meta or header not in {None, *HANDSHAKE_VERSIONS}
+
+    @property
+    def has_apps(self) -> bool:
+        """Whether the list says which tools have pages.
+
+        Clients of the handshake era say once what they can show, and this server keeps no session.
+        Some of them show pages without saying so.
+        """
+        return not self.modern or mcp_apps.declares(self.meta.get(CAPABILITIES_KEY))
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -275,6 +303,8 @@ def _check_modern(call: Call) -> None:
     expected = {"MCP-Protocol-Version": version, "Mcp-Method": call.method}
     if call.method in _NAMED_METHODS:
         expected["Mcp-Name"] = _name(call)
+    elif call.method in _URI_METHODS:
+        expected["Mcp-Name"] = _uri(call)
     for name, value in expected.items():
         if _decode_header(call.headers.get(name.lower())) != value:
             raise RpcError(
@@ -303,6 +333,13 @@ def _name(call: Call) -> str:
         msg = f"params.name must be the name of {kind}."
         raise RpcError(INVALID_PARAMS, msg)
     return name
+
+
+def _uri(call: Call) -> str:
+    uri = call.params.get("uri")
+    if not isinstance(uri, str):
+        raise RpcError(INVALID_PARAMS, "params.uri must be the URI of a resource.")
+    return uri
 
 
 def _server_info(version: str) -> dict[str, Any]:
@@ -364,6 +401,47 @@ def _get_prompt(call: Call) -> dict[str, Any]:
         return prompts.rendered(_name(call), arguments, _tool_names(call))
     except prompts.PromptError as error:
         raise RpcError(INVALID_PARAMS, str(error)) from None
+
+
+def _list_resources(call: Call) -> dict[str, Any]:
+    offered: list[App | Record] = [*call.server.apps(call), *call.server.records(call)]
+    definitions = [resource.definition for resource in offered]
+    return {"resources": definitions, **(_CACHE if call.modern else {})}
+
+
+def _list_templates(call: Call) -> dict[str, Any]:
+    return {"resourceTemplates": [], **(_CACHE if call.modern else {})}
+
+
+def _read_resource(call: Call) -> dict[str, Any]:
+    uri = _uri(call)
+    base, _, query = uri.partition("?")
+    for app in call.server.apps(call):
+        if app.uri == uri:
+            contents = app.contents(call.server.page(call, app))
+            return {"contents": [contents], **(_CACHE if call.modern else {})}
+    for record in call.server.records(call):
+        if record.uri == base:
+            return {"contents": [_read_record(call, record, query)]}
+    msg = f"There is no resource {uri[:200]}. resources/list returns all resources."
+    raise RpcError(INVALID_PARAMS, msg, {"uri": uri[:200]})
+
+
+def _read_record(call: Call, record: Record, query: str) -> dict[str, Any]:
+    operation = REGISTRY[record.operation]
+    try:
+        authorize(operation, call.principal)
+        reply = invoke(
+            operation,
+            call.principal,
+            lambda: dict(parse_qsl(query)),
+            request_id=call.request_id,
+            naming=insert_tool_names,
+        )
+    except ValidationError as error:
+        raise RpcError(INVALID_PARAMS, error.message) from None
+    text = to_json(from_json(reply.body)["data"]).decode()
+    return {"uri": call.params["uri"], "mimeType": JSON_TYPE, "text": text}
 
 
 def arguments_of(call: Call) -> dict[str, Any] | None:
@@ -478,12 +556,32 @@ def text_result(text: str, *, is_error: bool = False) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
+def _apps(call: Call) -> Sequence[App]:
+    names = set(_tool_names(call))
+    return [app for app in mcp_apps.FOR_MEMBERS if names.intersection(app.tools)]
+
+
+def _records(call: Call) -> Sequence[Record]:
+    entry = REGISTRY.entry(mcp_apps.BOOKINGS.operation)
+    return [mcp_apps.BOOKINGS] if may_use(entry, _key(call)) else []
+
+
+def _page(call: Call, app: App) -> str:
+    from chalicelib.transports import mcp_app_pages  # noqa: PLC0415  saves cold starts the import
+
+    currency = currency_of(_key(call).workspace_id)
+    return mcp_app_pages.document(app.name, mcp_app_pages.Look(currency))
+
+
 # The server for callers with a key, which offers the operations of a workspace.
 FOR_KEYS = ToolServer(
     _instructions,
-    lambda call: tools.list_bytes(_tool_names(call)),
+    lambda call: tools.list_bytes(_tool_names(call), with_apps=call.has_apps),
     tools.entries_by_tool,
     _run,
+    _page,
+    _apps,
+    _records,
     has_prompts=True,
 )
 _PROMPTS = frozenset({"prompts/get", "prompts/list"})
@@ -491,6 +589,9 @@ _Methods = dict[str, Callable[[Call], dict[str, Any]]]
 _SHARED_METHODS: _Methods = {
     "prompts/get": _get_prompt,
     "prompts/list": _list_prompts,
+    "resources/list": _list_resources,
+    "resources/read": _read_resource,
+    "resources/templates/list": _list_templates,
     "tools/call": _call,
     "tools/list": _list,
 }

@@ -19,6 +19,7 @@ from chalicelib.core.scopes import Scope
 from chalicelib.core.text import nearest
 from chalicelib.core.wire.schema import NOT_IN_TOOLS
 from chalicelib.core.wire.tool_arguments import CLEAR, clear_schema, clearable
+from chalicelib.transports import mcp_apps
 
 # The toolset of tools that need no scope. It is always listed unless excluded by name.
 WORKSPACE = areas.WORKSPACE.name
@@ -125,9 +126,17 @@ def _definition(name: str) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def list_bytes(names: tuple[str, ...]) -> bytes:
-    """Return the JSON array of these tools."""
-    return b"[" + b",".join(map(_definition, names)) + b"]"
+def list_bytes(names: tuple[str, ...], *, with_apps: bool = False) -> bytes:
+    """Return the JSON array of these tools, each with the page that it names if it has one."""
+    definitions = map(_with_app if with_apps else _definition, names)
+    return b"[" + b",".join(definitions) + b"]"
+
+
+def _with_app(name: str) -> bytes:
+    app = mcp_apps.by_tool(mcp_apps.FOR_MEMBERS).get(name)
+    if app is None:
+        return _definition(name)
+    return _definition(name)[:-1] + b',"_meta":' + to_json(app.tool_meta) + b"}"
 
 
 class Selection(NamedTuple):

@@ -138,7 +138,7 @@ class TestWithAKey:
             assert (info.name, info.version) == ("workspace-automation", VERSION)
             assert "kopecks" in (instructions or "")
             assert capabilities.tools is not None
-            assert capabilities.resources is None
+            assert capabilities.resources is not None
             assert capabilities.prompts is not None
 
     def test_all_tools_of_the_key_are_listed(self, sdk: Sdk, owner: Owner) -> None:

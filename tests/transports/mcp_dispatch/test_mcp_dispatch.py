@@ -67,7 +67,7 @@ class TestHandshakeVersion:
     def test_initialize_echoes_a_known_version(self, handshake: Client, version: str) -> None:
         result = rpc(handshake.request("initialize", {"protocolVersion": version}))["result"]
         assert result["protocolVersion"] == version
-        assert result["capabilities"] == {"prompts": {}, "tools": {}}
+        assert {*result["capabilities"]} == {"prompts", "tools", "resources", "extensions"}
         icons = {"icons"} if version == "2025-11-25" else set()
         assert set(result["serverInfo"]) == {"name", "title", "version"} | icons
         assert result["instructions"]
@@ -83,7 +83,7 @@ class TestHandshakeVersion:
         assert rpc(handshake.request("ping"))["result"] == {}
 
     @pytest.mark.parametrize(
-        "method", ["server/discover", "resources/list", "logging/setLevel", "x"]
+        "method", ["server/discover", "resources/subscribe", "logging/setLevel", "x"]
     )
     def test_unknown_methods_are_an_error_at_200(self, handshake: Client, method: str) -> None:
         assert error(handshake.request(method)) == (200, -32601)
@@ -118,13 +118,13 @@ class TestStatelessVersion:
     def test_discover_describes_the_server(self, modern: Client) -> None:
         result = rpc(modern.request("server/discover"))["result"]
         assert result["supportedVersions"] == [MODERN]
-        assert result["capabilities"] == {"prompts": {}, "tools": {}}
+        assert {*result["capabilities"]} == {"prompts", "tools", "resources", "extensions"}
         assert result["instructions"]
         assert result["resultType"] == "complete"
         assert (result["ttlMs"] > 0, result["cacheScope"]) == (True, "private")
         assert set(result["_meta"][SERVER_INFO_KEY]) == {"icons", "name", "title", "version"}
 
-    @pytest.mark.parametrize("method", ["initialize", "ping", "resources/list", "x"])
+    @pytest.mark.parametrize("method", ["initialize", "ping", "resources/subscribe", "x"])
     def test_unknown_methods_and_those_of_the_other_version_are_404(
         self, modern: Client, method: str
     ) -> None:

@@ -24,7 +24,7 @@ from chalicelib.domains.schedule.operations.closed_times import MisplacedBooking
 from chalicelib.domains.schedule.operations.dated_starts import RefusedStart
 from chalicelib.domains.sites.operations.sites import DomainOut
 from chalicelib.domains.waiting.operations.visitors import PublicWaitingMade
-from chalicelib.transports import console, oauth, unsubscribe
+from chalicelib.transports import console, mcp_app_pages, oauth, unsubscribe
 from chalicelib.transports.console.form import Form
 from chalicelib.transports.console.form_controls import Field
 from chalicelib.transports.web import assets, texts
@@ -32,6 +32,7 @@ from chalicelib.transports.web.texts import LANGUAGES
 from tests.conftest import Time
 
 PAGES = (
+    Path(mcp_app_pages.__file__),
     assets._FOLDER,
     Path(console.__file__).parent,
     Path(oauth.__file__).parent,
