@@ -73,7 +73,7 @@ test-dynamodb: $(VENV)/.installed ## Run the store, list, race and durability te
 	$(BIN)/python -m pytest -n auto -m 'dynamodb or (store and not slow)' --dynamodb-local $(ARGS)
 
 .PHONY: e2e
-e2e: $(VENV)/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
+e2e: $(VENV)/.installed build/hosts-js/.installed ## Run the browser tests (installs Debian's Chromium if apt can)
 	@if [ -n "$$(infra/local/find-chromium)" ]; then $(BIN)/python -m pytest -n auto -m e2e tests/e2e $(ARGS); \
 	else echo "No Chromium was found, nor could apt install it: the browser tests do not run."; fi
 
@@ -91,6 +91,13 @@ build/clients-js/.installed: $(JS_CLIENTS)
 	@rm -rf build/clients-js && mkdir -p build/clients-js && cp $(JS_CLIENTS) build/clients-js
 	@if ! command -v npm >/dev/null; then echo "No npm was found: JavaScript clients are not tested."; \
 	else npm ci --prefix build/clients-js --no-audit --no-fund --loglevel=error && touch $@; fi
+
+# Hosts of AI clients, which show our pages beside results of tools.
+build/hosts-js/.installed: $(wildcard tests/e2e/hosts/*)
+	@rm -rf build/hosts-js && mkdir -p build/hosts-js && cp $^ build/hosts-js
+	@if ! command -v npm >/dev/null; then echo "No npm was found: hosts of AI clients are not tested."; \
+	else npm ci --prefix build/hosts-js --no-audit --no-fund --loglevel=error \
+	&& npm run --silent --prefix build/hosts-js build -- --log-level=error && touch $@; fi
 
 build/sdk/typescript/.installed: sdk/typescript/package.json sdk/typescript/package-lock.json
 	@mkdir -p $(@D) && cp $^ $(@D)
@@ -252,7 +259,7 @@ lock: $(UV) ## Pin in constraints*.txt what the requirements bring (ARGS=--upgra
 		--python-version 3.11 --annotation-style line --custom-compile-command 'make lock' \
 		--output-file constraints-$$part.txt $(ARGS) - || exit; done
 
-ENVIRONMENTS := $(VENV) $(CLIENTS:%=build/%) build/clients-js build/sdk/typescript build/deployed build/bandit build/checkov
+ENVIRONMENTS := $(VENV) $(CLIENTS:%=build/%) build/clients-js build/hosts-js build/sdk/typescript build/deployed build/bandit build/checkov
 # In the order in which they begin, two at once. Few of the first use two cores, or wait for the
 # network, so they begin beside the longest. The environments are there before, or make would begin
 # with what needs none.

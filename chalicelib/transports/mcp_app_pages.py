@@ -49,6 +49,7 @@ TEXTS = {
     "free": "free",
     "inStock": "app_in_stock",
     "outOfStock": "app_out_of_stock",
+    "products": "products",
     "noProducts": "app_no_products",
     "fewer": "app_fewer",
     "more": "app_more",

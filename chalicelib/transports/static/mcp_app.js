@@ -90,7 +90,7 @@
     const value = Number(amount) / 10 ** digits;
     const shown = value % 1 ? digits : 0;
     try {
-      return new Intl.NumberFormat(locale, { style: "currency", currency, minimumFractionDigits: shown, maximumFractionDigits: digits }).format(value);
+      return new Intl.NumberFormat(locale, { style: "currency", currency, currencyDisplay: "narrowSymbol", minimumFractionDigits: shown, maximumFractionDigits: digits }).format(value);
     } catch { return `${value.toFixed(shown)} ${currency}`; }
   };
   const number = (value) => new Intl.NumberFormat(locale).format(value);
@@ -220,6 +220,7 @@
     };
     const sum = [...basket.values()].reduce((total, { count, product }) => total + count * (((product.variants || [])[0] || {}).price || { amount: 0 }).amount, 0);
     draw(
+      el("h1", {}, text.products),
       found.length ? el("ul", { class: "cards" }, found.map(card)) : el("p", {}, text.noProducts),
       orderProblem && el("p", { class: "wrong", role: "alert" }, orderProblem),
       order && prepared([
