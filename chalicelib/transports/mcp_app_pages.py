@@ -75,7 +75,8 @@ TEXTS = {
     "byWeek": "report_by_week",
     "byService": "report_by_service",
     "byStaff": "report_by_staff",
-    "asTable": "report_as_table",
+    "asTable": "app_as_table",
+    "member": "staff",
     "week": "report_date",
     "counting": "report_counting",
 }

@@ -23,7 +23,7 @@ from tests.conftest import Answer, Api
 from tests.contract.conftest import EACH, ExampleRunner
 from tests.factories.chat import ask, read_events
 from tests.factories.console import FORM, Person, World
-from tests.factories.console_forms import FORMS, OPEN
+from tests.factories.console_forms import FORMS, OPEN, prepare
 from tests.fakes.max_messenger import started
 from tests.fakes.telegram import update
 from tests.proof.observers import BrokenPromiseError
@@ -228,7 +228,9 @@ def _console_pages(world: World) -> Iterator[ServiceRequest]:
             yield ServiceRequest(f"page {route}", show, check_page, repeat=show)
         if page.post:
             fields = world.here.filled(FORMS[route])
-            yield ServiceRequest(f"form {route}", partial(_submit, boss, path, fields), check_page)
+            submit = partial(_submit, boss, path, fields)
+            before = partial(prepare, route, world.here)
+            yield ServiceRequest(f"form {route}", submit, check_page, prepare=before)
     here = world.here
     path, link = f"{here.path}/notifications", {"action": "link"}
     yield ServiceRequest("form that links Telegram", partial(_submit, boss, path, link), check_page)

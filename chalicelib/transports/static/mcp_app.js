@@ -288,7 +288,7 @@
       !report.isComplete && el("p", { class: "note" }, text.counting),
       report.weeks.length > 0 && chart(`${text.revenue}, ${text.byWeek}`, report.weeks.map((week) => ({ name: short(week.date), value: week.revenue, shown: money(week.revenue) })), [text.week, text.revenue]),
       (parts(text.byService, text.service, report.services, false) || []),
-      (parts(text.byStaff, text.staff, report.staff, true) || []),
+      (parts(text.byStaff, text.member, report.staff, true) || []),
       leads,
     );
   };
