@@ -117,6 +117,7 @@ from chalicelib.domains.identity.rules import passwords
 from chalicelib.domains.identity.store import accounts, key_errors, workspaces
 from chalicelib.domains.identity.store.key_errors import KEY_ERRORS
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
+from chalicelib.domains.sites.store import sites
 from chalicelib.engine import metrics, tables, visitors, workspace_currency
 from chalicelib.engine.connection import connection
 from chalicelib.engine.events import subscriptions
@@ -339,6 +340,7 @@ def database(_server: Callable[[], None]) -> Iterator[None]:
     metrics.clear_value_cache()
     subscriptions.forget()
     workspace_currency.forget()
+    sites.forget_products_urls()
     visitors.forget()
     key_errors.forget()
     for entry in OBJECTS.iterdir():
@@ -705,5 +707,6 @@ def time() -> Iterator[Time]:
     stopped = Time()
     subscriptions.forget()
     workspace_currency.forget()
+    sites.forget_products_urls()
     with clock.using(lambda: stopped.now):
         yield stopped

@@ -52,6 +52,7 @@ PAGES: Mapping[str, LazyHandler] = {
     "/form/{form}": Lazy("chalicelib.transports.web.form_page:show"),
     "/b/{code}": Lazy("chalicelib.transports.web.short_link:show"),
     "/s/{site}/{page}": Lazy("chalicelib.transports.web.sites:page"),
+    "/s/{site}/{page}/{part}": Lazy("chalicelib.transports.web.sites:page"),
 }
 # Pages behind links in e-mail, each with the handler of its form for POST.
 FORM_PAGES: Mapping[str, tuple[LazyHandler, LazyHandler]] = {

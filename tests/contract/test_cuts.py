@@ -28,6 +28,7 @@ CUTS = {
         domains.imports.flows.runs.MAX_ITEMS
         domains.imports.flows.runs.ROWS_WITH_IMAGES
         domains.services.operations.name_upsert.SERVICES_AT_ONCE
+        transports.web.product_feed.READ_SIZE
         domains.imports.rules.tables.text_tables.HEADER_ROWS
         domains.catalog.operations.categories.MOVES_PER_TRANSACTION
         domains.exports.flows.exporting.READERS
@@ -76,6 +77,10 @@ CUTS = {
         domains.overview.operations.overview.MAX_VISITS
         domains.sites.operations.deleted.MAX_SHOWN
         domains.sites.operations.imports.MAX_IMAGES
+    """,
+    "the list has pages, each with a link to the next one": """
+        transports.web.product_feed.PAGE_SIZE
+        transports.web.product_pages.PAGE_SIZE
     """,
     "the list has pages, with its total": """
         domains.booking_page.operations.page_settings.SIZE

@@ -18,6 +18,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "/form/{form}": ("prepared", "order"),
     "/s/{site}": ("utm_source",),
     "/s/{site}/{page}": ("utm_source",),
+    "/s/{site}/{products}/{feed}": ("page",),
     "/book/{workspace}": ("staff", "at", "prepared"),
     "/book/{workspace}/{service}": (
         *("staff", "at", "month", "day", "prepared", "then", "step"),
@@ -136,6 +137,8 @@ def _made_on_server(base: str, key: str) -> dict[str, str]:
             "pay": made["paymentUrl"].rpartition("/")[2],
             "site": site["slug"],
             "page": pages[0]["slug"],
+            "products": "products",
+            "feed": "feed.xml",
             "form": call("GET", "/forms/list")["forms"][0]["id"],
             "agent": call("GET", "/agents/list")["agents"][0]["id"],
         }

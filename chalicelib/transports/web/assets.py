@@ -48,6 +48,7 @@ STYLE_SHEETS = {
     **{f"times-{accent}": (*_SHARED, *_TIMES, f"accent-{accent}") for accent in ACCENTS},
     # Composed pages of sites have these in their HTML, and not in a request.
     **{f"site-{accent}": ("tokens", f"accent-{accent}", "site") for accent in ACCENTS},
+    **{f"shop-{accent}": ("tokens", f"accent-{accent}", "site", "shop") for accent in ACCENTS},
 }
 # Scripts in ``static``. A page may name one (``render.page``). A booking page whose tools are on
 # has "webmcp" as well.

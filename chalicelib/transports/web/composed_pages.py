@@ -6,17 +6,18 @@ A page whose author has written HTML is shown as it is, with its sections filled
 from datetime import date
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.identity.flows import brands
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
 from chalicelib.domains.services.rules.open_windows import Interval
 from chalicelib.domains.sites.flows import site_pages
 from chalicelib.domains.sites.flows.site_pages import RenderedPage
-from chalicelib.domains.sites.rules import composed_pages, sections
+from chalicelib.domains.sites.rules import composed_pages, sections, site_urls
 from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.store.sites import SiteRow
 from chalicelib.lib import accents
 from chalicelib.transports.web import page_sections, render, texts
 from chalicelib.transports.web.texts import Language
@@ -42,40 +43,60 @@ def show(page: RenderedPage) -> str:
     if composed is None or page.workspace is None or page.site is None:
         policy_url = page.workspace.privacy_url if page.workspace else None
         return page_sections.fill(page.workspace_id, html, policy_url=policy_url)
-    workspace, pages = page.workspace, site_pages.menu_pages(page.workspace_id, page.site)
     language = sections.language(html, title="")
-    policy = find_policy(pages)
-    policy_url = workspace.privacy_url or (policy.canonical_url if policy else None)
-    hours = page_sections.weekly_hours(workspace.id)
-    values = {
-        "workspace": workspace,
-        "home": f"{page.site.url}/",
-        "phone": open_page.phone_of(workspace),
-        "booking_url": page_sections.booking_url(workspace),
-    }
-    header = render.document(
+    hours = page_sections.weekly_hours(page.workspace_id)
+    values = frame_values(
+        page.workspace,
+        page.site,
         language,
-        "sites/site_header.html",
-        links=[each for each in pages if each is not policy and not each.noindex][:MAX_LINKS],
+        BookingPageRow.read(page.workspace_id),
+        hours=[] if composed.has_hours else hours,
         page_id=page.page_id,
-        **values,
-    )
-    footer = render.document(
-        language,
-        "sites/site_footer.html",
-        map_url=brands.brand_of(workspace).map_url,
-        hours=[] if composed.has_hours else group_hours(hours),
-        policy_url=policy_url,
-        weekday=partial(_weekday, language),
-        **values,
     )
     framed = composed.in_frame(
-        head=_head(workspace, language),
-        header=header,
-        footer=footer,
+        head=render.document(language, "sites/site_head.html", **values),
+        header=render.document(language, "sites/site_header.html", **values),
+        footer=render.document(language, "sites/site_footer.html", **values),
         photo_of=lambda title: texts.translate(language, "site_photo_of", title=title),
     )
+    policy_url = values["policy_url"]
     return page_sections.fill(page.workspace_id, framed, policy_url=policy_url, hours=hours)
+
+
+def frame_values(  # noqa: PLR0913  the parts of a frame
+    workspace: WorkspaceRow,
+    site: SiteRow,
+    language: Language,
+    page_settings: BookingPageRow,
+    *,
+    hours: page_sections.Hours,
+    page_id: str = "",
+    sheet: str = "site",
+) -> dict[str, Any]:
+    """Return the values of the templates of the head, the header and the footer.
+
+    The footer has the ``hours``, if any. ``sheet`` begins the name of the style sheet.
+    """
+    pages = site_pages.menu_pages(workspace.id, site)
+    policy = find_policy(pages)
+    accent = workspace.accent if workspace.accent in accents.ACCENTS else accents.DEFAULT
+    has_own_list = any(each.slug == site_urls.PRODUCTS for each in pages)
+    return {
+        "workspace": workspace,
+        "home": f"{site.url}/",
+        "phone": page_settings.phone or workspace.phone,
+        "booking_url": page_sections.booking_url(workspace, page_settings),
+        "links": [each for each in pages if each is not policy and not each.noindex][:MAX_LINKS],
+        "page_id": page_id,
+        "on_products": None,
+        "products_url": None if has_own_list else site.products_url,
+        "map_url": brands.brand_of(workspace).map_url,
+        "hours": group_hours(hours),
+        "policy_url": workspace.privacy_url or (policy.canonical_url if policy else None),
+        "weekday": partial(_weekday, language),
+        "sheet": f"{sheet}-{accent}",
+        "icon_url": None if workspace.logo_url else _initial_icon(workspace.name, accent),
+    }
 
 
 def find_policy(pages: list[PageRow]) -> PageRow | None:
@@ -95,16 +116,6 @@ def group_hours(days: list[tuple[Interval, ...]]) -> list[_Hours]:
 
 def _weekday(language: Language, number: int) -> str:
     return texts.dated(language, date(2024, 1, 1 + number), "ccc")  # 2024 began on a Monday.
-
-
-def _head(workspace: WorkspaceRow, language: Language) -> str:
-    accent = workspace.accent if workspace.accent in accents.ACCENTS else accents.DEFAULT
-    return render.document(
-        language,
-        "sites/site_head.html",
-        sheet=f"site-{accent}",
-        icon_url=None if workspace.logo_url else _initial_icon(workspace.name, accent),
-    )
 
 
 def _initial_icon(name: str, accent: str) -> str:

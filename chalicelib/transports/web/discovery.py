@@ -9,6 +9,10 @@ from chalicelib.core.errors import NotFoundError
 from chalicelib.core.settings import settings
 from chalicelib.core.text import one_line
 from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.services.rules.offers import OfferSummary, summary_of
+from chalicelib.domains.sites.store import sites
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.store.sites import SiteRow
 from chalicelib.lib import currencies
 from chalicelib.transports.http import TEXT_TYPE, HttpRequest, HttpResponse, etag
 from chalicelib.transports.web import render
@@ -74,14 +78,11 @@ def _offer(service: Mapping[str, Any], currency: str, *, url: str) -> dict[str, 
     }
 
 
-def _minutes(service: Mapping[str, Any]) -> str:
-    shortest = service["durationFromMin"]
-    return f"from {shortest} min" if shortest else f"{service['durationMin']} min"
-
-
-def _price(service: Mapping[str, Any], currency: str) -> str:
-    text = f"{currencies.plain(service['price'], currency)} {currency}"
-    return text if service["priceFrom"] is None else f"from {text}"
+def _terms(offer: OfferSummary, currency: str) -> str:
+    shortest = offer.duration_from_min
+    minutes = f"from {shortest} min" if shortest else f"{offer.duration_min} min"
+    price = f"{currencies.plain(offer.price, currency)} {currency}"
+    return f"{minutes}, {price if offer.price_from is None else f'from {price}'}"
 
 
 @render.failures_as_pages
@@ -90,17 +91,25 @@ def book_llms(request: HttpRequest) -> HttpResponse:
     slug = request.path["workspace"]
     page = call(request, "open_booking_page", {"workspace": slug})
     url = f"{settings().public_url}{open_page.PATH}/{slug}"
-    currency = page["currency"]
     offers = [
         _link(
             service["name"],
             url=f"{url}/{service['id']}",
-            about=f"{_minutes(service)}, {_price(service, currency)}",
+            about=_terms(
+                OfferSummary(
+                    price=service["price"],
+                    price_from=service["priceFrom"],
+                    duration_min=service["durationMin"],
+                    duration_from_min=service["durationFromMin"],
+                ),
+                page["currency"],
+            ),
         )
         for service in page["services"]
     ]
-    contacts = [one_line(page[name], MAX_LINE) for name in ("address", "phone") if page[name]]
-    text = _document(page["name"], summary=". ".join(contacts), sections={"Services": offers})
+    products_url = sites.find_products_url(open_page.workspace_of(slug))
+    sections = {"Services": offers, **_products(products_url, page["currency"])}
+    text = _document(page["name"], summary=_summary(page["address"], page["phone"]), **sections)
     tools = _tools(url) if page["servesAssistants"] else ""
     response = file(text + tools)
     if page["isIndexed"]:
@@ -108,30 +117,53 @@ def book_llms(request: HttpRequest) -> HttpResponse:
     return response.with_headers({**response.headers, "X-Robots-Tag": "noindex"})
 
 
-def site_llms(title: str, pages: Iterable[tuple[str, str]], workspace_id: str) -> HttpResponse:
-    """Return ``llms.txt`` of a site, whose ``pages`` have a title and a URL."""
-    links = [_link(page_title, url=url) for page_title, url in pages]
+def site_llms(site: SiteRow, pages: Iterable[PageRow], workspace_id: str) -> HttpResponse:
+    """Return ``llms.txt`` of a site with its ``pages``."""
+    links = {"Pages": [_link(each.title, url=each.url) for each in pages]}
     try:
-        page = open_page.open_page(workspace_id)
-    except NotFoundError:  # The booking page is off.
-        return file(_document(title, summary="", sections={"Pages": links}))
-    url = f"{settings().public_url}{open_page.PATH}/{page.workspace.slug}"
-    text = _document(
-        title, summary="", sections={"Pages": links, "Booking": [_link("Book online", url=url)]}
-    )
-    return file(text + (_tools(url) if page.assistants.is_on else ""))
+        page = open_page.open_page_or_site(workspace_id, with_hours=False)
+    except NotFoundError:  # Visitors find no page of the business.
+        return file(_document(site.title, summary=_summary(site.description), **links))
+    url, currency, workspace = page.url, page.workspace.currency, page.workspace
+    links["Services"] = [
+        _link(
+            service.name,
+            url=f"{url}/{service.id}" if url else None,
+            about=_terms(summary_of(page.offers[service.id]), currency),
+        )
+        for service in page.services
+    ]
+    links |= _products(site.products_url, currency)
+    contacts = (workspace.address, page.settings.phone or workspace.phone) if url else ()
+    if url:
+        links["Booking"] = [_link("Book online", url=url)]
+    text = _document(site.title, summary=_summary(site.description, *contacts), **links)
+    return file(text + (_tools(url) if url and page.assistants.is_on else ""))
 
 
-def _document(title: str, *, summary: str, sections: Mapping[str, Iterable[str]]) -> str:
+def _products(url: str | None, currency: str) -> dict[str, list[str]]:
+    if url is None:
+        return {}
+    feed = _link("Feed", url=f"{url}/feed.xml", about="RSS 2.0, with all of them")
+    about = f"a page of each, with its price in {currency}"
+    return {"Products": [_link("Products", url=url, about=about), feed]}
+
+
+def _summary(*parts: str | None) -> str:
+    return ". ".join(filter(None, (one_line(part or "", MAX_LINE).rstrip(".") for part in parts)))
+
+
+def _document(title: str, *, summary: str, **sections: Iterable[str]) -> str:
     lines = [f"# {one_line(title, MAX_LINE)}", ""] + ([f"> {summary}", ""] if summary else [])
     for name, links in sections.items():
-        lines += [f"## {name}", "", *links, ""]
+        if links:
+            lines += [f"## {name}", "", *links, ""]
     return "\n".join(lines)
 
 
-def _link(name: str, *, url: str, about: str = "") -> str:
+def _link(name: str, *, url: str | None, about: str = "") -> str:
     label = one_line(name, MAX_LINE).translate({ord("["): "(", ord("]"): ")"})
-    return f"- [{label}]({url})" + (f": {about}" if about else "")
+    return (f"- [{label}]({url})" if url else f"- {label}") + (f": {about}" if about else "")
 
 
 def _tools(page_url: str) -> str:

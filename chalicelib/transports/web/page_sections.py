@@ -92,15 +92,15 @@ def _hours(language: Language, days: Hours) -> str:
     )
 
 
-def booking_url(workspace: WorkspaceRow) -> str | None:
+def booking_url(workspace: WorkspaceRow, page_settings: BookingPageRow) -> str | None:
     """Return the URL of a workspace's booking page, or None if it is off."""
-    if not BookingPageRow.read(workspace.id).is_on:
+    if not page_settings.is_on:
         return None
     return f"{settings().public_url}{open_page.PATH}/{workspace.slug}"
 
 
 def _booking(language: Language, workspace_id: str, *, label: str) -> str:
-    url = booking_url(workspaces.get(workspace_id))
+    url = booking_url(workspaces.get(workspace_id), BookingPageRow.read(workspace_id))
     if url is None:
         return ""
     return render.document(language, "sites/section_booking.html", url=url, label=label)

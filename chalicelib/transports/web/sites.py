@@ -4,14 +4,18 @@ Their scripts cannot read cookies of the platform's own pages: a site has its ow
 are sandboxed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from chalicelib.core.settings import settings
+from chalicelib.domains.catalog.store.products import MAX_SHOWN, active_ids
 from chalicelib.domains.sites.flows import site_pages
 from chalicelib.domains.sites.flows.site_pages import RenderedPage, State
 from chalicelib.domains.sites.rules import sections
-from chalicelib.domains.sites.rules.site_urls import DRAFT_PARAMETER
+from chalicelib.domains.sites.rules.site_urls import DRAFT_PARAMETER, PRODUCTS
+from chalicelib.domains.sites.store.pages import PageRow
+from chalicelib.domains.sites.store.sites import FoundSite, SiteRow
 from chalicelib.transports import edge
 from chalicelib.transports.http import (
     CACHED,
@@ -49,7 +53,11 @@ _SHOW: Lazy[[RenderedPage], str] = Lazy("chalicelib.transports.web.composed_page
 _DRAFT: Lazy[[str, str, str], RenderedPage] = Lazy(
     "chalicelib.domains.sites.flows.draft_pages:render"
 )
-_SITE_LLMS: Lazy[[str, Iterable[tuple[str, str]], str], HttpResponse] = Lazy(
+# Responds with a page, a feed, or None if there is no such product.
+_PRODUCT_PAGE: Lazy[
+    [FoundSite, str, Mapping[str, Sequence[str]]], RenderedPage | HttpResponse | None
+] = Lazy("chalicelib.transports.web.product_pages:find")
+_SITE_LLMS: Lazy[[SiteRow, Iterable[PageRow], str], HttpResponse] = Lazy(
     "chalicelib.transports.web.discovery:site_llms"
 )
 _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
@@ -71,16 +79,39 @@ def page(request: HttpRequest) -> HttpResponse:
     name = site_name(request)
     if name is None:
         return _notice(request, RenderedPage("no site"))
-    slug = request.path.get("page", "")
+    slug = "/".join(filter(None, (request.path.get("page"), request.path.get("part"))))
+    request = replace(request, path={**request.path, "page": slug})
     if slug in {ROBOTS, SITEMAP, LLMS} or f"{slug}/".startswith(f"{UCP}/"):
         return _file(request, name, file=slug)
     if slug == FAVICON:
         return _favicon(name)
     token = next(iter(request.query.get(DRAFT_PARAMETER, ())), "")
+    if not token and slug.partition("/")[0] == PRODUCTS:
+        shown = _products(request, name, slug)
+        if shown is not None:
+            return shown
     if not token:
         return _answer(request, name, site_pages.render(name, page_slug=slug))
     response = _answer(request, name, _DRAFT(name, slug, token))
     return response._replace(headers={**response.headers, **_UNPUBLISHED})
+
+
+def _products(request: HttpRequest, name: str, slug: str) -> HttpResponse | None:
+    # None if visitors see no product there. A page that the owner has at the address takes it.
+    found = site_pages.find_site(name)
+    if not isinstance(found, FoundSite) or found.row.products_url is None:
+        return None
+    place = slug.removeprefix(PRODUCTS).removeprefix("/")
+    if not place and site_pages.has_page(found, slug):
+        return None
+    redirection = _redirect_host(request, name, found.row)
+    redirection = redirection or _redirect_slash(request, name, should_end=False)
+    if redirection is not None:
+        return redirection
+    shown = _PRODUCT_PAGE(found, place, request.query)
+    if isinstance(shown, RenderedPage):
+        return _html(shown, sandboxed=not _is_own_host(name))
+    return shown
 
 
 def _answer(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResponse:
@@ -96,19 +127,33 @@ def _answer(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResp
 
 
 def _redirect(request: HttpRequest, name: str, rendered: RenderedPage) -> HttpResponse | None:
-    # A site with an active domain is only there. Relative links need the home page's path to end
-    # with a slash, and no other.
-    slug = request.path.get("page", "")
     if rendered.site is None:
         return None
-    if rendered.site.active_host not in {name, None}:
-        return _redirect_moved(request, 308, rendered.site.url, slug=slug)
-    base = "" if _is_own_host(name) else f"/s/{name}"
+    if (redirection := _redirect_host(request, name, rendered.site)) is not None:
+        return redirection
     if rendered.state == "moved":
-        return _redirect_moved(request, 301, base, slug=rendered.slug)
-    if rendered.html and base and request.has_trailing_slash == bool(slug):
-        return _redirect_moved(request, 301, base, slug=slug)
+        return _redirect_moved(request, 301, _base(name), slug=rendered.slug)
+    if rendered.html:
+        return _redirect_slash(request, name, should_end=not request.path.get("page"))
     return None
+
+
+def _redirect_host(request: HttpRequest, name: str, site: SiteRow) -> HttpResponse | None:
+    # A site with an active domain is only there.
+    if site.active_host in {name, None}:
+        return None
+    return _redirect_moved(request, 308, site.url, slug=request.path.get("page", ""))
+
+
+def _redirect_slash(request: HttpRequest, name: str, *, should_end: bool) -> HttpResponse | None:
+    # Relative links need the home page's path to end with a slash, and no other.
+    if not (base := _base(name)) or request.has_trailing_slash == should_end:
+        return None
+    return _redirect_moved(request, 301, base, slug=request.path.get("page", ""))
+
+
+def _base(name: str) -> str:
+    return "" if _is_own_host(name) else f"/s/{name}"
 
 
 def _redirect_moved(request: HttpRequest, status: int, base: str, *, slug: str) -> HttpResponse:
@@ -157,13 +202,26 @@ def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
     if file == ROBOTS:
         return render.robots(("User-agent: *", "Allow: /"), f"{rendered.site.url}/{SITEMAP}")
     if file == LLMS:
-        urls = ((page.title, page.url) for page in pages)
-        return _SITE_LLMS(rendered.site.title, urls, rendered.workspace_id)
+        return _SITE_LLMS(rendered.site, pages, rendered.workspace_id)
     if file.startswith(UCP):
         version = file.removeprefix(UCP).strip("/")
         return _UCP_PROFILE(rendered.site.url, rendered.workspace_id, version)
-    text = render.document("en", "sites/sitemap.xml", pages=pages)
+    text = render.document(
+        "en",
+        "sites/sitemap.xml",
+        pages=pages,
+        product_urls=_product_urls(rendered, pages),
+    )
     return render.xml(text, kind="application/xml", caching=render.CACHED_LONGER)
+
+
+def _product_urls(rendered: RenderedPage, pages: list[PageRow]) -> list[str]:
+    site = rendered.site
+    if site is None or site.products_url is None:
+        return []
+    ids = active_ids(rendered.workspace_id, MAX_SHOWN)
+    own = [] if any(page.slug == PRODUCTS for page in pages) else [site.products_url]
+    return [*own, *(f"{site.products_url}/{product_id}" for product_id in ids)]
 
 
 def _favicon(name: str) -> HttpResponse:

@@ -162,6 +162,12 @@ def make_site(do: Caller, language: Language) -> None:
         do("create_site", title=shop.site, description=shop.about)
 
 
+def show_products(do: Caller, language: Language) -> None:
+    """Let visitors find the products on the site, if it is there."""
+    for site in do("list_sites", search=bakery.load(language).site)["projects"]:
+        do("update_site", id=site["id"], showsProducts=True)
+
+
 def show_brand(do: Caller, language: Language) -> None:
     """Give the workspace a colour and an address, unless it has an address."""
     if not do("get_workspace")["workspace"]["address"]:
@@ -484,6 +490,7 @@ STEPS = (
     make_dialogs,
     show_brand,
     make_pages,
+    show_products,
     make_posts,
     visits.make_visits,
 )

@@ -133,6 +133,8 @@ class TestCreateSite:
             "url": f"{settings().public_url}/s/bread-1",
             "domain": None,
             "statsEnabled": True,
+            "showsProducts": False,
+            "productsUrl": None,
             "externalId": None,
             "metadata": {},
             "createdAt": moment,

@@ -51,6 +51,7 @@ def places(
         body = salon.order("2027-03-03T12:00:00Z")
         made = visitor.post("/api/public/bookings", body)
         api.post("/api/pages/save-html", {"id": things.home, "html": "<h1>Bakery</h1>"})
+        api.post("/api/projects/update", {"id": things.site, "showsProducts": True})
         site = next(
             each for each in api.get("/api/projects/list")["projects"] if each["id"] == things.site
         )
@@ -61,6 +62,8 @@ def places(
             "pay": made["paymentUrl"].rpartition("/")[2],
             "site": site["slug"],
             "page": api.get(f"/api/pages/{things.page}")["page"]["slug"],
+            "products": "products",
+            "feed": "feed.xml",
             "form": things.form,
             "agent": things.agent,
             "id": things.agent,  # of no payment in a test workspace

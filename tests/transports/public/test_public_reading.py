@@ -154,6 +154,7 @@ def test_products_show_no_stock_and_nothing_internal(owner: Owner, api: Api, slu
         "category": "Care",
         "images": [],
         "inStock": True,
+        "url": None,
     }
     assert (second["id"], second["inStock"]) == (sold_out["product"]["id"], False)
     assert (answer.data["total"], answer.data["currency"]) == (2, "RUB")

@@ -8,7 +8,7 @@ is the same in each version of ``UCP_VERSIONS``.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.catalog.store.categories import CategoryRow
 from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.chat.flows import chat_facts
+from chalicelib.domains.sites.store import sites
 from chalicelib.engine.listing.query import Query, ResultPage
 from chalicelib.engine.workspace_currency import currency_of
 from chalicelib.gateways.llm import facts
@@ -157,16 +158,16 @@ def search_catalog(ctx: Context, args: CatalogSearch, _: FindVisit) -> Catalog:
         raise ValidationError.of("catalog", message=message)
     matches = None if filters else _find_by_words(ctx, search.query, number, size=size)
     if matches is None:
-        page, known_categories = _filtered(ctx, search, number, size=size)
+        page, known = _filtered(ctx, search, number, size=size)
         products, total = page.records, page.total
     else:
         products, total = matches
         has_categories = any(product.category_id for product in products)
-        known_categories = _read_categories(ctx) if has_categories else {}
+        known = _read_known(ctx, with_categories=has_categories)
     has_next = number * size < total
     return Catalog(
         ucp=_envelope(SEARCH),
-        products=[_product(product, known_categories, currency) for product in products],
+        products=[_product(product, known, currency) for product in products],
         pagination={
             "has_next_page": has_next,
             "total_count": total,
@@ -183,16 +184,14 @@ def lookup_catalog(ctx: Context, args: CatalogLookup, _: FindVisit) -> Catalog:
     The messages name unknown ids. Products that do not fit the filters are left out.
     """
     ids = list(dict.fromkeys(args.catalog.ids))
-    found, known_categories = _fetch(ctx, ids)
+    found, known = _fetch(ctx, ids)
     currency = currency_of(ctx.workspace_id)
     missing_ids = [product_id for product_id in ids if product_id not in found]
-    products = _fitting(found.values(), args.catalog, known_categories, currency)
+    products = _fitting(found.values(), args.catalog, known.categories, currency)
     return Catalog(
         ucp=_envelope(LOOKUP),
         products=[
-            _product(
-                product, known_categories, currency, inputs=[{"id": product.id, "match": "exact"}]
-            )
+            _product(product, known, currency, inputs=[{"id": product.id, "match": "exact"}])
             for product in products
         ],
         messages=[
@@ -206,9 +205,9 @@ def lookup_catalog(ctx: Context, args: CatalogLookup, _: FindVisit) -> Catalog:
 @visitor_tool("Get a product")
 def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
     """Get a product by its id, with its description, photos and availability (UCP)."""
-    found, known_categories = _fetch(ctx, [args.catalog.id])
+    found, known = _fetch(ctx, [args.catalog.id])
     currency = currency_of(ctx.workspace_id)
-    products = _fitting(found.values(), args.catalog, known_categories, currency)
+    products = _fitting(found.values(), args.catalog, known.categories, currency)
     if not products:
         words, severity = (
             ("The product does not fit the filters.", "recoverable")
@@ -218,7 +217,7 @@ def get_product(ctx: Context, args: CatalogProduct, _: FindVisit) -> Catalog:
         return failure(words, code="not_found", severity=severity)
     return Catalog(
         ucp=_envelope(LOOKUP),
-        product=_product(products[0], known_categories, currency),
+        product=_product(products[0], known, currency),
         messages=_messages(args.catalog, products, currency),
     )
 
@@ -309,13 +308,13 @@ def _active(products: Iterable[ProductRow]) -> list[ProductRow]:
 
 def _filtered(
     ctx: Context, search: UcpSearch, number: int, *, size: int
-) -> tuple[ResultPage[ProductRow], Mapping[str, CategoryRow]]:
+) -> tuple[ResultPage[ProductRow], "_Known"]:
     filters = _filters_of(search) or UcpFilters()
     price = _own_bounds(search, currency_of(ctx.workspace_id))
     with deadline.side_by_side() as start:
-        reading = start(partial(_read_categories, ctx))
+        reading = start(partial(_read_known, ctx))
         names = filters.categories
-        category_ids = _ids_of(reading.result(), names) if names else None
+        category_ids = _ids_of(reading.result().categories, names) if names else None
         query = Query(
             page=number,
             size=size,
@@ -328,20 +327,25 @@ def _filtered(
         return PRODUCTS.page(ctx.workspace_id, query), reading.result()
 
 
-def _fetch(
-    ctx: Context, ids: Sequence[str]
-) -> tuple[dict[str, ProductRow], Mapping[str, CategoryRow]]:
+def _fetch(ctx: Context, ids: Sequence[str]) -> tuple[dict[str, ProductRow], "_Known"]:
     with deadline.side_by_side() as start:
-        reading = start(partial(_read_categories, ctx))
+        reading = start(partial(_read_known, ctx))
         # An id that cannot be one is an unknown id.
         known_ids = (product_id for product_id in ids if 0 < len(product_id) <= MAX_ID)
         rows = PRODUCTS.fetch(ctx.workspace_id, known_ids, consistent=False)
     return {row.id: row for row in _active(rows)}, reading.result()
 
 
-def _read_categories(ctx: Context) -> Mapping[str, CategoryRow]:
-    rows = categories.read_all(ctx.workspace_id)
-    return {row.id: row for row in rows if row.kind == "product"}
+class _Known(NamedTuple):
+    categories: Mapping[str, CategoryRow]
+    products_url: str | None  # of the site that shows products
+
+
+def _read_known(ctx: Context, *, with_categories: bool = True) -> _Known:
+    with deadline.side_by_side() as start:
+        reading_url = start(partial(sites.find_products_url, ctx.workspace_id))
+        known = categories.read_by_id(ctx.workspace_id, kind="product") if with_categories else {}
+    return _Known(known, reading_url.result())
 
 
 def _ids_of(known: Mapping[str, CategoryRow], names: Iterable[str]) -> list[str]:
@@ -354,28 +358,26 @@ def _ids_of(known: Mapping[str, CategoryRow], names: Iterable[str]) -> list[str]
 
 
 def _path(known: Mapping[str, CategoryRow], category: CategoryRow) -> str:
-    names, row = [category.name], category
-    while (parent := known.get(row.parent_id or "")) is not None and len(names) <= len(known):
-        names.append(parent.name)
-        row = parent
-    return " > ".join(reversed(names))
+    return " > ".join(categories.names_from_top(known, category))
 
 
 def _product(
     product: ProductRow,
-    known: Mapping[str, CategoryRow],
+    known: _Known,
     currency: str,
     **of_variant: Any,  # noqa: ANN401  JSON
 ) -> dict[str, Any]:
     price = {"amount": int(product.price), "currency": currency}
     in_stock = product.stock is None or product.stock > 0
     description = {"plain": visits.describe(product.description) or product.name}
-    category = known.get(product.category_id or "")
-    path = _path(known, category) if category else ""
+    category = known.categories.get(product.category_id or "")
+    path = _path(known.categories, category) if category else ""
+    page = {"url": f"{known.products_url}/{product.id}"} if known.products_url else {}
     return {
         "id": product.id,
         "title": product.name,
         "description": description,
+        **page,
         "price_range": {"min": price, "max": price},
         "media": [{"type": "image", "url": image.url} for image in product.images],
         **({"categories": [{"value": path, "taxonomy": "merchant"}]} if category else {}),
@@ -385,6 +387,7 @@ def _product(
                 **({"sku": product.sku} if product.sku else {}),
                 "title": product.name,
                 "description": description,
+                **page,
                 "price": price,
                 "availability": {
                     "available": in_stock,

@@ -22,6 +22,7 @@ from chalicelib.domains.catalog.store.products import PRODUCTS, ProductRow
 from chalicelib.domains.files.store.files import ImageMap
 from chalicelib.domains.services.rules import open_windows
 from chalicelib.domains.services.store.services import ServiceRow
+from chalicelib.domains.sites.store import sites
 from chalicelib.engine import workspace_currency
 from chalicelib.engine.listing.query import Query
 from chalicelib.lib import extracts, shortening
@@ -170,9 +171,12 @@ class PublicProduct(Wire):
     category: str | None = Field(description="Name of the category, or null.")
     images: list[PublicImage] = Field(description="Images, the main one first.")
     in_stock: bool = Field(description="Whether it is in stock. The number is not public.")
+    url: str | None = Field(description="URL of its page, or null if no site shows products.")
 
     @classmethod
-    def from_record(cls, product: ProductRow, category: str | None) -> Self:
+    def from_record(
+        cls, product: ProductRow, category: str | None, *, products_url: str | None
+    ) -> Self:
         return cls.from_row(
             product.values,
             description=_describe(product.description),
@@ -180,6 +184,7 @@ class PublicProduct(Wire):
             category=category,
             images=PublicImage.several(product.images),
             in_stock=product.available > 0,
+            url=products_url and f"{products_url}/{product.id}",
         )
 
 
@@ -246,13 +251,18 @@ def list_public_products(ctx: Context, args: PublicListQuery) -> PublicProductLi
     open_page.require_page_or_site(ctx.workspace_id)
     with deadline.side_by_side() as start:
         names = start(partial(_category_names, ctx.workspace_id))
+        reading_url = start(partial(sites.find_products_url, ctx.workspace_id))
         query = Query(
             page=args.page, size=args.size, sort="sortOrder", filters={"status": "active"}
         )
         page = PRODUCTS.page(ctx.workspace_id, query)
     return PublicProductList(
         products=[
-            PublicProduct.from_record(product, names.result().get(product.category_id or ""))
+            PublicProduct.from_record(
+                product,
+                names.result().get(product.category_id or ""),
+                products_url=reading_url.result(),
+            )
             for product in page.records
         ],
         currency=workspace_currency.currency_of(ctx.workspace_id),

@@ -1,5 +1,6 @@
 """Store categories of products and services, with unique slugs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
@@ -47,6 +48,20 @@ def read_all(workspace_id: str) -> list[CategoryRow]:
     """Return all categories of a workspace, of both kinds, by sort order."""
     rows = CategoryRow.partition(CATEGORIES.partition(workspace_id))
     return sorted(rows, key=lambda category: (category.sort_order, category.id))
+
+
+def read_by_id(workspace_id: str, *, kind: str) -> dict[str, CategoryRow]:
+    """Return all categories of a kind by id."""
+    return {row.id: row for row in read_all(workspace_id) if row.kind == kind}
+
+
+def names_from_top(known: Mapping[str, CategoryRow], category: CategoryRow) -> list[str]:
+    """Return the names of a category's parents and its own, from the top."""
+    names, row = [category.name], category
+    while (parent := known.get(row.parent_id or "")) is not None and len(names) <= len(known):
+        names.append(parent.name)
+        row = parent
+    return names[::-1]
 
 
 def subtree_ids(workspace_id: str, *, category_id: str, kind: str) -> list[str]:

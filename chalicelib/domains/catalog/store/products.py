@@ -12,22 +12,27 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.text import line_fold
 from chalicelib.domains.files.store.files import SHOWN_IMAGES, ImageMap
 from chalicelib.engine.listing import ordering
-from chalicelib.engine.listing.declaration import SortIndex
+from chalicelib.engine.listing.declaration import INDEX_SLOTS, SortIndex
 from chalicelib.engine.listing.event_rules import changes_others, is_new
-from chalicelib.engine.listing.index_entries import EntryRow, partition_of
+from chalicelib.engine.listing.index_entries import EntryRow, group, partition_of
+from chalicelib.engine.listing.index_ranges import IndexRange
 from chalicelib.engine.listing.listing import Listing
 from chalicelib.engine.listing.lookups import Lookup
 from chalicelib.engine.listing.ordering import SortPosition
 from chalicelib.engine.listing.registry import register_listing
+from chalicelib.engine.reading import Cost, Partition
 from chalicelib.engine.tables import ContentRow, ProgramRecord, changed_now
 from chalicelib.engine.unit import UnitOfWork
 from chalicelib.lib import barcodes
 
 IN_ORDER = SortIndex("sortOrder")
+IN_ORDER_BY_STATUS = SortIndex("sortOrder", partition_by="status")
 # Lock row that serialises changes of the products' sort order (``engine.locks``).
 ORDER_LOCK = "product-order"
 
 
+MAX_SHOWN = 10_000
+"""Products of which a site has pages, entries in its sitemap and in its feed: the first ones."""
 # Sort value of a product whose stock is not tracked. It is above any real stock.
 UNTRACKED = 10**12
 
@@ -109,7 +114,7 @@ PRODUCTS = register_listing(
             IN_ORDER,
             SortIndex("price"),
             SortIndex("name"),
-            SortIndex("sortOrder", partition_by="status"),
+            IN_ORDER_BY_STATUS,
         ),
         lookups=(
             Lookup("sku", lambda product: product.sku, unique=True, key=line_fold),
@@ -136,6 +141,18 @@ def number_at_end(workspace_id: str) -> int:
     """Return the sort order that puts a new product last."""
     last = PRODUCTS.read_along(workspace_id, IN_ORDER, 1, descending=True)
     return last[0].number + ordering.STEP if last else 0
+
+
+def active_ids(workspace_id: str, limit: int, *, skipped: int = 0) -> list[str]:
+    """Return ids of active products in their order, without reading the products."""
+    index = f"by_{INDEX_SLOTS[PRODUCTS.indexes.index(IN_ORDER_BY_STATUS)]}"
+    options = IndexRange(index, group("active")).options(descending=False)
+    partition = Partition(PRODUCTS.partition(workspace_id), Cost())
+    start = partition.skip(skipped, **options)
+    if skipped and start is None:
+        return []
+    items = partition.items(limit, exclusive_start_key=start, **options)
+    return [item["sk"]["S"] for item in items]
 
 
 def number_after(workspace_id: str, product: ProductRow) -> int:

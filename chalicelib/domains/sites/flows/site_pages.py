@@ -131,11 +131,23 @@ def _render(name: str, *, page_slug: str) -> RenderedPage:
         workspace_id=home.id,
         workspace=home,
         page_id=page.id,
-        is_listed=_is_listed(home),
+        is_listed=is_listed(home),
     )
 
 
-def _is_listed(workspace: WorkspaceRow) -> bool:
+def add_notes(html: str, workspace: WorkspaceRow) -> str:
+    """Return a page that says if it is a test, and that can be reported if nobody has seen it."""
+    if is_test(workspace.id):
+        html = page_html.mark_as_test(html)
+    if workspace.awaits_review and (url := settings().support_url):
+        # Nobody has looked at the pages, so their readers can report them.
+        language = localized.language_of_country(workspace.country)
+        html = page_html.add_report(html, url=url, text=REPORT[language])
+    return html
+
+
+def is_listed(workspace: WorkspaceRow) -> bool:
+    """Whether search engines may list the pages of a workspace."""
     return not (is_test(workspace.id) or workspace.awaits_review)
 
 
@@ -169,7 +181,16 @@ def _not_found(found_site: FoundSite) -> RenderedPage:
         workspace_id=home.id,
         workspace=home,
         page_id=page.id,
-        is_listed=_is_listed(home),
+        is_listed=is_listed(home),
+    )
+
+
+def has_page(found_site: FoundSite, slug: str) -> bool:
+    """Whether the owner has a page at an address of a site, or had one that is elsewhere now."""
+    workspace_id, site = found_site
+    return (
+        pages.find_id(workspace_id, site, slug) is not None
+        or pages.find_former(workspace_id, site, slug) is not None
     )
 
 
@@ -208,12 +229,7 @@ def complete_html(  # noqa: PLR0913  the parts of a page
         icon=logo,
         image=page_html.first_image(html, url=page.canonical_url) or logo,
     )
-    if is_test(found_site.workspace_id):
-        html = page_html.mark_as_test(html)
-    if workspace.awaits_review and (url := settings().support_url):
-        # Nobody has looked at the pages, so their readers can report them.
-        language = localized.language_of_country(workspace.country)
-        html = page_html.add_report(html, url=url, text=REPORT[language])
+    html = add_notes(html, workspace)
     if not (is_counted and site.stats_enabled):
         return html
     return page_html.add_beacon(

@@ -95,6 +95,10 @@ class SiteOut(Wire):
     url: str = Field(description="Public URL of the site.")
     domain: DomainOut | None = Field(description="Custom domain, or null.")
     stats_enabled: bool = Field(description="Whether visits are counted.")
+    shows_products: bool = Field(description="Whether it has pages of the active products.")
+    products_url: str | None = Field(
+        description="URL of the list of products, or null while visitors see none."
+    )
     external_id: str | None = EXTERNAL_ID_OUT
     metadata: Metadata = METADATA_OUT
     created_at: Timestamp = Field(description="When it was created.")
@@ -106,6 +110,8 @@ class SiteOut(Wire):
         return cls.from_row(
             site.values,
             url=site.url,
+            shows_products=bool(site.shows_products),
+            products_url=site.products_url,
             domain=DomainOut.from_domain(domain) if domain else None,
         )
 
@@ -141,6 +147,9 @@ class SiteCreate(Wire):
     title: Title = Field(description="Title.")
     description: Description | None = optional("Description.")
     slug: Slug | None = optional("Made from the title if omitted.")
+    shows_products: bool = Field(
+        default=False, description="Pages and a feed of the active products."
+    )
     external_id: NewExternalId = EXTERNAL_ID
     metadata: NewMetadata = METADATA
 
@@ -238,6 +247,7 @@ def create_site(ctx: Context, args: SiteCreate) -> SiteResult:
         description=args.description,
         slug=slug,
         status="active",
+        shows_products=args.shows_products,
         **external_data,
     )
     ctx.unit.create(site, claim_errors={SLUG_CLAIM: on_conflict} if on_conflict else {})

@@ -5,6 +5,8 @@ from urllib.parse import unquote, urlsplit
 # The parameter of a page's address with the signature of a link to its draft. A page of a customer
 # may have a parameter ``draft`` of its own.
 DRAFT_PARAMETER = "_draft"
+# Where a site lists the products of its workspace. Each product has a page below it.
+PRODUCTS = "products"
 
 
 def site_url(slug: str, *, public_url: str, sites_domain: str) -> str:

@@ -1,6 +1,8 @@
 """Sites, called projects in the API."""
 
-from datetime import timedelta
+from collections import OrderedDict
+from datetime import datetime, timedelta
+from threading import Lock
 from typing import Any, NamedTuple
 
 from pynamodb.attributes import (
@@ -34,6 +36,9 @@ ACTIVE = "active"
 FAILED = "failed"
 PROVEN = frozenset({VERIFIED, CERTIFICATE, ACTIVE})  # The site has the domain.
 MAX_FOUND = 200  # sites whose URLs are found in one call
+# A process caches where products are, because each product that it returns has a link.
+KNOWN_FOR = timedelta(seconds=10)
+MAX_KNOWN = 10_000  # workspaces
 TIME_LIMIT = timedelta(hours=72)  # A requested domain must become active within it.
 EXPIRED = "The domain was not ready within 72 hours. Check the DNS records, and repeat the call."
 
@@ -80,6 +85,7 @@ class SiteRow(ProgramRecord):
     status = UnicodeAttribute()
     status_when_resumed = UnicodeAttribute(null=True)  # after a suspension
     stats_enabled = BooleanAttribute(default=True)
+    shows_products = BooleanAttribute(null=True)  # Visitors find the catalogue on it.
     home_page_id = UnicodeAttribute(null=True)
     page_count = NumberAttribute(null=True)  # number of pages
     last_sort_order = NumberAttribute(null=True)  # No page has a higher sort order.
@@ -111,6 +117,12 @@ class SiteRow(ProgramRecord):
         return site_urls.site_url(
             slug, public_url=config.public_url, sites_domain=config.sites_domain
         )
+
+    @property
+    def products_url(self) -> str | None:
+        """The URL of the list of products, or None if visitors find none on the site."""
+        is_open = self.shows_products and self.status == ACTIVE and self.home_page_id
+        return f"{self.url}/{site_urls.PRODUCTS}" if is_open else None
 
     def page_slug(self, url: str | None) -> str | None:
         """Return the slug of the site's page with a URL, "" for the home page, or None."""
@@ -159,6 +171,36 @@ def find_urls(workspace_id: str) -> list[str]:
         for site in active
     ]
     return list(dict.fromkeys([*platform, *(site.url for site in active)]))
+
+
+# URLs of products by workspace, per process, each with the moment until which it is known.
+_products_urls: OrderedDict[str, tuple[str | None, datetime]] = OrderedDict()
+_lock = Lock()
+
+
+def find_products_url(workspace_id: str) -> str | None:
+    """Return the URL of the products on the first site that shows them, or None.
+
+    It may be ``KNOWN_FOR`` old.
+    """
+    with _lock:
+        url, until = _products_urls.get(workspace_id, (None, None))
+    if until is not None and clock.now() < until:
+        return url
+    oldest_first = reversed(SITES.latest(workspace_id, MAX_FOUND))
+    url = next((url for site in oldest_first if (url := site.products_url)), None)
+    with _lock:
+        _products_urls[workspace_id] = url, clock.now() + KNOWN_FOR
+        _products_urls.move_to_end(workspace_id)
+        while len(_products_urls) > MAX_KNOWN:
+            _products_urls.popitem(last=False)
+    return url
+
+
+def forget_products_urls() -> None:
+    """Forget what is known, as a new process does."""
+    with _lock:
+        _products_urls.clear()
 
 
 def domain_request(name: str, *, token: str, apex: bool) -> DomainMap:

@@ -180,9 +180,19 @@ def _form_page(
         product=product,
         path=_path(request, product) if product else None,
         categories=_names(request).values(),
+        public_url=_find_public_url(request, product) if product else None,
         lost=lost,
         **FORM.page_values(request, product, state),
     )
+
+
+def _find_public_url(request: ConsoleRequest, product: Product) -> str | None:
+    if product["status"] != "active" or not request.current_membership.may("list_sites"):
+        return None
+    # The oldest site that shows products is the one to which the API and the tools link.
+    oldest_first = request.call("list_sites", status="active", sortDir="asc", size=100)["projects"]
+    urls = (site["productsUrl"] for site in oldest_first if site["productsUrl"])
+    return next((f"{url}/{product['id']}" for url in urls), None)
 
 
 def _refused_in_list(request: ConsoleRequest, product: Product, state: State) -> HttpResponse:

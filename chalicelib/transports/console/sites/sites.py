@@ -3,7 +3,7 @@
 from chalicelib.core.errors import AppError, NotFoundError
 from chalicelib.transports.console.console_request import SEARCH_THRESHOLD, ConsoleRequest, Problem
 from chalicelib.transports.console.form import STORED, Form, State
-from chalicelib.transports.console.form_controls import Field, Record, status_switch
+from chalicelib.transports.console.form_controls import Field, Record, Switch, status_switch
 from chalicelib.transports.console.sites import frames
 from chalicelib.transports.http import HttpResponse, redirect
 
@@ -11,6 +11,7 @@ SITES_PER_PAGE = 50
 FORM = Form(
     Field("title", "site_title", empty=""),
     status_switch("site_is_visible"),
+    Switch("showsProducts", "site_shows_products"),
     changes="update_site",
 )
 

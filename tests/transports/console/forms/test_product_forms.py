@@ -126,3 +126,24 @@ def test_an_order_is_named_so_among_the_leads(boss: Person, path: str, owner: Ow
     )
     assert '<span class="tag">Order</span>' in text(boss.get(path.replace("products", "leads")))
     assert f'<a href="{path.replace("products", "leads")}">Leads</a>' in text(boss.get(path))
+
+
+def test_a_product_links_to_its_page_on_a_site(boss: Person, path: str, owner: Owner) -> None:
+    rye = make(owner)
+
+    def has_link() -> bool:
+        return f"/s/bakery/products/{rye}?v=" in text(boss.get(f"{path}/{rye}"))
+
+    here = owner.workspace.id
+    site = call_console(here, "create_site", title="Bakery", slug="bakery")["project"]["id"]
+    call_console(here, "create_page", projectId=site, title="Home")
+    assert not has_link()
+    settings = f"{path.removesuffix('products')}sites/{site}"
+    shown = {"title": "Bakery", "active": "yes", "showsProducts": "yes"}
+    assert boss.post(settings, shown).status == 303
+    assert "/s/bakery/products/feed.xml" in text(boss.get(settings))
+    assert has_link()
+    call_console(here, "update_product", id=rye, status="inactive")
+    assert not has_link()
+    assert boss.post(settings, {"title": "Bakery", "active": "yes"}).status == 303
+    assert "/s/bakery/products/feed.xml" not in text(boss.get(settings))
