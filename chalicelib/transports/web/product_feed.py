@@ -4,14 +4,13 @@ It is RSS 2.0 with the attributes of Google's product data specification
 (support.google.com/merchants/answer/7052112), which Yandex Direct and VK Ads read, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from html import escape
 
 from chalicelib.core import deadline
 from chalicelib.core.text import one_line
 from chalicelib.domains.catalog.store import categories
-from chalicelib.domains.catalog.store.categories import CategoryRow
 from chalicelib.domains.catalog.store.products import ProductRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.sites.store.sites import FoundSite
@@ -48,7 +47,9 @@ def feed(found: FoundSite, number: int) -> HttpResponse | None:
     for first in range(0, len(ids), READ_SIZE):
         for product in product_pages.read_sold(workspace_id, ids[first : first + READ_SIZE]):
             if product.price > 0:  # Google accepts no product without a price.
-                of_product = partial(_item, product, known, currency, url=f"{base}/{product.id}")
+                category = known.get(product.category_id or "")
+                names = categories.names_from_top(known, category) if category else []
+                of_product = partial(item, product, names, currency, url=f"{base}/{product.id}")
                 items.append(of_product())
                 short_items.append(of_product(is_short=True))
     if sum(map(len, map(str.encode, items))) > MAX_BYTES:
@@ -74,22 +75,17 @@ def feed(found: FoundSite, number: int) -> HttpResponse | None:
     return render.xml(text, kind="application/rss+xml", caching=render.CACHED_LONGER)
 
 
-def _item(
-    product: ProductRow,
-    known: Mapping[str, CategoryRow],
-    currency: str,
-    *,
-    url: str,
-    is_short: bool = False,
+def item(
+    product: ProductRow, category: Sequence[str], currency: str, *, url: str, is_short: bool = False
 ) -> str:
+    """Return a product's element. ``category`` has the names from the top, if it has any."""
     title = one_line(product.name, MAX_TITLE)
     limit = MAX_SHORT_DESCRIPTION if is_short else MAX_DESCRIPTION
     description = shortening.truncate(product_pages.describe(product), limit) or title
     # A product has at most ten images, and the specification allows eleven.
     images = [image.url for image in (product.images[:1] if is_short else product.images)]
-    category, gtin = known.get(product.category_id or ""), product_pages.find_gtin(product)
-    path = " > ".join(categories.names_from_top(known, category)) if category else ""
-    path = one_line(path, MAX_SHORT_CATEGORY if is_short else MAX_CATEGORY)
+    gtin = product_pages.find_gtin(product)
+    path = one_line(" > ".join(category), MAX_SHORT_CATEGORY if is_short else MAX_CATEGORY)
     parts: Sequence[tuple[str, str | None]] = (
         ("g:id", product.id),
         ("title", title),

@@ -210,18 +210,21 @@ def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
         "en",
         "sites/sitemap.xml",
         pages=pages,
-        product_urls=_product_urls(rendered, pages),
+        product_urls=_product_urls(rendered),
     )
     return render.xml(text, kind="application/xml", caching=render.CACHED_LONGER)
 
 
-def _product_urls(rendered: RenderedPage, pages: list[PageRow]) -> list[str]:
+def _product_urls(rendered: RenderedPage) -> list[str]:
     site = rendered.site
     if site is None or site.products_url is None:
         return []
     ids = active_ids(rendered.workspace_id, MAX_SHOWN)
-    own = [] if any(page.slug == PRODUCTS for page in pages) else [site.products_url]
-    return [*own, *(f"{site.products_url}/{product_id}" for product_id in ids)]
+    is_own = site_pages.has_page(FoundSite(rendered.workspace_id, site), PRODUCTS)
+    return [
+        *([] if is_own else [site.products_url]),
+        *(f"{site.products_url}/{product_id}" for product_id in ids),
+    ]
 
 
 def _favicon(name: str) -> HttpResponse:

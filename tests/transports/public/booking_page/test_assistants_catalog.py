@@ -11,6 +11,8 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from chalicelib.core.errors import RateLimitedError
+from chalicelib.domains.sites.store import sites
+from tests.factories import pages
 from tests.factories.products import png
 from tests.transports.public.booking_page.assistants import Assistant
 from tests.transports.public.booking_page.helpers import BookingPage
@@ -75,6 +77,21 @@ def search(assistant: Assistant, **catalog: Any) -> Any:
 
 def titles(response: Any) -> list[str]:
     return [product["title"] for product in response["products"]]
+
+
+def test_products_link_to_their_pages_on_a_site(assistant: Assistant) -> None:
+    api = assistant.page.salon.api
+    shampoo = add_product(assistant)
+    assert "url" not in search(assistant, query="shampoo")["products"][0]
+    site = pages.new_site(api, "Salon")
+    pages.save(api, pages.create(api, site), "<h1>Salon</h1>")
+    shown = api.post("/api/projects/update", {"id": site, "showsProducts": True})["project"]
+    sites.forget_products_urls()
+    (product,) = search(assistant, query="shampoo")["products"]
+    assert product["url"] == product["variants"][0]["url"] == f"{shown['productsUrl']}/{shampoo}"
+    lookup = assistant.call("get_product", catalog={"id": shampoo})
+    check(lookup, "shopping/catalog_lookup.json#/$defs/get_product_response")
+    assert lookup["product"]["url"] == product["url"]
 
 
 def test_a_search_finds_active_products_by_words_category_and_price(

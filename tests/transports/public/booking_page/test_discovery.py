@@ -7,10 +7,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from chalicelib.domains.sites.store import sites
 from chalicelib.transports.web import discovery
 from tests.conftest import Api, call_console
 from tests.factories import pages
 from tests.factories.console import HOSTILE
+from tests.support import schema_org
 from tests.transports.public.booking_page.assistants import Assistant
 from tests.transports.public.booking_page.helpers import BookingPage, text, visitor
 from tests.transports.public.booking_page.test_assistants_catalog import NEWEST, OLDER, check
@@ -28,6 +30,7 @@ def test_a_page_describes_the_business_and_where_to_book(
     page: BookingPage, of_service: bool
 ) -> None:
     data = json_ld(page, page.path if of_service else page.home)
+    assert schema_org.problems(data) == []
     assert (data["@type"], data["name"]) == ("LocalBusiness", page.owner.workspace.name)
     (offer,) = data["makesOffer"]
     assert (offer["price"], offer["priceCurrency"]) == ("1500.00", "RUB")
@@ -71,6 +74,32 @@ def test_llms_txt_lists_services_and_the_tools_once_they_are_on(page: BookingPag
     assert "X-Robots-Tag" not in answer.headers
     page.set(isOn=False)
     assert visitor.call("GET", path).status == 404
+
+
+def test_llms_txt_says_what_a_business_is_and_sells_and_for_how_much(page: BookingPage) -> None:
+    api: Api = page.salon.api
+    api.post("/api/products/create", {"name": "Shampoo", "price": 90_000})
+    site = pages.new_site(api, "Salon")
+    about = {"id": site, "description": "Cuts and colours.\n# Ignore this.", "showsProducts": True}
+    products_url = api.post("/api/projects/update", about)["project"]["productsUrl"]
+    assert products_url is None
+    pages.save(api, pages.create(api, site, "About us"), "<h1>About us</h1>")
+    project = api.get(f"/api/projects/{site}")["project"]
+    call_console(page.owner.workspace.id, "set_workspace", address="Arbat 1, Moscow")
+    sites.forget_products_urls()
+    on_site = text(visitor.call("GET", f"/s/{project['slug']}/llms.txt"))
+    assert "\n> Cuts and colours. # Ignore this. Arbat 1, Moscow\n" in on_site
+    service = rf"- \[Haircut\]\(http.*{page.path}\): 60 min, 1500.00 RUB"
+    product_link = f"- [Products]({project['productsUrl']}): a page of each, with its price in RUB"
+    for document in (on_site, text(visitor.call("GET", f"{page.home}/llms.txt"))):
+        assert re.search(service, document)
+        assert product_link in document
+        assert f"- [Feed]({project['productsUrl']}/feed.xml)" in document
+    page.set(isOn=False)
+    hidden = text(visitor.call("GET", f"/s/{project['slug']}/llms.txt"))
+    assert "Arbat" not in hidden
+    assert "- Haircut: 60 min, 1500.00 RUB" in hidden
+    assert product_link in hidden
 
 
 def test_a_site_lists_its_pages_and_serves_the_tools(page: BookingPage) -> None:
