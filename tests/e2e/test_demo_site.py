@@ -78,6 +78,16 @@ def test_a_visitor_books_a_class_on_the_demo_site(
     assert booking["serviceName"] == school.load("ru").services[1].name
 
 
+def test_a_visitor_finds_a_product_on_the_demo_site(home_url: str, open_url: Opened) -> None:
+    with open_url(home_url, **PHONE) as page:
+        follow_menu_link(page, "Товары")
+        rye = bakery.load("ru").products[0].name
+        page.get_by_role("link", name=rye, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(rye)
+        expect(page.get_by_role("main")).to_contain_text("В наличии")
+        save_screenshot(page, "demo-product-360")
+
+
 def test_a_visitor_submits_a_form_and_chats_on_the_demo_site(
     api: Api, home_url: str, open_url: Opened
 ) -> None:

@@ -197,6 +197,16 @@ def test_two_places_of_a_date_are_sold(api: Api) -> None:
     assert max(each["booked"] for each in starts) == 2
 
 
+def test_the_site_of_the_demo_shows_its_active_products(api: Api) -> None:
+    (site,) = sites(api)
+    active = api.get("/api/products/list?status=active&size=100")["products"]
+    path = site["productsUrl"].removeprefix(settings().public_url)
+    feed = api.call("GET", f"{path}/feed.xml").body.decode()
+    assert feed.count("<item>") == len(active) > 0
+    for product in active:
+        assert api.call("GET", f"{path}/{product['id']}").status == 200
+
+
 def test_a_calendar_of_the_demo_is_busy_at_times_that_are_not_offered(api: Api) -> None:
     (calendar,) = api.get("/api/busy-calendars")["busyCalendars"]
     assert (calendar["name"], calendar["status"]) == (SCHOOL.teachers[0].name, "read")
