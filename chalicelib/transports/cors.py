@@ -108,3 +108,5 @@ OAUTH = Policy(
     headers="Authorization, Content-Type, MCP-Protocol-Version",
     exposed=f"{_EXPOSED}, WWW-Authenticate",
 )
+# Allows every origin to read what describes a server, and to ask whether it has changed.
+CARDS = Policy(methods="GET", headers="Content-Type, If-None-Match", exposed=f"{_EXPOSED}, ETag")

@@ -27,6 +27,7 @@ from chalicelib.transports.http import HttpRequest, HttpResponse
 from chalicelib.transports.lazy import Lazy
 
 MCP_PATH = "/api/mcp"
+ASSISTANTS_PATH = "/assistants/mcp"
 TELEGRAM_PATH = "/api/telegram/webhook"
 MAX_PATH = "/api/max/webhook"
 PAYMENT_HOOK_PATH = "/api/public/payments/hooks/{merchant}"
@@ -105,6 +106,14 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
     "/.well-known/jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
 }
+# Documents by which programs find the tool servers, before they connect.
+CARDS: Mapping[str, LazyHandler] = {
+    "/.well-known/ai-catalog.json": Lazy("chalicelib.transports.server_cards:catalog"),
+    f"{MCP_PATH}/server-card": Lazy("chalicelib.transports.server_cards:for_keys"),
+    f"{ASSISTANTS_PATH}/server-card": Lazy("chalicelib.transports.server_cards:for_all"),
+    f"/book/{{workspace}}/{MCP}/server-card": Lazy("chalicelib.transports.server_cards:of_page"),
+    f"/s/{{site}}/{MCP}/server-card": Lazy("chalicelib.transports.server_cards:of_site"),
+}
 # Endpoints that OAuth clients call with POST.
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
     "/oauth/token": Lazy("chalicelib.transports.oauth.token:issue"),
@@ -118,6 +127,7 @@ _OPENAPI: LazyHandler = Lazy("chalicelib.transports.api_docs.reference:openapi_j
 _TOOL_SERVER: LazyHandler = Lazy("chalicelib.transports.mcp:serve")
 _ASSISTANTS: LazyHandler = Lazy("chalicelib.transports.assistants:serve")
 _SITE_ASSISTANTS: LazyHandler = Lazy("chalicelib.transports.assistants:serve_site")
+_ASSISTANTS_FOR_ALL: LazyHandler = Lazy("chalicelib.transports.assistants:serve_all")
 _BOOK_LLMS: LazyHandler = Lazy("chalicelib.transports.web.discovery:book_llms")
 _WIDGET: LazyHandler = Lazy("chalicelib.transports.widget:script")
 _BOOK_SCRIPT: LazyHandler = Lazy("chalicelib.transports.widget:booking_script")
@@ -196,6 +206,17 @@ def mount(app: App) -> None:
         handler=_ASSISTANTS,
         policy=policy,
     )
+    _shared_route(
+        app,
+        "assistants_for_all",
+        method="POST",
+        path=ASSISTANTS_PATH,
+        handler=_ASSISTANTS_FOR_ALL,
+        policy=policy,
+    )
+    for path, handler in CARDS.items():
+        view = "card" + re.sub(r"\W+", "_", path).rstrip("_")
+        _shared_route(app, view, method="GET", path=path, handler=handler, policy=cors.CARDS)
     on_site = f"/s/{{site}}/{MCP}"
     add_route(
         app,

@@ -23,7 +23,7 @@ from chalicelib.core.operations import REGISTRY, Operation, load_all
 from chalicelib.core.plans import LEADS_A_MONTH, PLANS
 from chalicelib.core.principals import Audience, VisitorPrincipal
 from chalicelib.core.settings import settings
-from chalicelib.domains.assistants.flows.visits import TOOLS
+from chalicelib.domains.assistants.flows.visits import DIRECTORY_TOOLS, TOOLS
 from chalicelib.domains.billing.rules import spending_windows
 from chalicelib.domains.booking_page.flows import visitor_shares
 from chalicelib.domains.chat.flows import accept_message
@@ -106,7 +106,7 @@ def counted(owner: Owner, things: Things, monkeypatch: pytest.MonkeyPatch) -> Co
             invoke(operation, VISITOR, lambda: arguments, request_id=new_id())
         note(operation.name)
 
-    for operation in [*REGISTRY.select(Audience.PUBLIC), *TOOLS]:
+    for operation in [*REGISTRY.select(Audience.PUBLIC), *TOOLS, *DIRECTORY_TOOLS]:
         call(operation)
     request = {**booking_page_request(ids), "client": EVE}
     of_call.clear()

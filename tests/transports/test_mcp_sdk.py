@@ -443,3 +443,23 @@ def test_the_tools_of_a_booking_page_work_without_a_key(sdk: Sdk, owner: Owner) 
     assert business.structured_content == text(business)
     assert text(business)["name"] == workspace.name
     assert text(catalog)["ucp"]["version"] == "2026-08-25"
+
+
+@every_mode
+def test_an_assistant_finds_a_listed_business_and_calls_its_tools(sdk: Sdk, owner: Owner) -> None:
+    workspace = owner.workspace
+    call_console(workspace.id, "set_workspace", name="Barber Ivan")
+    call_console(workspace.id, "set_booking_page", isOn=True)
+    call_console(workspace.id, "admit_assistants", isOn=True, isListed=True)
+    sdk.url = sdk.url.replace("/api/mcp", "/assistants/mcp")
+
+    async def use(client: Client) -> tuple[list[str], CallToolResult, CallToolResult]:
+        found = await client.call_tool("find_business", {"name": "ivan"})
+        (business,) = text(found)["businesses"]
+        arguments = {"business": business["business"], "catalog": {"query": "bread"}}
+        return await names(client), found, await client.call_tool("search_catalog", arguments)
+
+    tool_names, found, catalog = sdk.run(None, use)
+    assert tool_names == ["find_business", *(tool.name for tool in TOOLS)]
+    assert found.structured_content == text(found)
+    assert text(catalog)["ucp"]["version"] == "2026-08-25"

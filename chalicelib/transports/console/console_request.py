@@ -46,6 +46,7 @@ MAX_FIELDS = 600  # Maximum number of values of a form. A week of 24 intervals a
 # Texts of refusals by the key of the error. ``most`` is its maximum.
 _TEXTS = {
     "already_member": "is_member",
+    "assistants_off": "assistants_listed_first",
     "too_many_agents": "bots_full",
     "too_many_bot_keys": "bot_keys_full",
     "too_many_connections": "keys_and_apps_full",

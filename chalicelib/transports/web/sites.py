@@ -63,7 +63,12 @@ _SITE_LLMS: Lazy[[SiteRow, Iterable[PageRow], str], HttpResponse] = Lazy(
 _UCP_PROFILE: Lazy[[str, str, str], HttpResponse] = Lazy(
     "chalicelib.transports.assistants:ucp_profile"
 )
+_SITE_CARDS: Lazy[[str, str, str], HttpResponse] = Lazy(
+    "chalicelib.transports.server_cards:of_site_file"
+)
 ROBOTS, SITEMAP, LLMS, UCP = "robots.txt", "sitemap.xml", "llms.txt", ".well-known/ucp"
+# By which programs find the tools of a site: the catalogue, and the card that it names.
+CATALOG, CARD = ".well-known/ai-catalog.json", "mcp/server-card"
 # Nobody keeps a draft, lists it or learns its link.
 _UNPUBLISHED = {
     "Cache-Control": "no-store",
@@ -81,7 +86,7 @@ def page(request: HttpRequest) -> HttpResponse:
         return _notice(request, RenderedPage("no site"))
     slug = "/".join(filter(None, (request.path.get("page"), request.path.get("part"))))
     request = replace(request, path={**request.path, "page": slug})
-    if slug in {ROBOTS, SITEMAP, LLMS} or f"{slug}/".startswith(f"{UCP}/"):
+    if slug in {ROBOTS, SITEMAP, LLMS, CATALOG, CARD} or f"{slug}/".startswith(f"{UCP}/"):
         return _file(request, name, file=slug)
     if slug == FAVICON:
         return _favicon(name)
@@ -203,9 +208,8 @@ def _file(request: HttpRequest, name: str, *, file: str) -> HttpResponse:
         return render.robots(("User-agent: *", "Allow: /"), f"{rendered.site.url}/{SITEMAP}")
     if file == LLMS:
         return _SITE_LLMS(rendered.site, pages, rendered.workspace_id)
-    if file.startswith(UCP):
-        version = file.removeprefix(UCP).strip("/")
-        return _UCP_PROFILE(rendered.site.url, rendered.workspace_id, version)
+    if file != SITEMAP:
+        return _describe_tools(file, rendered.site.url, rendered.workspace_id)
     text = render.document(
         "en",
         "sites/sitemap.xml",
@@ -225,6 +229,12 @@ def _product_urls(rendered: RenderedPage) -> list[str]:
         *([] if is_own else [site.products_url]),
         *(f"{site.products_url}/{product_id}" for product_id in ids),
     ]
+
+
+def _describe_tools(file: str, site_url: str, workspace_id: str) -> HttpResponse:
+    if file in {CATALOG, CARD}:
+        return _SITE_CARDS(file, site_url, workspace_id)
+    return _UCP_PROFILE(site_url, workspace_id, file.removeprefix(UCP).strip("/"))
 
 
 def _favicon(name: str) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The public booking page of the demo, which offers all of its services and admits assistants."""
+"""The public booking page of the demo, which offers all of its services to visitors and all assistants."""
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY
@@ -21,5 +21,5 @@ def switch_on(do: Caller, language: Language) -> None:
     service_ids = [service["id"] for service in do("list_services", size=100)["services"]]
     settings = {"isOn": True, "phone": bakery.load(language).phone, "offer": service_ids}
     invoke(REGISTRY["set_booking_page"], owner, lambda: settings, request_id="seed-demo")
-    admission = {"isOn": True}
+    admission = {"isOn": True, "isListed": True}
     invoke(REGISTRY["admit_assistants"], owner, lambda: admission, request_id="seed-demo")

@@ -31,6 +31,8 @@ from chalicelib.lib import extracts
 # that neither keys nor the reference have them. They return what every visitor can read, and write
 # nothing.
 TOOLS = Registry()
+# The tool that finds businesses, at the endpoint for all.
+DIRECTORY_TOOLS = Registry()
 CALLS = Limit("assistant-calls", "tool calls a minute", 60, timedelta(minutes=1))
 MAX_TEXT_BYTES = 600  # Maximum number of bytes of a description that a tool returns.
 NOTHING_DONE = (
@@ -47,14 +49,19 @@ class PageRef(Wire):
     The address of the request decides which, so no caller sends it.
     """
 
-    SET_BY_ADDRESS: ClassVar[frozenset[str]] = frozenset({"workspace", "site"})
+    SET_BY_ADDRESS: ClassVar[frozenset[str]] = frozenset({"business", "site", "workspace"})
 
     workspace: str | None = optional("Slug of the workspace, or id of one of its bots, or null.")
     site: str | None = optional("Slug or host of the site, or null.")
+    business: str | None = optional("Slug of a listed workspace, at the endpoint for all; or null.")
 
 
 class NoToolsError(NotFoundError):
     """The page or its tools are off, or the page does not exist."""
+
+
+class NotListedError(NotFoundError):
+    """No business with this id is listed, whether it exists or not."""
 
 
 class Visit(NamedTuple):
@@ -83,8 +90,9 @@ def visitor_tool(title: str) -> Callable[[C], C]:
         def call(ctx: Context, args: PageRef) -> Wire:
             # Reads of the handler before it takes the visit are sent together with the read of the
             # switch.
+            is_listed = args.business is not None
             with deadline.side_by_side() as start:
-                visit = start(partial(open_visit, ctx.workspace_id))
+                visit = start(partial(open_visit, ctx.workspace_id, is_listed=is_listed))
                 start(partial(_count, ctx.workspace_id, tool=handler.__name__, visit=visit))
                 try:
                     response: Wire = handler(ctx, args, visit.result)
@@ -109,30 +117,45 @@ def _count(workspace_id: str, *, tool: str, visit: Future[Visit]) -> None:
 def workspace_of(page: PageRef) -> str:
     """Return the workspace of a page, whose tools may be off, or raise NoToolsError."""
     name = page.workspace or ""
-    if page.site:
+    if page.business is not None:
+        workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name=page.business)
+    elif page.site:
         workspace_id = site_pages.workspace_of(page.site)
     elif name.isupper():  # An id of a bot, whose widget knows no slug. Slugs are in lower case.
         workspace_id = AGENTS.workspace_of(name)
     else:
         workspace_id = ClaimRow.workspace_of(SLUG_CLAIM, name=name)
     if workspace_id is None:
-        raise _no_tools()
+        raise no_tools()
     return workspace_id
 
 
-def open_visit(workspace_id: str) -> Visit:
-    """Return the visit of a page, or raise NoToolsError if the page or its tools are off."""
+def open_visit(workspace_id: str, *, is_listed: bool = False) -> Visit:
+    """Return the visit of a page, or raise NoToolsError if the page or its tools are off.
+
+    With ``is_listed``, the business must be listed, too.
+    """
     # What is a second old does no harm, and this read costs half. Bookings are checked again.
     rows = Rows(consistent=False)
     rows.read([page_rows.key(workspace_id), page_rows.assistants_key(workspace_id)])
     assistants = AssistantsRow.read(workspace_id, rows)
-    if not (assistants.is_on and BookingPageRow.read(workspace_id, rows).is_on):
-        raise _no_tools()
+    if (
+        not (assistants.is_on and BookingPageRow.read(workspace_id, rows).is_on)
+        or is_listed > assistants.is_listed
+    ):
+        raise no_tools()
     return Visit(assistants, rows)
 
 
-def _no_tools() -> NoToolsError:
+def no_tools() -> NoToolsError:
+    """Return the error for a page that is off, or whose tools are."""
     return NoToolsError(open_page.not_found().message, key="booking_page")
+
+
+def not_listed() -> NotListedError:
+    """Return the error for a business that is not listed, whatever the reason."""
+    msg = "No listed business has this id. find_business returns ids."
+    return NotListedError(msg, key="business")
 
 
 def url_of(workspace: WorkspaceRow) -> str:

@@ -7,9 +7,12 @@ from pydantic import Field
 
 from chalicelib.application.context import Context
 from chalicelib.core import clock
+from chalicelib.core.errors import ConflictError, InTestWorkspaceError
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import Role
+from chalicelib.core.test_workspaces import is_test
 from chalicelib.core.wire.schema import Id, NoInput, Patch, Wire, optional
+from chalicelib.domains.booking_page.flows import directory_listing
 from chalicelib.domains.booking_page.rules import prepared_links
 from chalicelib.domains.booking_page.store import assistant_metrics, page_settings
 from chalicelib.domains.booking_page.store.page_settings import AssistantsRow, BookingPageRow
@@ -28,6 +31,9 @@ class AssistantSettings(Wire):
 
     slug: str = Field(description="The workspace's slug, which the address contains.")
     is_on: bool = Field(description="Whether assistants may call the tools.")
+    is_listed: bool = Field(
+        description="Whether any assistant finds the business by name, town and trade."
+    )
     page_is_on: bool = Field(description="Whether visitors can open the booking page.")
     order_form_id: Id | None = Field(description="Form for orders, or null: no orders.")
     knowledge_bot_id: Id | None = Field(description="Bot whose knowledge is searched, or null.")
@@ -39,6 +45,7 @@ class AssistantSettings(Wire):
         return cls(
             slug=workspaces.get(workspace_id, rows).slug,
             is_on=row.is_on,
+            is_listed=row.is_listed,
             page_is_on=BookingPageRow.read(workspace_id, rows).is_on,
             order_form_id=row.order_form_id,
             knowledge_bot_id=row.knowledge_bot_id,
@@ -73,6 +80,9 @@ class AssistantPatch(Patch):
     """Changes to the switch of the tools for assistants."""
 
     is_on: bool = optional("Whether assistants may call the tools.")
+    is_listed: bool = optional(
+        "Whether any assistant finds the business by name, town and trade. Only with isOn."
+    )
     order_form_id: Id | None = optional("Form for orders; null: no orders.")
     knowledge_bot_id: Id | None = optional("Bot whose knowledge is searched; null: none.")
 
@@ -121,14 +131,16 @@ def _tool_calls(total: DayCounts) -> list[ToolCalls]:
     role=Role.MANAGER,
     idempotent=True,
     example={"isOn": True, "knowledgeBotId": "AGENT_ID"},
+    errors=(ConflictError,),
 )
 def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
     """Switch the tools of the booking page for visitors' assistants on or off.
 
-    Omitted fields do not change. Switching them off also ends the links that they have prepared.
+    Omitted fields do not change. Switching them off also ends the links that they have prepared,
+    and the listing of the business.
     """
     rows = Rows()
-    rows.read(_keys(ctx.workspace_id))
+    rows.read(directory_listing.keys(ctx.workspace_id))
     row, changes = AssistantsRow.read(ctx.workspace_id, rows), args.changes
     if (form_id := changes.get("order_form_id")) is not None:
         FORMS.require(ctx.workspace_id, record_id=form_id)
@@ -140,7 +152,13 @@ def admit_assistants(ctx: Context, args: AssistantPatch) -> AssistantSettings:
     if "is_on" in changes and changes["is_on"] is not row.is_on:
         row.is_on = changes["is_on"]
         row.link_secret = prepared_links.new_secret() if changes["is_on"] else None
+    row.is_listed = row.is_on and changes.get("is_listed", row.is_listed)
+    if changes.get("is_listed") and not row.is_listed:
+        raise ConflictError("Let assistants in first (isOn).", key="assistants_off")
+    if row.is_listed and is_test(ctx.workspace_id):
+        raise InTestWorkspaceError("A test workspace is not listed.", key="listing")
     ctx.unit.save(row)
+    directory_listing.stage(ctx.unit, rows, assistants=row)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")
     return AssistantSettings.from_rows(ctx.workspace_id, rows, row)
 

@@ -19,12 +19,13 @@ from chalicelib.core.wire.schema import (
     Wire,
     optional,
 )
-from chalicelib.domains.booking_page.flows import open_page
+from chalicelib.domains.booking_page.flows import directory_listing, open_page
 from chalicelib.domains.booking_page.store.page_settings import BookingPageRow
 from chalicelib.domains.identity.store import workspaces
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.store.services import SERVICES, ServiceRow
 from chalicelib.engine.listing.query import Query
+from chalicelib.engine.reading import Rows
 from chalicelib.lib.contact_fields import PhoneText
 
 MAX_OFFERED = 100  # on a booking page
@@ -157,13 +158,16 @@ def get_booking_page(ctx: Context, args: BookingPageQuery) -> BookingPageDetails
 )
 def set_booking_page(ctx: Context, args: BookingPagePatch) -> BookingPageResult:
     """Switch the booking page on or off, and choose what it offers. Omitted fields stay."""
-    settings = BookingPageRow.read(ctx.workspace_id)
+    rows = Rows()
+    rows.read(directory_listing.keys(ctx.workspace_id))
+    settings = BookingPageRow.read(ctx.workspace_id, rows)
     changes = args.changes
     for name in ("is_on", "is_indexed", "phone"):
         if name in changes:
             setattr(settings, name, changes[name])
     settings.service_ids = _offer_services(ctx, settings, args)
     ctx.unit.save(settings)
+    directory_listing.stage(ctx.unit, rows, page=settings)
     ctx.unit.mention(f"workspace:{ctx.workspace_id}")
     changed = BookingPageSettings.from_record(ctx.workspace_id, settings)
     return BookingPageResult(booking_page=changed)

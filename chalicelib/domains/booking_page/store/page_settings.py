@@ -41,6 +41,8 @@ class AssistantsRow(ContentRow):
 
     version = VersionAttribute()
     is_on = BooleanAttribute(default=False)  # Assistants may call the page's tools.
+    # Any assistant finds the business at the endpoint for all. Only while ``is_on``.
+    is_listed = BooleanAttribute(default=False)
     link_secret = UnicodeAttribute(null=True)  # signs the links that they prepare
     order_form_id = UnicodeAttribute(null=True)  # gets their orders
     knowledge_bot_id = UnicodeAttribute(null=True)  # whose knowledge they search

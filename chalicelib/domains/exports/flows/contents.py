@@ -52,6 +52,7 @@ from chalicelib.domains.files.store import files
 from chalicelib.domains.identity.rules.job_kinds import (
     CANCEL_BOOKINGS,
     DELETE_WORKSPACE,
+    DIRECTORY,
     END_CALENDAR_LINK,
     MAIL_CONFIRMED,
     MAIL_INVITATION,
@@ -71,6 +72,7 @@ from chalicelib.domains.identity.store import (
     connections,
     consents,
     console_sessions,
+    directory,
     invitations,
     key_errors,
     password_resets,
@@ -169,12 +171,15 @@ def _release_holds(budget: Item) -> Item:
     return counters
 
 
+_NOT_COPIED = {"is_listed", "is_on", "link_secret"}
+
+
 def _switch_assistants_off(settings: Item) -> Item:
     """Return settings without the secret of links, which a copy must not share.
 
     The owner of the copy switches the assistants on, which makes a new secret.
     """
-    return {name: settings[name] for name in settings if name not in {"link_secret", "is_on"}}
+    return {name: settings[name] for name in settings if name not in _NOT_COPIED}
 
 
 def _read_only_payment(payment: Item) -> Item | None:
@@ -287,6 +292,8 @@ EXCLUDED: Mapping[type[Row], str] = {
     bot_keys.BotKeyLookupRow: "as its key",
     console_sessions.ConsoleSessionRow: "belongs to an account, and grants access",
     console_sessions.ConsoleSessionLookupRow: "as its session",
+    directory.ListedBusinessRow: "the owner of the copy decides whether it is listed",
+    directory.BusinessEntryRow: "as above",
     invitations.InvitationRow: "a link that works at one stage; invite the person again",
     invitations.InvitationLookupRow: "as its invitation",
     password_resets.PasswordResetRow: "a link that works at one stage for an hour",
@@ -461,6 +468,7 @@ EXCLUDED_JOBS: Mapping[str, str] = {
     MAIL_REPLY: "a copy must not send the mails of the original",
     MAIL_BOOKING_LINK: "its link ends within the hour",
     MAIL_PROOF: "accounts are not exported",
+    DIRECTORY: "a copy is not listed",
     MAIL_STANDING: "a copy must not send the mails of the original",
     CANCEL_BOOKINGS: "a copy is open",
     DELETE_WORKSPACE: "as above",

@@ -5,7 +5,7 @@ from typing import Literal
 from chalicelib.core import clock
 from chalicelib.core.clock import iso
 from chalicelib.domains.identity.rules.job_kinds import MAIL_STANDING
-from chalicelib.domains.identity.store import api_keys, connections
+from chalicelib.domains.identity.store import api_keys, connections, directory
 from chalicelib.domains.identity.store.api_keys import ApiKeyRow
 from chalicelib.domains.identity.store.connections import ConnectionRow
 from chalicelib.domains.identity.store.workspaces import WorkspaceRow
@@ -27,6 +27,7 @@ def stage(unit: UnitOfWork, lock: LockRow, workspace: WorkspaceRow, standing: St
     """Stage a workspace with its new ``halt``: its keys follow, and its members are told."""
     unit.save(lock)
     unit.save(workspace)
+    directory.follow_workspace(unit)
     stage_plan_of_keys(unit, workspace)
     unit.mention(f"workspace:{workspace.id}")
     unit.after_commit(subscriptions.forget)

@@ -8,7 +8,7 @@ from chalicelib.core.errors import ConflictError
 from chalicelib.core.operations import OPERATOR, operation
 from chalicelib.core.wire.schema import Id, Timestamp, Wire
 from chalicelib.domains.identity.flows import halting
-from chalicelib.domains.identity.store import workspaces
+from chalicelib.domains.identity.store import directory, workspaces
 
 
 class WorkspaceRef(Wire):
@@ -43,6 +43,7 @@ def admit_workspace(ctx: Context, args: WorkspaceRef) -> WorkspaceStanding:
     if workspace.awaits_review:
         workspace.awaits_review = None
         ctx.unit.save(workspace)
+        directory.follow_workspace(ctx.unit)
         ctx.unit.mention(f"workspace:{workspace.id}")
     return _standing(workspace)
 

@@ -34,7 +34,7 @@ from chalicelib.core.wire.schema import (
 from chalicelib.domains.identity.flows import halting
 from chalicelib.domains.identity.flows.periods import Timezone
 from chalicelib.domains.identity.rules.job_kinds import TEST_IDLE
-from chalicelib.domains.identity.store import accounts, api_keys, workspaces
+from chalicelib.domains.identity.store import accounts, api_keys, directory, workspaces
 from chalicelib.domains.identity.store.accounts import AccountRow
 from chalicelib.domains.identity.store.workspaces import SLUG_CLAIM, MembershipRow, WorkspaceRow
 from chalicelib.engine import jobs, locks
@@ -386,7 +386,11 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettingsResult
     Existing counts and phone numbers do not change. Neither do the slug and the time zones of
     resources. The currency changes only before the first price or payment.
     """
-    workspace = workspaces.get(ctx.workspace_id)
+    # Both are read in one request.
+    is_searched = bool({"name", "address"} & args.changes.keys())
+    searched = [directory.key(ctx.workspace_id)] if is_searched else []
+    ctx.unit.rows.read([workspaces.key(ctx.workspace_id), *searched])
+    workspace = workspaces.get(ctx.workspace_id, ctx.unit.rows)
     if args.changes.get("currency", workspace.currency) != workspace.currency:
         _require_changeable(workspace, args.currency)
     if args.changes.get("timezone", workspace.timezone) != workspace.timezone:
@@ -398,6 +402,8 @@ def set_workspace(ctx: Context, args: WorkspacePatch) -> WorkspaceSettingsResult
     for name, value in args.changes.items():
         setattr(workspace, name, value)
     ctx.unit.save(workspace)
+    if is_searched:
+        directory.follow_workspace(ctx.unit)
     ctx.unit.mention(f"workspace:{workspace.id}")
     changed = WorkspaceSettings.from_row(workspace.attribute_values, id=workspace.id)
     return WorkspaceSettingsResult(workspace=changed)

@@ -34,3 +34,5 @@ MAIL_STANDING = JobKind("mail-standing", Queue.EVENTS)
 # the end. The payload has ``closedAt`` in ISO 8601: a workspace that is reopened keeps the rest.
 CANCEL_BOOKINGS = JobKind("cancel-bookings-of-closed")
 DELETE_WORKSPACE = JobKind("delete-workspace")
+# Brings the entries of a listed business up to date, after changes of the workspace or of services.
+DIRECTORY = JobKind("directory")

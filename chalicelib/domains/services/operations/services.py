@@ -51,6 +51,7 @@ from chalicelib.domains.bots.store.agents import AGENTS, AgentRow
 from chalicelib.domains.catalog.store import categories
 from chalicelib.domains.files.flows import record_images
 from chalicelib.domains.files.flows.record_images import ImageOut, Images
+from chalicelib.domains.identity.store import directory
 from chalicelib.domains.payments.store import merchants
 from chalicelib.domains.services.flows import binding
 from chalicelib.domains.services.store import dated_starts, services
@@ -379,6 +380,9 @@ def update_service(ctx: Context, args: ServicePatch) -> ServiceResult:
     return ServiceResult(service=ServiceOut.from_record(service))
 
 
+_FOUND_BY = ("name", "status")  # what assistants find a business by, if it is listed
+
+
 def change(ctx: Context, service: ServiceRow, changes: Mapping[str, Any]) -> None:
     """Set attributes of a service, which the caller stages, and stage what they require."""
     if changes.get("site_id", service.site_id) != service.site_id:
@@ -391,6 +395,8 @@ def change(ctx: Context, service: ServiceRow, changes: Mapping[str, Any]) -> Non
         service.bind(values.pop("resource_ids"))
     if "resource_overrides" in values:
         _override(service, values.pop("resource_overrides"))
+    if any(name in values and values[name] != getattr(service, name) for name in _FOUND_BY):
+        directory.follow_service(ctx.unit)
     for name, value in values.items():
         setattr(service, name, value)
     if {"require_payment", "price", "resource_overrides"} & changes.keys():

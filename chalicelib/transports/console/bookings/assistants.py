@@ -11,6 +11,7 @@ from chalicelib.transports.http import HttpResponse
 _BOTS = names_of("list_agents", list_name="agents")
 FORM = Form(
     Switch("isOn", "assistants_switch"),
+    Switch("isListed", "assistants_listed"),
     Field("orderFormId", "order_form", names=FORMS.names),
     Field("knowledgeBotId", "assistants_bot", names=_BOTS),
     changes="admit_assistants",
