@@ -53,6 +53,8 @@ CUTS = {
         domains.imports.operations.imports.PREVIEW_ROWS
         domains.imports.rules.tables.rows._SAMPLES
         domains.assistants.operations.booking.MAX_TIMES
+        domains.identity.store.directory.MAX_BEGINNINGS
+        domains.identity.store.directory.MAX_FOUND
         domains.booking_page.flows.slot_months.MAX_DATES
         domains.schedule.operations.dated_starts.MAX_CANCELLED
         domains.schedule.operations.dated_starts.MAX_IDS
@@ -148,6 +150,7 @@ CUTS = {
         transports.console.sites.sections.MAX_SECTIONS
     """,
     "what fits into the input or the output of a model": """
+        domains.assistants.operations.directory.MAX_SERVICES
         domains.assistants.operations.ordering.MAX_PASSAGES
         domains.chat.flows.chat_facts.MAX_PASSAGES
         domains.chat.flows.chat_history.MAX_TURNS
@@ -160,6 +163,8 @@ CUTS = {
         gateways.llm.facts.MAX_SEARCH_WORDS
     """,
     "the oldest or the least important are given up, as the constant's docstring says": """
+        domains.booking_page.flows.directory_listing.MAX_SERVICES
+        domains.identity.store.directory.MAX_ENTRIES
         domains.notifications.flows.book_again.MOST_READ
         domains.schedule.flows.absence_plan.MAX_READ
         transports.console.bookings.new_booking.MAX_VISITS
@@ -215,6 +220,7 @@ CUTS = {
         domains.files.rules.file_types._SNIFFED_BYTES
         domains.files.rules.stored_files._MAX_STEM
         domains.identity.flows.devices._LENGTH
+        domains.identity.store.directory._BEGINNING
         domains.identity.flows.invitation_links._SIGNATURE_LENGTH
         domains.identity.operations.invitations.MAX_BROWSER
         domains.identity.operations.sessions.MAX_BROWSER
