@@ -41,12 +41,10 @@ PAGES: Mapping[str, LazyHandler] = {
     "/": Lazy("chalicelib.transports.web.home:page"),
     "/blog": Lazy("chalicelib.transports.web.blog:index"),
     "/blog/{slug}": Lazy("chalicelib.transports.web.blog:post"),
-    "/blog/rss.xml": Lazy("chalicelib.transports.web.blog:rss"),
     "/sitemap.xml": Lazy("chalicelib.transports.web.blog:sitemap"),
     "/robots.txt": Lazy("chalicelib.transports.web.blog:robots"),
     "/llms.txt": Lazy("chalicelib.transports.web.docs:llms"),
     "/api/docs": Lazy("chalicelib.transports.web.docs:start"),
-    "/api/docs/search.json": Lazy("chalicelib.transports.web.docs:index"),
     "/api/docs/{section}": Lazy("chalicelib.transports.web.docs:section"),
     "/assets/{name}": Lazy("chalicelib.transports.web.assets:serve"),
     "/s/{site}": Lazy("chalicelib.transports.web.sites:page"),
@@ -102,17 +100,19 @@ OAUTH_METADATA: Mapping[str, LazyHandler] = {
     "/.well-known/oauth-protected-resource/api/mcp": Lazy(
         "chalicelib.transports.oauth.metadata:resource"
     ),
-    "/.well-known/oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
-    "/.well-known/openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
-    "/.well-known/jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
 }
-# Documents by which programs find the tool servers, before they connect.
+# Documents below ``/.well-known``, which share one resource of API Gateway.
+WELL_KNOWN: Mapping[str, LazyHandler] = {
+    "ai-catalog.json": Lazy("chalicelib.transports.server_cards:catalog"),
+    "jwks.json": Lazy("chalicelib.transports.oauth.metadata:keys"),
+    "oauth-authorization-server": Lazy("chalicelib.transports.oauth.metadata:server"),
+    "openid-configuration": Lazy("chalicelib.transports.oauth.metadata:server"),
+}
+# Documents by which programs find the tool servers. On its own host, a site has one, too.
 CARDS: Mapping[str, LazyHandler] = {
-    "/.well-known/ai-catalog.json": Lazy("chalicelib.transports.server_cards:catalog"),
     f"{MCP_PATH}/server-card": Lazy("chalicelib.transports.server_cards:for_keys"),
     f"{ASSISTANTS_PATH}/server-card": Lazy("chalicelib.transports.server_cards:for_all"),
     f"/book/{{workspace}}/{MCP}/server-card": Lazy("chalicelib.transports.server_cards:of_page"),
-    f"/s/{{site}}/{MCP}/server-card": Lazy("chalicelib.transports.server_cards:of_site"),
 }
 # Endpoints that OAuth clients call with POST.
 OAUTH_ENDPOINTS: Mapping[str, LazyHandler] = {
@@ -295,6 +295,13 @@ def _page_named_mcp(request: HttpRequest) -> HttpResponse:
     return PAGES["/s/{site}/{page}"](replace(request, path={**request.path, "page": MCP}))
 
 
+def _well_known(request: HttpRequest) -> HttpResponse:
+    handler = WELL_KNOWN.get(request.path["document"])
+    if handler is None:
+        raise unknown_path()
+    return handler(request)
+
+
 def _share_routes(app: App) -> None:
     shared_paths = set()
     for path in list(app.routes):
@@ -318,6 +325,14 @@ def _mount_oauth(app: App) -> None:
     for path, handler in OAUTH_METADATA.items():
         view = "oauth" + re.sub(r"\W+", "_", path)
         _shared_route(app, view, method="GET", path=path, handler=handler, policy=cors.OAUTH)
+    _shared_route(
+        app,
+        "well_known",
+        method="GET",
+        path="/.well-known/{document}",
+        handler=_well_known,
+        policy=cors.OAUTH,
+    )
     for path, handler in OAUTH_ENDPOINTS.items():
         view = "oauth" + re.sub(r"\W+", "_", path.removeprefix("/oauth"))
         _shared_route(app, view, method="POST", path=path, handler=handler, policy=cors.OAUTH)

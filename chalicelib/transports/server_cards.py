@@ -6,7 +6,6 @@ exists only while its tools do.
 """
 
 import re
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -62,11 +61,6 @@ def of_page(request: HttpRequest) -> HttpResponse:
     url = visits.url_of(workspace)
     card = _business_card(_platform_name(workspace.slug), url, workspace)
     return _document(card, CARD_TYPE)
-
-
-def of_site(request: HttpRequest) -> HttpResponse:
-    """Return the card of a site without a host of its own, or a notice if there is none."""
-    return sites.page(replace(request, path={**request.path, "page": sites.CARD}))
 
 
 def of_site_file(file: str, site_url: str, workspace_id: str) -> HttpResponse:

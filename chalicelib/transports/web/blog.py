@@ -17,6 +17,7 @@ from chalicelib.transports.web import render, texts
 from chalicelib.transports.web.texts import Language
 
 POSTS_PER_PAGE = 10
+FEED = "rss.xml"  # Name of the feed next to the posts.
 FEED_POSTS = 30
 OTHER_POSTS = 3  # Number of other posts that a post or an error page links to.
 SITEMAP_URLS = 50_000  # Largest number of URLs in a sitemap (sitemaps.org).
@@ -60,7 +61,10 @@ def index(request: HttpRequest) -> HttpResponse:
 
 @render.failures_as_pages
 def post(request: HttpRequest) -> HttpResponse:
-    """Show a published post. A former slug redirects to the current one."""
+    """Show a published post, or the feed. A former slug redirects to the current one."""
+    # A slug has no dot, and each path is a resource of API Gateway.
+    if request.path["slug"] == FEED:
+        return rss(request)
     post_match = reading.find(request.path["slug"])
     if post_match is None:
         return _not_found(request)

@@ -23,6 +23,7 @@ from chalicelib.transports.web import render
 
 SCRIPT = "docs"
 MARKDOWN = ".md"  # With this ending, a page of the reference is Markdown, as llmstxt.org asks.
+INDEX = "search.json"  # Name of the search index for the page's script.
 MAX_RESULTS = 40  # Maximum results on a page. The page also shows the total.
 
 
@@ -47,8 +48,10 @@ def start(request: HttpRequest) -> HttpResponse:
 
 @render.failures_as_pages
 def section(request: HttpRequest) -> HttpResponse:
-    """Show a guide, the changelog, or the operations of an area."""
+    """Show a guide, the changelog, or the operations of an area, or return the search index."""
     name, reference = request.path["section"], _reference()
+    if name == INDEX:
+        return _file(_index(reference), JSON_TYPE)
     if name.endswith(MARKDOWN):
         return _markdown(request, reference, name.removesuffix(MARKDOWN))
     if name == prose.CHANGELOG.name:
@@ -72,11 +75,6 @@ def section(request: HttpRequest) -> HttpResponse:
 def llms(_request: HttpRequest) -> HttpResponse:
     """Return ``llms.txt`` of the service, which lists the pages of the reference."""
     return _file(llms_file.text(_reference()), f"{TEXT_TYPE}; charset=utf-8")
-
-
-def index(_request: HttpRequest) -> HttpResponse:
-    """Return the search index for the page's script."""
-    return _file(_index(_reference()), JSON_TYPE)
 
 
 def _markdown(request: HttpRequest, reference: Reference, name: str) -> HttpResponse:

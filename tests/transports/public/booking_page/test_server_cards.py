@@ -5,8 +5,6 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from chalicelib import VERSION
 from tests.conftest import Answer, call_console, call_operator
 from tests.factories import pages
@@ -113,18 +111,14 @@ def test_pages_of_any_origin_may_read_a_card_and_its_tag(page: BookingPage) -> N
     assert visitor.call("POST", path, {}).status == 405
 
 
-@pytest.mark.parametrize("by_host", [False, True])
-def test_a_site_has_a_catalogue_with_the_card_of_its_tools(
-    page: BookingPage, *, by_host: bool
-) -> None:
+def test_a_site_has_a_catalogue_with_the_card_of_its_tools(page: BookingPage) -> None:
     api = page.salon.api
     site = pages.new_site(api, "Salon")
     pages.save(api, pages.create(api, site, "About us"), "<h1>About us</h1>")
     (project,) = api.get("/api/projects/list")["projects"]
     base = f"/s/{project['slug']}"
     # On the host of the site, the edge puts the path into one segment.
-    catalog = f"{base}/.well-known%2Fai-catalog.json"
-    card = f"{base}/mcp%2Fserver-card" if by_host else f"{base}/mcp/server-card"
+    catalog, card = f"{base}/.well-known%2Fai-catalog.json", f"{base}/mcp%2Fserver-card"
     for path in (catalog, card):
         assert visitor.call("GET", path).status == 404
     Assistant.admitted(page)
