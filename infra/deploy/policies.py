@@ -81,7 +81,9 @@ _EVERY = (
     "UpdateItem",
 )
 # Partitions of ``identity`` whose rows the runner of jobs may delete.
-ENDED = ("CLAIM#*", "ACCOUNT#*#WORKSPACES", "W#*#MEMBER")
+ENDED = ("CLAIM#*", "ACCOUNT#*#WORKSPACES", "DIRECTORY#*", "W#*#MEMBER")
+# Partitions of ``identity`` to which it may write: what assistants find of listed businesses.
+LISTED = ("DIRECTORY#*",)
 FUNCTIONS: Mapping[str, Access] = {
     API: Access(
         tables={
@@ -118,8 +120,9 @@ FUNCTIONS: Mapping[str, Access] = {
     ),
     "run-jobs": Access(
         tables={
-            # The members of a workspace, and what they want, after a membership has ended.
-            "identity": ("BatchGetItem", "GetItem", "Query", "UpdateItem"),
+            # The members of a workspace, and what they want, after a membership has ended. A listed
+            # business is as its workspace was read.
+            "identity": ("BatchGetItem", "ConditionCheckItem", "GetItem", "Query", "UpdateItem"),
             "content": _EVERY,
             "conversations": ("BatchGetItem", "DeleteItem", "GetItem", "Query", "UpdateItem"),
             # An import stores the outcomes of its calls, and finds them when it is repeated.
@@ -325,6 +328,16 @@ def policy(config: dict[str, Any], stage: str, *, function: str, target: Target)
                 resources=[tables["identity"]],
             )
             | {"Condition": keys}
+        )
+        listed = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(LISTED)}}
+        statements.append(
+            _allow(
+                "ListedBusinesses",
+                service="dynamodb",
+                actions=["PutItem"],
+                resources=[tables["identity"]],
+            )
+            | {"Condition": listed}
         )
     if access.hosts:
         statements += _hosts(stage, identity=tables["identity"], target=target)

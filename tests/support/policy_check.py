@@ -28,7 +28,8 @@ CONDITIONS = (
     {f"aws:RequestTag/{STAGE_TAG}": "test"},
     {f"aws:ResourceTag/{STAGE_TAG}": "test"},
     {"dynamodb:LeadingKeys": ["CLAIM#domain#*"]},
-    {"dynamodb:LeadingKeys": ["CLAIM#*", "ACCOUNT#*#WORKSPACES", "W#*#MEMBER"]},
+    {"dynamodb:LeadingKeys": ["CLAIM#*", "ACCOUNT#*#WORKSPACES", "DIRECTORY#*", "W#*#MEMBER"]},
+    {"dynamodb:LeadingKeys": ["DIRECTORY#*"]},
 )
 
 Statements = list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""The public booking page of the demo, which offers all of its services to visitors and all assistants."""
+"""The public booking page of the demo, which offers all of its services and is listed."""
 
 from chalicelib.application.invoke import invoke
 from chalicelib.core.operations import REGISTRY

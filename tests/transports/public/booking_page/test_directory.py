@@ -189,7 +189,7 @@ def _close(page: BookingPage, *, lift: bool) -> None:
 
 
 def _switch(page: BookingPage, *, lift: bool) -> None:
-    more = {"isListed": True} if lift else {}
+    more: dict[str, Any] = {"isListed": True} if lift else {}
     call_console(page.owner.workspace.id, "admit_assistants", isOn=lift, **more)
 
 
@@ -298,7 +298,8 @@ def test_the_directory_follows_name_address_and_services(listed: BookingPage, ti
 
 def test_a_business_cannot_be_listed_before_assistants_are_let_in(page: BookingPage) -> None:
     home = page.owner.workspace.id
-    for switches in ({"isListed": True}, {"isOn": False, "isListed": True}):
+    attempts: list[dict[str, Any]] = [{"isListed": True}, {"isOn": False, "isListed": True}]
+    for switches in attempts:
         with pytest.raises(ConflictError) as failure:
             call_console(home, "admit_assistants", **switches)
         assert failure.value.key == "assistants_off"

@@ -48,7 +48,8 @@ def check_catalog(answer: Answer) -> list[str]:
 
 
 def endpoint(card: Any) -> str:
-    return urlsplit(card["remotes"][0]["url"]).path
+    path: str = urlsplit(card["remotes"][0]["url"]).path
+    return path
 
 
 def test_the_catalogue_of_the_service_leads_to_its_endpoints(page: BookingPage) -> None:
