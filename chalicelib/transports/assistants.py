@@ -83,7 +83,13 @@ def serve_all(request: HttpRequest) -> HttpResponse:
     TOOL_SERVER.check_origin(request)
     principal = visitor(request)
     server = mcp.ToolServer(
-        lambda _: INSTRUCTIONS_FOR_ALL, lambda _: _list_for_all(), _entries_for_all, _run_for_all
+        lambda _: INSTRUCTIONS_FOR_ALL,
+        lambda _: _list_for_all(),
+        _entries_for_all,
+        _run_for_all,
+        # A page shows one business, in its colours, and calls its tools by its own address.
+        lambda _call, _app: "",
+        lambda _: (),
     )
     return mcp.to_response(mcp.respond(request, principal, server), principal.log_fields)
 

@@ -110,7 +110,6 @@ WELL_KNOWN: Mapping[str, LazyHandler] = {
 }
 # Documents by which programs find the tool servers. On its own host, a site has one, too.
 CARDS: Mapping[str, LazyHandler] = {
-    f"{MCP_PATH}/server-card": Lazy("chalicelib.transports.server_cards:for_keys"),
     f"{ASSISTANTS_PATH}/server-card": Lazy("chalicelib.transports.server_cards:for_all"),
     f"/book/{{workspace}}/{MCP}/server-card": Lazy("chalicelib.transports.server_cards:of_page"),
 }

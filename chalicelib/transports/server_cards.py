@@ -27,19 +27,7 @@ CATALOG_TYPE = "application/ai-catalog+json"
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 MAX_TITLE = 100
 _NOT_IN_NAMES = re.compile("[^a-zA-Z0-9.-]")
-_FOR_ALL, _FOR_KEYS = "assistants", "workspace"
-
-
-def for_keys(_: HttpRequest) -> HttpResponse:
-    """Return the card of the tool server for keys."""
-    card = _card(
-        _platform_name(_FOR_KEYS),
-        f"{settings().public_url}/api/mcp",
-        title=SERVICE,
-        description="Run a workspace: sites, products, bookings and clients.",
-        website=f"{settings().public_url}/api/docs",
-    )
-    return _document(card, CARD_TYPE)
+_FOR_ALL = "assistants"
 
 
 def for_all(_: HttpRequest) -> HttpResponse:
@@ -80,7 +68,6 @@ def catalog(_: HttpRequest) -> HttpResponse:
     return _catalog(
         [
             (_platform_name(_FOR_ALL), f"{home}/assistants/mcp/server-card"),
-            (_platform_name(_FOR_KEYS), f"{home}/api/mcp/server-card"),
         ]
     )
 

@@ -52,11 +52,11 @@ def endpoint(card: Any) -> str:
     return path
 
 
-def test_the_catalogue_of_the_service_leads_to_its_endpoints(page: BookingPage) -> None:
+def test_the_catalogue_of_the_service_leads_to_the_endpoint_for_all(page: BookingPage) -> None:
     cards = check_catalog(visitor.call("GET", PLATFORM_CATALOG))
-    assert cards == ["/assistants/mcp/server-card", "/api/mcp/server-card"]
+    assert cards == ["/assistants/mcp/server-card"]
     endpoints = [endpoint(check_card(visitor.call("GET", path))) for path in cards]
-    assert endpoints == ["/assistants/mcp", "/api/mcp"]
+    assert endpoints == ["/assistants/mcp"]
     assert Assistant(page, endpoints[0]).send("ping").status == 200
 
 
