@@ -66,6 +66,8 @@ class School:
     """The categories of services."""
     holidays: str
     """The reason for the time off from January 1 to 3."""
+    guests: list[str]
+    """Clients of the last weeks."""
     services: list[Service]
     teachers: list[Teacher]
     bookings: list[Booking]
@@ -78,6 +80,7 @@ def load(language: Language) -> School:
     return School(
         categories=data["categories"],
         holidays=data["holidays"],
+        guests=data["guests"],
         services=[Service(**service) for service in data["services"]],
         teachers=[Teacher(**teacher) for teacher in data["teachers"]],
         bookings=[Booking(**booking) for booking in data["bookings"]],

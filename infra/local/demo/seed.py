@@ -32,6 +32,7 @@ from infra.local.demo import (
     bot,
     busy_times,
     pages,
+    past_bookings,
     payments,
     posts,
     school,
@@ -493,6 +494,7 @@ STEPS = (
     show_products,
     make_posts,
     visits.make_visits,
+    past_bookings.make_past_bookings,
 )
 """The steps, one per kind of record. Each keeps existing records."""
 

@@ -535,3 +535,9 @@ class TestWebhook:
         self._move_to(8001, monkeypatch, reload_settings)
         seed(data)
         assert self._urls(data) == []
+
+
+def test_reports_of_the_demo_show_the_last_weeks(api: Api) -> None:
+    report = api.get("/api/reports")
+    assert sum(week["visits"] > 0 for week in report["weeks"]) >= 3
+    assert report["totals"]["revenue"] > 0
