@@ -289,7 +289,9 @@ class TestHeaders:
         for path in (page.home, page.path):
             assert "X-Robots-Tag" not in page.get(path).headers
             assert "noindex" not in text(page.get(path))
-            assert re.search(rf'rel="canonical" href="[^"]+{path}"', text(page.get(path)))
+            html = text(page.get(path))
+            assert re.search(rf'rel="canonical" href="[^"]+{path}"', html)
+            assert re.search('<meta name="description" content="[^"]*Haircut[^"]*">', html)
         for step in (page.get(day="2027-03-05"), page.get(at=NOON), page.get(page.home + "x")):
             assert step.headers["X-Robots-Tag"] == "noindex"
 
