@@ -112,9 +112,10 @@ def use_local_database() -> int:
     from infra.local.demo.seed import seed  # noqa: PLC0415
 
     local_logs.configure(stack.data.log)
-    workarounds.be_patient()
+    if stack.is_patient:
+        workarounds.be_patient()
     tables.ensure_tables()
-    workarounds.apply()
+    workarounds.apply(in_turn=stack.is_patient)
     key = seed(stack.data, language=stack.demo_language, records=stack.has_demo_records)
     if key:
         reference.EXAMPLE_IDS.update(example_ids(Caller(key)))

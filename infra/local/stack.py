@@ -55,6 +55,8 @@ class LocalStack:
     """Whether the demo workspace gets records. With ``DEMO=empty`` it has only its key."""
     demo_language: Language = "en"
     """The language of a demo that this start creates."""
+    is_patient: bool = True
+    """Whether requests have more time than on AWS (``workarounds.be_patient``)."""
 
     @property
     def url(self) -> str:
@@ -87,9 +89,13 @@ class LocalStack:
         if endpoint and not re.match(r"https?://[^/]", endpoint):
             msg = f'DYNAMODB_ENDPOINT is "{endpoint}"; expected a URL such as http://{HOST}:8001.'
             raise SetupError(msg)
+        patience = os.environ.get("PATIENCE") or "1"
+        if patience not in {"0", "1"}:
+            msg = f'PATIENCE is "{patience}"; expected 0 for the time limits of AWS, or 1.'
+            raise SetupError(msg)
         data = DataDir(Path(os.environ.get("DATA_DIR") or ".local"))
         language = demo if demo in LANGUAGES else _language_of_shell()
-        return cls(int(port), data, endpoint, demo != "empty", language)
+        return cls(int(port), data, endpoint, demo != "empty", language, patience == "1")
 
     def environment(self, endpoint: str) -> dict[str, str]:
         """Return the environment variables for the service."""

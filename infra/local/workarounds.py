@@ -52,10 +52,11 @@ def retry_in_turn() -> Iterator[None]:
             _retries.release()
 
 
-def apply(*, in_memory: bool = False) -> None:
+def apply(*, in_memory: bool = False, in_turn: bool = True) -> None:
     """Register the workarounds for this process. Call it after the endpoint is set.
 
-    A database in memory has no disk to wait for.
+    A database in memory has no disk to wait for. Without ``in_turn``, transactions do not wait for
+    each other.
     """
     client = connection().client
     events = client.meta.events
@@ -93,9 +94,10 @@ def apply(*, in_memory: bool = False) -> None:
         if thread.has_turn:
             turn.release()
 
-    events.register("before-call.dynamodb.TransactWriteItems", wait_for_turn)
-    events.register("after-call.dynamodb.TransactWriteItems", end_turn)
-    events.register("after-call-error.dynamodb.TransactWriteItems", end_turn)
+    if in_turn:
+        events.register("before-call.dynamodb.TransactWriteItems", wait_for_turn)
+        events.register("after-call.dynamodb.TransactWriteItems", end_turn)
+        events.register("after-call-error.dynamodb.TransactWriteItems", end_turn)
     if not in_memory:
         events.register("after-call.dynamodb.TransactWriteItems", wait_for_commit)
     events.register("provide-client-params.dynamodb.Query", limit_page_rows)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import requests
 
 from infra.local import dev
 from infra.local.data_dir import DataDir
@@ -22,6 +23,10 @@ from tests.infra.local.make_dev.helpers import RunningStack, chalice_local, proc
 from tests.support.patience import PATIENCE, wait_for
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
+
+
+GATEWAY_SECONDS = 29
+"""The time after which API Gateway answers for the service."""
 
 
 class TestSettings:
@@ -36,6 +41,7 @@ class TestSettings:
             ("RATE_LIMIT_SCALE", "0"),
             ("RATE_LIMIT_SCALE", "-2"),
             ("DEMO", "none"),
+            ("PATIENCE", "2"),
             ("DYNAMODB_ENDPOINT", "localhost:8001"),
         ],
     )
@@ -47,13 +53,21 @@ class TestSettings:
             LocalStack.from_environment()
 
     def test_an_empty_value_means_the_default(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("PORT", "DATA_DIR", "RATE_LIMIT_SCALE", "DYNAMODB_ENDPOINT", "DEMO"):
+        for name in (
+            "PORT",
+            "DATA_DIR",
+            "RATE_LIMIT_SCALE",
+            "DYNAMODB_ENDPOINT",
+            "DEMO",
+            "PATIENCE",
+        ):
             monkeypatch.setenv(name, "")
         stack = LocalStack.from_environment()
         assert stack.url == "http://127.0.0.1:8000"
         assert stack.data.path == Path.cwd() / ".local"
         assert stack.given_endpoint is None
         assert stack.has_demo_records
+        assert stack.is_patient
 
     @pytest.mark.parametrize(
         ("environment", "language"),
@@ -240,3 +254,25 @@ class TestWithoutJava:
         assert run.process.wait(PATIENCE) == 1
         assert "make dev: The database ended by itself" in run.output
         assert processes_of(tmp_path / "data") == []
+
+    @pytest.mark.slow
+    def test_without_patience_a_database_that_hangs_is_a_503_as_on_aws(
+        self, start_stack: Callable[..., RunningStack], no_java: dict[str, str]
+    ) -> None:
+        run = start_stack(**no_java, PATIENCE="0").wait_until_ready()
+        headers = {"Authorization": f"Bearer {run.key}"}
+        database = run.pids["database"]  # It is a group of processes.
+        os.killpg(database, signal.SIGSTOP)  # It takes requests, and answers none.
+        try:
+            for method, path, body in (
+                ("GET", "/api/projects/list", None),
+                ("POST", "/api/projects/create", {"title": "Shop"}),
+            ):
+                answer = requests.request(
+                    method, run.url + path, headers=headers, json=body, timeout=GATEWAY_SECONDS
+                )
+                assert answer.status_code == 503
+        finally:
+            os.killpg(database, signal.SIGCONT)
+        wait_for(run.healthy)
+        assert run.titles() <= {"Shop"}
