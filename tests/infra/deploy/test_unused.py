@@ -10,9 +10,11 @@ from typing import Any
 
 import botocore
 import pytest
+import snowballstemmer
 from botocore.loaders import Loader
 from botocore.session import Session
 
+from chalicelib.domains.knowledge.rules import word_stems
 from infra.deploy.package import unused
 from infra.deploy.package.build import ROOT
 
@@ -77,6 +79,9 @@ class TestWhatIsLeftOut:
             "botocore-1.44.5.dist-info/RECORD": False,
             "botocore-1.44.5.dist-info/METADATA": True,
             "icalendar/cal/event.py": True,
+            "snowballstemmer/russian_stemmer.py": True,
+            "snowballstemmer/serbian_stemmer.py": False,
+            "snowballstemmer/basestemmer.py": True,
             "chalicelib/transports/web/static/base.css": True,
         }.items():
             assert unused.is_used(name) is used, name
@@ -95,6 +100,27 @@ class TestWhatIsLeftOut:
 
 
 class TestTrimmed:
+    def test_the_stemmers_that_are_left_return_the_same_stems(self, tmp_path: Path) -> None:
+        for path in (LIBRARIES / "snowballstemmer").glob("*.py"):
+            name = path.relative_to(LIBRARIES).as_posix()
+            if unused.is_used(name):
+                (tmp_path / name).parent.mkdir(exist_ok=True)
+                (tmp_path / name).write_bytes(unused.trimmed(name, path.read_bytes()))
+        words = {"english": ["breads", "organisations"], "russian": ["хлебами", "организации"]}
+        assert {*words} == {language for _, language in word_stems.LANGUAGES}
+        script = (
+            "import json, sys; sys.path.insert(0, sys.argv[1]); import snowballstemmer as s;"
+            "assert s.__file__.startswith(sys.argv[1]);"
+            "words = json.loads(sys.argv[2]);"
+            "print(json.dumps([s.stemmer(k).stemWords(v) for k, v in words.items()]))"
+        )
+        command = [sys.executable, "-c", script, str(tmp_path), json.dumps(words)]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        expected = [
+            snowballstemmer.stemmer(language).stemWords(some) for language, some in words.items()
+        ]
+        assert json.loads(printed) == expected
+
     def test_trimmed_description_lacks_only_its_texts(self, trimmed_data: Path) -> None:
         for service in unused.SERVICES:
             for path in (trimmed_data / service).rglob("service-2.json.gz"):

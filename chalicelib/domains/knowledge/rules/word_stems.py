@@ -13,7 +13,8 @@ CACHED_WORDS = 50_000  # whose stems a process caches; a stem takes 70 microseco
 LONGEST_WORD = 64  # characters that count; a longer word is hardly a word
 
 _WORD = re.compile(r"\w+(?:-\w+)*")
-_LANGUAGES = ((re.compile("[a-z]+"), "english"), (re.compile("[а-я]+"), "russian"))  # noqa: RUF001  Cyrillic, meant
+# The Lambda zip has the stemmers of these languages only.
+LANGUAGES = ((re.compile("[a-z]+"), "english"), (re.compile("[а-я]+"), "russian"))  # noqa: RUF001  Cyrillic, meant
 # Stemmers keep the word that they work on, so each thread has its own.
 _stemmers = threading.local()
 
@@ -31,7 +32,7 @@ def stems(text: str) -> Iterator[str]:
 
 @lru_cache(CACHED_WORDS)
 def _stem(word: str) -> str:
-    for letters, language in _LANGUAGES:
+    for letters, language in LANGUAGES:
         if letters.fullmatch(word):
             stem: str = _stemmer(language).stemWord(word)
             return stem
