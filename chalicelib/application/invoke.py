@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -31,7 +31,6 @@ from chalicelib.core.errors import (
 from chalicelib.core.jobs import Job, job_handler
 from chalicelib.core.limits import KEY_CALLS, Limit, RateLimitStatus
 from chalicelib.core.operations import Entry, Operation
-from chalicelib.core.own_part import OwnPart
 from chalicelib.core.plans import PLANS_WITH_API
 from chalicelib.core.principals import (
     PLATFORM,
@@ -53,6 +52,9 @@ from chalicelib.engine.events import subscriptions
 from chalicelib.engine.unit import UnitOfWork, run_unit
 from chalicelib.engine.workspace_currency import money_unit_of
 from chalicelib.gateways.object_store import object_store
+
+if TYPE_CHECKING:
+    from chalicelib.core.own_part import OwnPart  # Few operations have one.
 
 MAX_ANSWER_BYTES = 5_900_000  # of a response of Lambda, headers included (AWS Lambda quotas: 6 MB)
 _KNOWN_CALLERS = {
@@ -196,7 +198,7 @@ def authorize(operation: Operation, principal: Principal) -> None:
         raise
 
 
-def _own_part(operation: Operation, principal: Principal) -> tuple[OwnPart | None, str]:
+def _own_part(operation: Operation, principal: Principal) -> "tuple[OwnPart | None, str]":
     """Return what bounds a call by a member of the staff, and the member's resource."""
     if isinstance(principal, SessionPrincipal) and principal.membership is Role.STAFF:
         # Operations for any account have no part. They are not about the workspace.

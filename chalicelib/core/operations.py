@@ -13,15 +13,17 @@ from functools import cache, cached_property
 from importlib import import_module
 from inspect import cleandoc
 from pkgutil import walk_packages
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from chalicelib.core.errors import AppError
 from chalicelib.core.limits import Limit
 from chalicelib.core.manifest import Declarations, PackedEntry, manifest
-from chalicelib.core.own_part import OwnPart
 from chalicelib.core.principals import Audience, Role
 from chalicelib.core.scopes import Scope
 from chalicelib.core.wire.schema import Partial, Wire
+
+if TYPE_CHECKING:
+    from chalicelib.core.own_part import OwnPart  # Few operations have one.
 
 # The methods of operations without a route: for those that only read, and for the others.
 READ, CALL = "READ", "CALL"
@@ -148,7 +150,7 @@ class Options:
     # handler.
     confirm: Callable[[Any, Any, str], None] | None = None
     # What of it a member with the role *staff* may do: nothing, unless it is declared.
-    own: OwnPart | None = None
+    own: "OwnPart | None" = None
     # An operation is hashable, but a mapping is not, so comparisons leave the example out.
     # A valid call for the reference and the tests, in the form that REST takes as query, path and
     # body. Words in capitals such as ``PRODUCT_ID`` stand for ids of existing records.

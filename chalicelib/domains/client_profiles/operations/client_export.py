@@ -19,8 +19,8 @@ from chalicelib.domains.bookings.store.bookings import BookingRow, EventRow
 from chalicelib.domains.chat.store import messages
 from chalicelib.domains.chat.store.dialogs import DialogRow
 from chalicelib.domains.client_profiles.flows.tracing import Trace
+from chalicelib.domains.clients.flows.advertising_models import AdvertisingConsent
 from chalicelib.domains.clients.flows.client_models import (
-    AdvertisingConsent,
     ClientOut,
     ClientRef,
 )

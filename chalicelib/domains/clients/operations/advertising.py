@@ -7,7 +7,8 @@ from chalicelib.application.context import Context
 from chalicelib.core.operations import operation
 from chalicelib.core.principals import ApiKeyPrincipal, Role
 from chalicelib.core.scopes import Scope
-from chalicelib.domains.clients.flows.client_models import AdvertisingConsents, ClientRef
+from chalicelib.domains.clients.flows.advertising_models import AdvertisingConsents
+from chalicelib.domains.clients.flows.client_models import ClientRef
 from chalicelib.domains.clients.store import advertising_consents
 from chalicelib.domains.clients.store.clients import CLIENTS
 
